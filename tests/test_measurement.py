@@ -12,6 +12,7 @@ from run_facts import facts
 
 from docmind_lab.alternatives import Outcome
 from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import ServiceError
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.network import Attempt
@@ -156,6 +157,24 @@ def test_a_defect_of_an_alternative_is_raised_and_nothing_is_left_behind() -> No
     with pytest.raises(ZeroDivisionError):
         measured(fail, log)
     assert log.forgotten == ["r"]
+
+
+def test_a_run_is_forgotten_by_its_workload_even_where_the_service_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study that ends early takes its services away first; the hooks of its runs must not stay."""
+
+    def gone(log: MadeUpLog, run_id: str) -> None:
+        raise ServiceError("the service is gone")
+
+    monkeypatch.setattr(MadeUpLog, "forget", gone)
+    workload = MadeUpWorkload()
+    order = RunOrder(
+        facts(decision_timeout_s=TIMEOUT_S, horizon_s=HORIZON_S),
+        Scripted(lambda recorder: Outcome("answered")),
+        Question("q", "?"),
+    )
+    with pytest.raises(ServiceError):
+        measure(order, workload, MadeUpLog())
+    assert workload.forgotten == ["r"]
 
 
 def test_an_answer_that_came_after_the_horizon_while_nobody_looked_is_not_in_the_run() -> None:

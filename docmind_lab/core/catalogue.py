@@ -34,6 +34,8 @@ class Entry:
         why_work_goes_on: Why work goes on after the deadline; empty where it is meant to end with it.
         variants: Variant → its options that are not at their default, as `alternative_options` has them.
         mistakes: Variants that are common mistakes, measured but never recommended.
+        on_traces: Variant → what it does to a run at the deadline, a name of `analysis.traces.rules`; "" for the
+            alternative itself. One that changes the path of a run is left out: a trace cannot say what it would do.
         is_control: Whether it enforces nothing. Measured, never recommended.
         is_offered: Whether it is among all alternatives when none is named.
     """
@@ -46,6 +48,7 @@ class Entry:
     why_work_goes_on: str = ""
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     mistakes: tuple[str, ...] = ()
+    on_traces: Mapping[str, str] = field(default_factory=dict)
     is_control: bool = False
     is_offered: bool = True
 
@@ -61,6 +64,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         colour="#000000",
         why_work_goes_on="nobody enforces anything",
         is_control=True,
+        on_traces={"": "runs_on"},
     ),
     "cooperative": Entry(
         home="docmind_lab.alternatives.cooperative:Cooperative",
@@ -76,6 +80,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
             "uncommitted": {"commits_cut_agents": False},
         },
         mistakes=("per_read",),
+        on_traces={"": "propagates", "unpropagated": "ends_at_outer_step"},
     ),
     "hard_timeout": Entry(
         home="docmind_lab.alternatives.hard_timeout:HardTimeout",
@@ -90,6 +95,13 @@ CATALOGUE: Final[dict[str, Entry]] = {
             "streamed": {"streamed": True},
         },
         mistakes=("naive",),
+        on_traces={
+            "": "leaves",
+            "drain": "leaves_and_ends_at_step",
+            "naive": "waits_and_leaves",
+            "propagate": "leaves_and_cuts",
+            "streamed": "leaves_with_result",
+        },
     ),
     "async_cancellation": Entry(
         home="docmind_lab.alternatives.async_cancellation:AsyncCancellation",
@@ -97,6 +109,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         colour="#009E73",
         price=_ALL_ASYNC,
         variants=_PROPAGATE,
+        on_traces={"": "cut", "propagate": "propagates"},
     ),
     "stop_flag": Entry(
         home="docmind_lab.alternatives.stop_flag:StopFlag",
@@ -105,6 +118,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         price="one argument to the graph",
         why_work_goes_on="the flag is looked at between steps only",
         variants={"interrupt": {"interrupt": True}, **_PROPAGATE},
+        on_traces={"": "ends_at_step", "interrupt": "ends_at_outer_step", "propagate": "propagates"},
     ),
     "hybrid": Entry(
         home="docmind_lab.alternatives.hybrid:Hybrid",
@@ -113,6 +127,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         price="what A asks for and what C asks for",
         setting="DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
         variants={"unpropagated": {"propagate": False}},
+        on_traces={"": "propagates", "unpropagated": "cut_late"},
     ),
     "native": Entry(
         home="docmind_lab.alternatives.native:Native",
@@ -121,11 +136,13 @@ CATALOGUE: Final[dict[str, Entry]] = {
         price=_ALL_ASYNC,
         variants={"per_step": {"per_step": True}, **_PROPAGATE},
         mistakes=("per_step",),
+        on_traces={"": "cut", "propagate": "propagates"},
     ),
     "fake_timeout": Entry(
         home="docmind_lab.alternatives.controls:FakeTimeout",
         is_control=True,
         is_offered=False,
+        on_traces={"": "tells_late"},
     ),
 }
 """Alternative → its row of the catalogue, in the order of every figure."""

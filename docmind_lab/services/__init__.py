@@ -11,12 +11,14 @@ dialects/           in which it is asked: OpenAI, Anthropic, Gemini, Ollama
 vector_service.py   the simulated vector store
 endpoints.py        other services that a graph calls: a table that users extend
 search_apis.py      what the search services in it answer
+search_pages.py     the pages that web sites in it answer: results of search engines, pages to read
+open_apis.py        what open services in it answer: weather, packages, places, money
 peers/              peer agents: the A2A SDK's own server behind either door
 hops/               services that call services, a share of which holds to the caller's deadline
-behaviour.py        what a server does with a call whose client has left
 slots.py            the queue of the model server
 log.py              the service's own log
 asgi.py             HTTP as an ASGI application sees it: requests read, and answers sent
+playing.py          one plan under way at the wall door
 wall_door.py        plays plans over sockets
 virtual_door.py     plays plans in virtual time, for clients in the same process
 virtual_http.py     the server's end of a connection there, and a plan played over it

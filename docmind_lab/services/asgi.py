@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import replace
 from typing import Any
@@ -105,3 +106,12 @@ async def send_steps(send: Send, steps: tuple[Step, ...]) -> None:
     assert isinstance(chunk, Chunk)
     await send(start_of(headers))
     await send({"type": "http.response.body", "body": chunk.data, "more_body": False})
+
+
+def finite_seconds(text: str) -> float | None:
+    """Return the seconds that a text states; None for what is no finite number from 0 up."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None

@@ -14,6 +14,8 @@ kind may say its seconds and how many attempts of a call it strikes: `stall=5`, 
     rate_limit         the gate    status 429 at once, with Retry-After                            30 to wait, whole
     rate_limit_above   the gate    status 429 at once, with Retry-After 1, while N model calls     N calls: 8
                                    (rate_limit_above=N) or more are under way
+    brownout           models      everything slower by a factor, if its work begins between two       factor 3
+                                   instants (brownout=FACTOR@START-END)                           at 0-60
     disconnect         models      a closed connection after half of the body or of the tokens
     malformed          models      status 200 and JSON that breaks off (a stream: in one event)
     empty              models      a well-formed answer without text and without tool calls
@@ -32,13 +34,17 @@ strikes every role.
 
 Whether a fault strikes is drawn from the call's key (seed, role, step, attempt), so every alternative meets the same
 faults. The attempt is part of the key: below probability 1 a retry may be spared, at 1 it never is. "@1" strikes
-the first attempt only, "@2" the first two: a fault that passes, which a retry cures. A client that does not say which
-attempt it makes always makes its first. Of several faults the first that strikes is the one.
+the first attempt only, "@2" the first two: a fault that passes, which a retry cures. A client
+that does not say which attempt it makes always makes its first. Of several faults the first that strikes is the one.
+
+A brownout has instants in that place, seconds since the services' first request: of the run's in a comparison, of the
+crowd's in a load study, where all queries meet the same slow minute. It comes on top of another fault.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -58,6 +64,7 @@ FaultKind = Literal[
     "http_500",
     "rate_limit",
     "rate_limit_above",
+    "brownout",
     "disconnect",
     "malformed",
     "empty",
@@ -81,6 +88,11 @@ DEFAULT_SECONDS: Mapping[str, float] = {
 DEFAULT_CALLS = 8
 """Calls under way from which on `rate_limit_above` refuses, where no number is written."""
 
+DEFAULT_FACTOR = 3.0
+"""How much slower models are in a brownout, where no number is written."""
+DEFAULT_WINDOW_S = (0.0, 60.0)
+"""When a brownout begins and ends, where it is not written."""
+
 # Beyond an hour a delay is a hang, and a kept-alive one a plan of many thousand steps.
 _LONGEST_S = 3600.0
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
@@ -92,7 +104,8 @@ class Fault:
 
     role: who is struck, "*" for all; empty for the kind's default. probability: of striking an attempt. seconds: of
     the kinds that take some; None for the kind's default. attempts: how many of a call's first attempts can be struck;
-    None for all. calls: under way at once, of rate_limit_above, which refuses the next; None for the default.
+    None for all. calls: under way at once, of rate_limit_above, which refuses the next; None for the default. factor,
+    window_s: of a brownout, how much slower, and when it begins and ends; None for the defaults.
     Raises: ConfigurationError naming the value that cannot be used.
     """
 
@@ -102,6 +115,8 @@ class Fault:
     seconds: float | None = None
     attempts: int | None = None
     calls: int | None = None
+    factor: float | None = None
+    window_s: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         _check_kind(self.kind)
@@ -110,6 +125,7 @@ class Fault:
         if self.attempts is not None and self.attempts < 1:
             raise ConfigurationError(f"fault attempts must be 1 or more, not {self.attempts!r}")
         self._check_calls()
+        self._check_brownout()
         default_s = DEFAULT_SECONDS.get(self.kind)
         if self.seconds is not None:
             self._check_seconds(self.seconds, takes_seconds=default_s is not None)
@@ -126,6 +142,24 @@ class Fault:
         if takes_calls and self.calls is None:
             object.__setattr__(self, "calls", DEFAULT_CALLS)
 
+    def _check_brownout(self) -> None:
+        if self.kind != "brownout":
+            if self.factor is not None or self.window_s is not None:
+                raise ConfigurationError(f"fault {self.kind} takes no factor and no window; brownout does")
+            return
+        if self.attempts is not None:
+            raise ConfigurationError("fault brownout takes no attempts; it strikes what begins between two instants")
+        factor = DEFAULT_FACTOR if self.factor is None else float(self.factor)
+        begins_s, ends_s = DEFAULT_WINDOW_S if self.window_s is None else map(float, self.window_s)
+        if not 0 < factor < math.inf:
+            raise ConfigurationError(f"fault brownout: factor must be positive and finite, not {self.factor!r}")
+        if not 0 <= begins_s < ends_s < math.inf:
+            raise ConfigurationError(
+                f"fault brownout: it must begin at 0 s or later and end after that, not {begins_s:g}-{ends_s:g}"
+            )
+        object.__setattr__(self, "factor", factor)
+        object.__setattr__(self, "window_s", (begins_s, ends_s))
+
     def _check_seconds(self, seconds: float, *, takes_seconds: bool) -> None:
         if not takes_seconds:
             raise ConfigurationError(
@@ -138,7 +172,7 @@ class Fault:
 
     @property
     def _default_role(self) -> str:
-        is_for_all = self.strikes_service == "retrieval" or self.kind == "rate_limit_above"
+        is_for_all = self.strikes_service == "retrieval" or self.kind in ("rate_limit_above", "brownout")
         return "*" if is_for_all else DEFAULT_ROLE
 
     @property
@@ -161,6 +195,11 @@ class Fault:
         before_attempts, at, attempts = what.partition("@")
         kind, equals, number = before_attempts.partition("=")
         _check_kind(kind)
+        chance = _parse_number(text, "probability", probability) if probability else 1.0
+        if kind == "brownout":
+            factor = _parse_number(text, "factor", number) if equals else None
+            window_s = _parse_window(text, attempts) if at else None
+            return cls("brownout", role or default_role, chance, factor=factor, window_s=window_s)
         counts_calls = kind == "rate_limit_above"
         if counts_calls and equals and not re.fullmatch(r"[0-9]{1,9}", number):
             raise ConfigurationError(f"fault {text!r}: calls {number!r} is not a whole number from 0 up")
@@ -169,7 +208,7 @@ class Fault:
         return cls(
             kind=cast("FaultKind", kind),
             role=role or default_role,
-            probability=_parse_number(text, "probability", probability) if probability else 1.0,
+            probability=chance,
             seconds=_parse_number(text, "seconds", number) if equals and not counts_calls else None,
             calls=int(number) if equals and counts_calls else None,
             attempts=int(attempts) if at else None,
@@ -182,6 +221,9 @@ class Fault:
         if self.calls not in (None, DEFAULT_CALLS):
             seconds = f"={self.calls}"
         attempts = "" if self.attempts is None else f"@{self.attempts}"
+        if self.factor is not None and self.window_s is not None:
+            seconds = f"={_format_seconds(self.factor)}"
+            attempts = f"@{'-'.join(map(_format_seconds, self.window_s))}"
         chance = "" if self.probability == 1 else f":{self.probability!r}"
         return f"{self.kind}{seconds}{attempts}:{self.role}{chance}"
 
@@ -215,12 +257,25 @@ def load_limit_of(faults: Iterable[Fault], key: DrawKey) -> Fault | None:
     return min(limits, key=lambda fault: fault.calls or 0, default=None)
 
 
+def brownouts_of(faults: Iterable[Fault], key: DrawKey, *, is_named: bool = True) -> tuple[Fault, ...]:
+    """Return the brownouts that strike a model call if its work begins within them. is_named: see `Fault.strikes`."""
+    return tuple(fault for fault in faults if fault.kind == "brownout" and fault.strikes(key, is_named=is_named))
+
+
 def _check_kind(kind: str) -> None:
     if kind in FAULT_KINDS:
         return
     near = difflib.get_close_matches(kind, FAULT_KINDS, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ConfigurationError(f"unknown fault {kind!r}; {hint}the faults are {', '.join(FAULT_KINDS)}")
+
+
+def _parse_window(text: str, window: str) -> tuple[float, float]:
+    # A dash after an "e" is the sign of an exponent.
+    begins, *rest = re.split("(?<!e)-", window, maxsplit=1)
+    if not rest:
+        raise ConfigurationError(f"fault {text!r}: write when it begins and ends, such as brownout=3@20-50")
+    return _parse_number(text, "begin", begins), _parse_number(text, "end", rest[0])
 
 
 def _parse_number(text: str, name: str, value: str) -> float:

@@ -26,8 +26,19 @@ from docmind_lab.services.dialects import Answer, Dialect, Dialects, Refusal, Ro
 from docmind_lab.services.dialects.exchange import FinishReason, Rendering
 from docmind_lab.services.dialects.vectors import size_of, vector_of
 from docmind_lab.services.fault_plans import under_fault
-from docmind_lab.services.faults import Fault, first_that_strikes, load_limit_of
-from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Limit, Plan, ServiceRequest, Step, Wait, json_steps
+from docmind_lab.services.faults import Fault, brownouts_of, first_that_strikes, load_limit_of
+from docmind_lab.services.plan import (
+    ODD_REQUEST,
+    Chunk,
+    Headers,
+    Limit,
+    Pace,
+    Plan,
+    ServiceRequest,
+    Step,
+    Wait,
+    json_steps,
+)
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.roles import role_of
@@ -43,6 +54,7 @@ _SHARE_OF_A_FURTHER_TEXT = 0.01
 # A call that the profile has hang never gets as far as what another fault would do to its reply.
 _DRAWN_HANG = Fault("hang", role="*")
 _REFUSALS = frozenset({"http_500", "rate_limit"})
+_OF_THE_DOOR = frozenset({"rate_limit_above", "brownout"})
 
 
 def _refusal_plan(fault: Fault, dialect: Dialect) -> Plan:
@@ -59,6 +71,11 @@ def _refusal_plan(fault: Fault, dialect: Dialect) -> Plan:
     return replace(_error_plan(refusal, dialect), fault=fault.kind)
 
 
+_CHAT: Final = "/chat/completions"
+# Some kilobytes each; the runs of one seed have some twenty.
+_MAX_KNOWN: Final = 1_000
+
+
 def _error_plan(refusal: Refusal, dialect: Dialect) -> Plan:
     headers = (("retry-after", refusal.retry_after),) if refusal.retry_after else ()
     return Plan(json_steps(refusal.status, dialect.error(refusal), headers), "llm")
@@ -71,7 +88,8 @@ class OpenAIService:
     default_seed: for clients that do not say which run they belong to. model: the name in its list of models, and of a
     request that names none. variation: share of the model's decisions that go another way, see
     `scripted_model/variation.py`. script: the model's reply to a conversation. dialects: in which it is asked; services
-    that share them know each other's earlier responses.
+    that share them know each other's earlier responses. known: plans of chat completions, by request and key: they
+    depend on nothing else, and runs of one seed under several alternatives ask the same.
     """
 
     profile: LatencyProfile
@@ -81,9 +99,25 @@ class OpenAIService:
     variation: float = 0.0
     script: Callable[[Conversation], Reply] = reply_to
     dialects: Dialects = field(default_factory=Dialects, repr=False, compare=False)
+    known: dict[tuple[object, ...], Plan] = field(default_factory=dict, repr=False, compare=False)
 
     def plan(self, request: ServiceRequest) -> Plan:
         """Return the plan for a request; one that cannot be served gets an error in its dialect at once."""
+        # Other dialects remember responses, and have another answer to the same request later.
+        if not request.path.endswith(_CHAT):
+            return self._plan(request)
+        tags = (request.tag(name) for name in ("seed", "role", "step", "attempt"))
+        # By the digest of the body: a long conversation is not kept for the sake of its answer.
+        digest = hashlib.blake2b(request.body, digest_size=16).digest()
+        key = (request.method, request.path, request.query, digest, *tags)
+        plan = self.known.get(key)
+        if plan is None:
+            if len(self.known) >= _MAX_KNOWN:
+                self.known.clear()
+            plan = self.known[key] = self._plan(request)
+        return plan
+
+    def _plan(self, request: ServiceRequest) -> Plan:
         dialect, route = self.dialects.find(request)
         try:
             self.dialects.check(request, route)
@@ -127,9 +161,10 @@ class OpenAIService:
         key = request.draw_key(role, str(len(conversation.messages)), self.default_seed)
         # What the model says does not depend on how often it was asked.
         conversation = replace(conversation, key=replace(key, attempt=1))
-        # Whether a limit of load refuses is known to the door, which counts what is under way.
-        drawn = (fault for fault in self.faults if fault.kind != "rate_limit_above")
-        fault = first_that_strikes(drawn, "llm", key, is_named=bool(request.tag("role")))
+        # Only the door knows what is under way, for a limit of load, and what time it is, for a brownout.
+        drawn = (fault for fault in self.faults if fault.kind not in _OF_THE_DOOR)
+        is_named = bool(request.tag("role"))
+        fault = first_that_strikes(drawn, "llm", key, is_named=is_named)
         if fault is not None and fault.kind in _REFUSALS:
             return _refusal_plan(fault, dialect)
         latency = self.profile.draw_llm(key)
@@ -151,6 +186,9 @@ class OpenAIService:
             payload=body,
         )
         plan = self._answer_plan(answer, dialect, streams=bool(chat.get("stream")))
+        browned = brownouts_of(self.faults, key, is_named=is_named)
+        paces = tuple(Pace(each.factor, *each.window_s) for each in browned if each.factor and each.window_s)
+        plan = replace(plan, paces=paces)
         limit = load_limit_of(self.faults, key)
         if limit is not None and limit.calls is not None:
             plan = replace(plan, limit=Limit(limit.calls, _refusal_plan(limit, dialect)))

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.core.server_behaviour import Phase
 from docmind_lab.network.attempts import HEADER_PREFIX
-from docmind_lab.services.behaviour import Phase
 
 ServiceKind = Literal["llm", "retrieval", "peer", "tool"]
 
@@ -74,7 +74,8 @@ class Plan:
 
     output_tokens: when played to the end. takes_slot: whether the model works on it, so that it needs one of the
     server's slots and waits for it; a refusal does not. slowdown: what each other call under way when it starts adds to
-    the time of its tokens, as a share of it. limit: above how many calls under way it is refused, None for no limit.
+    the time of its tokens, as a share of it. paces: when it is slower, whatever else is under way. limit: above how
+    many calls under way it is refused, None for no limit.
     """
 
     steps: tuple[Step, ...]
@@ -85,18 +86,34 @@ class Plan:
     takes_slot: bool = False
     slowdown: float = 0.0
     limit: Limit | None = None
+    paces: tuple[Pace, ...] = ()
 
     def admitted(self, under_way: int) -> Plan:
         """Return this plan, or the refusal if its limit is reached. under_way: calls that have a slot or wait."""
         return self if self.limit is None or under_way < self.limit.calls else self.limit.refusal
 
-    def steps_beside(self, others: int) -> tuple[Step, ...]:
-        """Return the steps, slowed down by `others` more calls under way."""
-        if not self.slowdown or not others:
-            return self.steps
+    def fault_at(self, since_s: float) -> str:
+        """Return the kind of the fault that strikes it if its work begins then: its own, or a brownout."""
+        return self.fault or ("brownout" if self._in_force(since_s) else "")
+
+    def _in_force(self, since_s: float) -> list[Pace]:
+        return [each for each in self.paces if each.begins_s <= since_s < each.ends_s]
+
+    def steps_beside(self, others: int, since_s: float = 0.0) -> tuple[Step, ...]:
+        """Return the steps as they are played.
+
+        Args:
+            others: Model calls under way beside it, which slow its tokens down.
+            since_s: Seconds from the services' first request to the begin of its work.
+        """
+        pace = math.prod(each.factor for each in self._in_force(since_s))
         factor = 1 + self.slowdown * others
+        if pace == 1 and factor == 1:
+            return self.steps
         return tuple(
-            replace(step, seconds=step.seconds * factor) if isinstance(step, Wait) and step.tokens else step
+            replace(step, seconds=step.seconds * pace * (factor if step.tokens else 1.0))
+            if isinstance(step, Wait)
+            else step
             for step in self.steps
         )
 
@@ -125,6 +142,21 @@ class Plan:
     def duration_s(self) -> float:
         """Seconds that the plan takes if played to the end; inf for a hang."""
         return math.fsum(step.seconds for step in self.steps if isinstance(step, Wait))
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A time in which work takes longer.
+
+    Args:
+        factor: How many times as long.
+        begins_s: Work that begins from here on, seconds since the services' first request.
+        ends_s: And before here.
+    """
+
+    factor: float
+    begins_s: float
+    ends_s: float
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.services.behaviour import ServerBehaviour
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.endpoints import EndpointService, EndpointTable
 from docmind_lab.services.faults import Fault

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,9 +24,9 @@ from dataclasses import dataclass, field, replace
 
 from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import SimulationError
+from docmind_lab.core.server_behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
-from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.dialects import asks_a_model
 from docmind_lab.services.endpoints import service_at
 from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
@@ -69,6 +70,7 @@ class VirtualDoor:
     behaviour: ServerBehaviour | None = None
     log: ServiceLog = field(default_factory=ServiceLog)
     _charged_at_s: float = field(default=0.0, init=False, repr=False)
+    _first_request_at: float = field(default=math.nan, init=False, repr=False)
     _clock: VirtualClock | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     # In order of arrival, so that whatever is done to all of them has one order.
@@ -99,7 +101,7 @@ class VirtualDoor:
                 )
             self._clock = clock
         self._queue, self._changed = SlotQueue(self.slots), threading.Condition()
-        self._charged_at_s = time.process_time()
+        self._charged_at_s, self._first_request_at = time.process_time(), math.nan
         address = Address(self._accepted, self.connect_s)
         try:
             with virtual_network(clock, dict.fromkeys(self.addresses, address)):
@@ -137,6 +139,8 @@ class VirtualDoor:
             self._charged_at_s = time.process_time()  # to make a plan is the server's work
         plan = plan.admitted(self._queue.under_way)
         received_at = clock.now()
+        if math.isnan(self._first_request_at):
+            self._first_request_at = received_at
         row = self.log.received(request, plan, received_at)
         playing = PlanPlayer(plan, row, connection, clock, self._behaviour, self._ended)
         self._playing[playing] = None
@@ -182,7 +186,8 @@ class VirtualDoor:
     def _let_start(self, turns: Iterable[Turn[PlanPlayer]]) -> None:
         for turn in turns:
             turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
-            turn.request.begin(turn.starts_at, others=len(self._queue.served) - 1)
+            since_s = turn.starts_at - self._first_request_at
+            turn.request.begin(turn.starts_at, others=len(self._queue.served) - 1, since_s=since_s)
 
     def _ended(self, playing: PlanPlayer) -> None:
         clock = self._clock

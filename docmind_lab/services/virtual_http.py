@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import h11
 
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.network.virtual_wire import Wire
-from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.log import RequestRow, RowOutcome
 from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Disconnect, Headers, Plan, ServiceRequest, Step, Wait
 from docmind_lab.virtual_time import Alarm, VirtualClock
@@ -151,15 +151,17 @@ class PlanPlayer:
     _ends_at_write: bool = False
     _notice: Alarm | None = None
 
-    def begin(self, at: float, others: int = 0) -> None:
+    def begin(self, at: float, others: int = 0, since_s: float = 0.0) -> None:
         """Play from an instant on; what is due by now is done before this returns.
 
         Args:
             at: Instant, seconds of the clock.
             others: Model calls under way beside it.
+            since_s: Seconds from the services' first request to that instant.
         """
         self._due_at, self._has_begun = at, True
-        self._steps = list(reversed(self.plan.steps_beside(others)))
+        self._steps = list(reversed(self.plan.steps_beside(others, since_s)))
+        self.row.fault = self.plan.fault_at(since_s)
         self._go_on()
 
     def client_left(self) -> None:

@@ -31,24 +31,25 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.core.server_behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.asgi import (
     ConnectionDropped,
     Receive,
     Send,
     bounded,
+    finite_seconds,
     read_request,
     request_of_run,
     send_json,
     send_steps,
     start_of,
 )
-from docmind_lab.services.behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.connections import CLIENT_PATIENCE_S
 from docmind_lab.services.dialects import asks_a_model
 from docmind_lab.services.endpoints import service_at
 from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
 from docmind_lab.services.hops.host import HopHost
-from docmind_lab.services.log import RequestRow, ServiceLog, rows_as_json
+from docmind_lab.services.log import ServiceLog, rows_as_json
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.plan import (
@@ -61,6 +62,7 @@ from docmind_lab.services.plan import (
     ServiceRequest,
     Wait,
 )
+from docmind_lab.services.playing import Playing
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_host import Host
 
@@ -72,26 +74,6 @@ if TYPE_CHECKING:
 _LONGEST_WAIT_S = 3600.0
 
 _REMEMBERED_RUNS = 10_000
-
-
-@dataclass(eq=False)
-class _Playing:
-    """One plan under way: since when, the event that lets it start, and those that can end it.
-
-    others: model calls under way beside it as it starts. stopped: the server has noticed that its client has left.
-    ends_at_write: it will notice when it next writes.
-    """
-
-    plan: Plan
-    row: RequestRow
-    starts_at: float
-    others: int = 0
-    may_start: asyncio.Event = field(default_factory=asyncio.Event)
-    client_gone: asyncio.Event = field(default_factory=asyncio.Event)
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    ends_at_write: bool = False
-    is_generating: bool = False
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass
@@ -120,8 +102,9 @@ class WallDoor:
     endpoints: Service | None = None
     below_url: str = ""
     clock_ahead_s: float = 0.0
-    _queues: dict[str, SlotQueue[_Playing]] = field(default_factory=dict)
-    _playing: set[_Playing] = field(default_factory=set)
+    _queues: dict[str, SlotQueue[Playing]] = field(default_factory=dict)
+    _first_request_at: dict[str, float] = field(default_factory=dict)
+    _playing: set[Playing] = field(default_factory=set)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _over: dict[str, None] = field(default_factory=dict)
     # One thread: the vector engine is not made for several, and the event loop's timers stay exact meanwhile.
@@ -179,7 +162,8 @@ class WallDoor:
             await send_steps(send, RUN_IS_OVER)
             return
         plan = plan.admitted(self._queue_of(request.tag("run-id")).under_way)
-        playing = _Playing(plan, self.log.received(request, plan, received_at), starts_at=received_at)
+        self._first_request_at.setdefault(self._key_of(request.tag("run-id")), received_at)
+        playing = Playing(plan, self.log.received(request, plan, received_at), starts_at=received_at)
         self._playing.add(playing)
         watcher = asyncio.create_task(self._watch(receive, playing))
         try:
@@ -231,12 +215,12 @@ class WallDoor:
         self._telling.add(telling)
         telling.add_done_callback(self._telling.discard)
 
-    async def _has_slot(self, playing: _Playing) -> bool:
+    async def _has_slot(self, playing: Playing) -> bool:
         """Whether the request got a slot, after waiting for it; False when the request was ended before."""
         self._letstart_of(self._queue_of(playing.row.run_id).arrive(playing, playing.row.received_at))
         if playing.may_start.is_set():
             return True
-        ends = self._ends(playing)
+        ends = playing.ends
         waiters = [asyncio.create_task(event.wait()) for event in (playing.may_start, *ends)]
         try:
             await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
@@ -246,34 +230,41 @@ class WallDoor:
                 waiter.cancel()
             self._note_queue_wait(playing)
 
-    def _queue_of(self, run_id: str) -> SlotQueue[_Playing]:
-        key = run_id if self.slots_of_run else ""
+    def _key_of(self, run_id: str) -> str:
+        """Who shares slots and time with the run: nobody, or all."""
+        return run_id if self.slots_of_run else ""
+
+    def _queue_of(self, run_id: str) -> SlotQueue[Playing]:
+        key = self._key_of(run_id)
         if key not in self._queues:
             self._queues[key] = SlotQueue(self.slots)
         return self._queues[key]
 
-    def _leave_queue(self, playing: _Playing) -> None:
+    def _leave_queue(self, playing: Playing) -> None:
         run_id = playing.row.run_id
         queue = self._queue_of(run_id)
         self._letstart_of(queue.leave(playing, self.clock.now()))
         if self.slots_of_run and not queue.served and not queue.waiting and run_id in self._over:
             del self._queues[run_id]
+            self._first_request_at.pop(run_id, None)
 
-    def _letstart_of(self, turns: Iterable[Turn[_Playing]]) -> None:
+    def _letstart_of(self, turns: Iterable[Turn[Playing]]) -> None:
         for turn in turns:
             turn.request.starts_at = turn.starts_at
             turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
             turn.request.others = len(self._queue_of(turn.request.row.run_id).served) - 1
             turn.request.may_start.set()
 
-    def _note_queue_wait(self, playing: _Playing) -> None:
+    def _note_queue_wait(self, playing: Playing) -> None:
         """What a request has waited so far, if it still does."""
         if playing in self._queue_of(playing.row.run_id).waiting:
             playing.row.queue_wait_s = self.clock.now() - playing.row.received_at
 
-    async def _play(self, plan: Plan, playing: _Playing, send: Send) -> None:
+    async def _play(self, plan: Plan, playing: Playing, send: Send) -> None:
         row, due_at, answering = playing.row, playing.starts_at, False
-        for step in plan.steps_beside(playing.others):
+        since_s = due_at - self._first_request_at.get(self._key_of(row.run_id), due_at)
+        row.fault = plan.fault_at(since_s)
+        for step in plan.steps_beside(playing.others, since_s):
             if isinstance(step, Wait):
                 begun_at, due_at = due_at, due_at + step.seconds
                 playing.is_generating = playing.is_generating or answering or step.tokens > 0
@@ -306,9 +297,9 @@ class WallDoor:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         self._close(playing, "error" if (row.status or 0) >= 400 else "ok")
 
-    async def _wait_until(self, due_at: float, playing: _Playing) -> bool:
+    async def _wait_until(self, due_at: float, playing: Playing) -> bool:
         """Whether the instant was reached; False when the request was ended before."""
-        ends = self._ends(playing)
+        ends = playing.ends
         waiters = [asyncio.create_task(event.wait()) for event in ends]
         try:
             while (left_s := due_at - self.clock.now()) > 0:
@@ -320,11 +311,7 @@ class WallDoor:
             for waiter in waiters:
                 waiter.cancel()
 
-    def _ends(self, playing: _Playing) -> list[asyncio.Event]:
-        """What ends a request before its plan does."""
-        return [playing.ended, playing.stopped]
-
-    async def _watch(self, receive: Receive, playing: _Playing) -> None:
+    async def _watch(self, receive: Receive, playing: Playing) -> None:
         """Notice that the client leaves, and have the work end when the server would."""
         while (await receive())["type"] != "http.disconnect":
             pass
@@ -343,7 +330,7 @@ class WallDoor:
             await asyncio.sleep(delay_s)
         playing.stopped.set()
 
-    async def _end(self, playing: _Playing, send: Send, *, answering: bool) -> None:
+    async def _end(self, playing: Playing, send: Send, *, answering: bool) -> None:
         """End a request before its plan does: an error if nothing has been sent, a closed connection otherwise."""
         self._close(playing, "ended" if playing.ended.is_set() else "client_gone")
         if playing.client_gone.is_set():
@@ -352,7 +339,7 @@ class WallDoor:
             raise ConnectionDropped
         await send_steps(send, RUN_IS_OVER)
 
-    def _close(self, playing: _Playing, outcome: Any) -> None:
+    def _close(self, playing: Playing, outcome: Any) -> None:
         if playing.row.outcome == "open":
             now = self.clock.now()
             # A request that never had a slot has waited until its end, to the last digit.
@@ -385,7 +372,7 @@ class WallDoor:
                 self._queues.pop(run_id, None)
             await send_json(send, 200, {"run_id": run_id, "forgotten": True})
             return
-        wait_quiet_s = _seconds(query.get("wait_quiet_s", ["0"])[0])
+        wait_quiet_s = finite_seconds(query.get("wait_quiet_s", ["0"])[0])
         if wait_quiet_s is None:
             await send_json(send, 400, {"error": "wait_quiet_s must be a finite number of seconds from 0 up"})
             return
@@ -415,11 +402,3 @@ async def _until_left(receive: Receive, exchange: PeerExchange) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     exchange.client_left()
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        seconds = float(text)
-    except ValueError:
-        return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None

@@ -228,7 +228,7 @@ def asked(*faults: str, stream: bool = False, headers: dict[str, str] | None = N
 def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_fault_it_was(kind, stream, tools):
     good, plan = asked(stream=stream, tools=tools), asked(f"{kind}:*", stream=stream, tools=tools)
     plan = plan.admitted(under_way=DEFAULT_CALLS)
-    assert plan.fault == kind
+    assert plan.fault_at(0.0) == kind
     assert tokens_of(plan) == plan.output_tokens
     assert sum(isinstance(step, Headers) for step in plan.steps) == (kind != "hang")
     expected = {

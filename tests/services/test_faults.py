@@ -26,7 +26,9 @@ def faults(draw: st.DrawFn) -> Fault:
         role=draw(st.just("*") | names),
         probability=draw(st.floats(min_value=0, max_value=1)),
         seconds=draw(st.none() | seconds) if kind in DEFAULT_SECONDS else None,
-        attempts=draw(st.none() | st.integers(1, 99)),
+        attempts=draw(st.none() | st.integers(1, 99)) if kind != "brownout" else None,
+        factor=draw(st.none() | st.floats(min_value=0.1, max_value=100)) if kind == "brownout" else None,
+        window_s=draw(st.none() | st.tuples(st.floats(0, 99), st.floats(100, 999))) if kind == "brownout" else None,
     )
 
 

@@ -308,6 +308,7 @@ ENDS_AS = {
     "disconnect": {"error"},
     "malformed": {"ok", "client_gone"},
     "empty": {"ok"},
+    "brownout": {"ok"},
 }
 # Seconds small enough for a test of every kind.
 SHORT = {

@@ -310,3 +310,22 @@ def test_null_for_an_optional_field_is_as_if_it_were_left_out():
         status_of(plan_of(max_tokens=None, max_completion_tokens=None, tools=None, stream=None, stream_options=None))
         == 200
     )
+
+
+def test_a_plan_is_worked_out_once_for_runs_that_ask_the_same():
+    service = OpenAIService(PROFILE)
+    first = plan_of(service, {**tagged(), "x-docmind-run-id": "a"})
+    assert plan_of(service, {**tagged(), "x-docmind-run-id": "b"}) is first
+    fresh = plan_of(OpenAIService(PROFILE), tagged())
+    assert fresh == first
+    for other in (tagged(seed=8), tagged(role="router"), tagged(step="2.0.1"), tagged(attempt=2)):
+        assert plan_of(service, other) == plan_of(OpenAIService(PROFILE), other)
+        assert plan_of(service, other) is not first
+
+
+def test_the_plans_that_are_known_are_bounded(monkeypatch):
+    monkeypatch.setattr("docmind_lab.services.openai_service._MAX_KNOWN", 3)
+    service = OpenAIService(PROFILE)
+    for seed in range(10):
+        plan_of(service, tagged(seed=seed))
+    assert len(service.known) <= 3

@@ -17,7 +17,7 @@ from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, TOKENS, always, new_
 import docmind_lab as dl
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.services.behaviour import GOES_ON, PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
+from docmind_lab.core.server_behaviour import GOES_ON, PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions

@@ -17,6 +17,7 @@ from docmind_lab.analysis.tables.dictionary import EVENTS
 from docmind_lab.analysis.tables.frames import positive_part
 from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.core.budgets import Budget
+from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import ENDED_UNANSWERED, NAN, CallOutcome, RunOutcome
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.recorder import Recorder, detail_json, time_outside
@@ -290,18 +291,39 @@ def derive_run(
         answer_score=answer.answer_score,
         coordination_overhead_s=_coordination_overhead(facts, answer, events, returned_at_s),
         faulted_calls=float(sum(e.event == "fault_met" for e in events)) if measured_at_server else NAN,
-        error_type=answer.error_type if answer.outcome == "failed" else "",
-        error_node=_error_node(_ERROR_OF_INTERRUPT if answer.outcome == "interrupted" else answer.error_type, events)
-        if answer.outcome in ENDED_UNANSWERED
-        else "",
+        **_error(answer, client, events),
         **_spending(facts.budget, [call for call in started if call.kind == "llm"]),
     )
 
 
-def _error_node(error_type: str, events: Iterable[EventRecord]) -> str:
-    """Return the innermost node that ended with the error: an agent's node ends before the node that holds it."""
+def _error(answer: Answer, client: Iterable[CallRecord], events: Iterable[EventRecord]) -> dict[str, Any]:
+    """Return the columns of the error that ended a run: its type, its node, the attempt of a call that it came from."""
+    if answer.outcome not in ENDED_UNANSWERED:
+        return {}
+    failed = answer.outcome == "failed"
+    error_type = answer.error_type if failed else _ERROR_OF_INTERRUPT
     ended = ((event, json.loads(event.detail)) for event in events if event.event == "node_ended")
-    return next((str(detail["node"]) for _, detail in ended if error_type and detail.get("outcome") == error_type), "")
+    # The innermost node: an agent's node ends before the node that holds it.
+    raising = next(
+        ((each, detail) for each, detail in ended if error_type and detail.get("outcome") == error_type), None
+    )
+    columns: dict[str, Any] = {"error_type": error_type} if failed else {}
+    if raising is None:
+        return columns
+    event, detail = raising
+    return columns | {
+        "error_node": str(detail["node"]),
+        "error_attempt": _failed_attempt(event, client) if failed else 0,
+    }
+
+
+def _failed_attempt(raised: EventRecord, client: Iterable[CallRecord]) -> int:
+    """Return the number of the attempt that failed as a node raised; 0 where the node's last call did not."""
+    ended = [call for call in client if call.role == raised.role and call.ended_at_s <= raised.at_s]
+    last = max(ended, key=lambda call: (call.ended_at_s, call.attempt), default=None)
+    if last is None or not last.error_type or raised.at_s - last.ended_at_s > HELD_WITHIN_S:
+        return 0
+    return last.attempt
 
 
 def _spending(budget: Budget, requests: Sequence[CallRecord]) -> dict[str, Any]:

@@ -85,10 +85,13 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
             snapshot = recorder.snapshot().until(horizon_at)
             rows = [row for row in log.rows(facts.run_id) if row.received_at <= horizon_at]
     finally:
-        # Requests that still hang are cut, so that their threads end and no run disturbs another.
-        log.forget(facts.run_id)
-        recorder.wait_quiet(_UNWINDING_PATIENCE_S)
-        workload.forget(facts.run_id)
+        try:
+            # Requests that still hang are cut, so that their threads end and no run disturbs another.
+            log.forget(facts.run_id)
+            recorder.wait_quiet(_UNWINDING_PATIENCE_S)
+        finally:
+            # Also where the service is gone already, as that of a study that was given up.
+            workload.forget(facts.run_id)
     recall, score = workload.scores(order.question, outcome)
     answer = Answer(outcome.outcome, outcome.stop_reason, len(outcome.documents), recall, score, outcome.error_type)
     calls = call_records(facts, recorder, snapshot, rows)

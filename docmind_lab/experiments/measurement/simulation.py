@@ -26,7 +26,9 @@ from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.system import Corpus
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.replay import ReplayOptions
+from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.plan import Plan
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
@@ -60,7 +62,7 @@ def simulate(
         seed=schedule,
         horizon_s=facts.horizon_s + _AFTER_HORIZON_S,
         stall_after_s=stall_after_s,
-        on_entry=[lambda _: _fixed_randomness(facts.seed), door.open],
+        on_entry=[lambda _: _fixed_randomness(facts.seed), lambda _: plain_parameters(), door.open],
     )
     try:
         return clock.run(measure, dataclasses.replace(order, facts=facts), workload, door, clock)
@@ -106,6 +108,9 @@ class SimulatedSystem:
     kind: str = "supervisor"
     max_connections: int = 100
     workload: Workload = field(init=False)
+    _plans: tuple[ServiceOptions | None, dict[tuple[object, ...], Plan]] = field(
+        default_factory=lambda: (None, {}), init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         _require_no_endpoints(self.settings)
@@ -136,7 +141,13 @@ class SimulatedSystem:
     def door(self, options: ServiceOptions) -> VirtualDoor:
         """Return the services with these options, over the store that holds the index."""
         return VirtualDoor(
-            llm=OpenAIService(options.profile, options.faults, options.seed, variation=options.model_variation),
+            llm=OpenAIService(
+                options.profile,
+                options.faults,
+                options.seed,
+                variation=options.model_variation,
+                known=self._plans_known(options),
+            ),
             vectors=dataclasses.replace(
                 self._store, profile=options.profile, default_seed=options.seed, faults=options.faults
             ),
@@ -148,6 +159,12 @@ class SimulatedSystem:
             behaviour=options.behaviour,
             endpoints=options.endpoint_service(),
         )
+
+    def _plans_known(self, options: ServiceOptions) -> dict[tuple[object, ...], Plan]:
+        """Return the plans that are known under these options; they are forgotten when others come."""
+        if options != self._plans[0]:
+            self._plans = (options, {})
+        return self._plans[1]
 
     def measure(
         self,

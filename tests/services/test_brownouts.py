@@ -1,0 +1,101 @@
+"""A brownout: model calls whose work begins between two instants are slower, on both clocks and in a load study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import docmind_lab as dl
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.load import Constant, load_options, run_load
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.plan import Pace, Plan, Wait
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("brownout", "brownout=3@0-60:*"),
+        ("brownout=2.5@20-50", "brownout=2.5@20-50:*"),
+        ("brownout@5-6:planner:0.5", "brownout=3@5-6:planner:0.5"),
+    ],
+)
+def test_what_is_written_is_read_and_shown_again(written: str, shown: str) -> None:
+    fault = Fault.parse(written)
+    assert str(fault) == shown
+    assert Fault.parse(shown) == fault
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("brownout=3@20", "such as brownout=3@20-50"),
+        ("brownout=3@50-20", "end after that, not 50-20"),
+        ("brownout=0@1-2", "factor must be positive"),
+        ("brownout=x@1-2", "factor 'x' is not a number"),
+        ("brownout=2@nan-3", "begin at 0 s or later"),
+    ],
+)
+def test_a_brownout_that_cannot_be_is_refused_by_name(written: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Fault.parse(written)
+
+
+def test_other_faults_have_no_window_and_a_brownout_no_attempts() -> None:
+    with pytest.raises(ConfigurationError, match="takes no factor and no window"):
+        Fault("stall", factor=2.0)
+    with pytest.raises(ConfigurationError, match="takes no attempts"):
+        Fault("brownout", attempts=1)
+
+
+def test_work_that_begins_in_the_window_takes_longer_and_the_end_of_the_window_is_outside() -> None:
+    plan = Plan((Wait(1.0), Wait(2.0, tokens=4)), "llm", paces=(Pace(3.0, 10.0, 20.0),), slowdown=0.5)
+    seconds = {
+        at: [step.seconds for step in plan.steps_beside(0, at) if isinstance(step, Wait)] for at in (9.9, 10, 20)
+    }
+    assert seconds == {9.9: [1.0, 2.0], 10: [3.0, 6.0], 20: [1.0, 2.0]}
+    assert [step.seconds for step in plan.steps_beside(2, 15.0) if isinstance(step, Wait)] == [3.0, 12.0]
+
+
+def model_calls(clock: str, **options: Any) -> pd.DataFrame:
+    study = dl.compare(alternatives="unguarded", runs=1, seed=5, clock=clock, workers=1, **options)
+    calls = study.calls[(study.calls["seen_from"] == "server") & (study.calls["kind"] == "llm")]
+    calls = calls.assign(took_s=calls["ended_at_s"] - calls["started_at_s"] - calls["queue_wait_s"])
+    return calls.set_index("call_id")[["started_at_s", "took_s"]]
+
+
+def test_a_run_meets_it_in_virtual_time_from_its_first_request_on() -> None:
+    usual = model_calls("virtual", decision_timeout_s=100)
+    slow = model_calls("virtual", decision_timeout_s=100, fault="brownout=3@2-6").reindex(usual.index)
+    inside = slow["started_at_s"].between(2.0, 6.0, inclusive="left")
+    assert 0 < inside.sum() < len(slow)
+    ratio = slow["took_s"] / usual["took_s"]
+    assert ratio[inside].tolist() == pytest.approx([3.0] * int(inside.sum()))
+    assert ratio[~inside].tolist() == pytest.approx([1.0] * int((~inside).sum()))
+
+
+@pytest.mark.wall
+def test_a_run_meets_it_over_sockets() -> None:
+    options: dict[str, Any] = {"decision_timeout_s": 10, "profile": "fast/10"}
+    usual = model_calls("virtual", **options)
+    slow = model_calls("wall", **options, fault="brownout=4@0-1000").reindex(usual.index)
+    # Waits end late on a busy machine, and never early: each call takes four times as long, and some milliseconds more.
+    assert (slow["took_s"] >= 4 * usual["took_s"] - 1e-3).all()
+    assert slow["took_s"].sum() < 4 * usual["took_s"].sum() + 0.2 * len(usual)
+
+
+def test_all_queries_of_a_load_study_meet_the_same_slow_minute() -> None:
+    table = {"arrivals": "constant", "rates_per_s": [0.1], "fault": ["brownout=2@15-35"], "queries": 5}
+    options = load_options(table) | {"replicates": 1, "warm_up_s": 0.0, "workers": 1, "alternatives": "unguarded"}
+    slow = run_load(**{**options, "slots": 4})
+    usual = run_load(**{**options, "slots": 4, "arrivals": [Constant(0.1)], "fault": ()})
+    ratio = (slow.queries["returned_at_s"] / usual.queries["returned_at_s"]).tolist()
+    # They come at 0, 10, 20, 30 and 40 s, and take some seconds.
+    assert ratio[0] == pytest.approx(1.0)
+    # All of its model calls, and none of its searches.
+    assert ratio[2] > 1.7
+    assert ratio[4] == pytest.approx(1.0)
+    assert set(slow.queries["fault"]) == {"brownout=2@15-35:*"}
+    assert set(usual.queries["fault"]) == {"none"}
