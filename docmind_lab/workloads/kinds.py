@@ -12,10 +12,12 @@ nothing else of it. A kind also says who tries a failed call again under an alte
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, Self
+from urllib.parse import quote_plus, unquote_plus
 
 from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
 from docmind_lab.analysis.tables.frames import ELSEWHERE, ExtraTable, not_imported
@@ -224,6 +226,8 @@ class WorkloadKind:
         reads_settings: It takes its deadline from the lab's environment variables, so advice names those to set.
         async_only: It has a node or tool without a sync form, so every alternative runs it on an event loop.
         endpoints: File with endpoints of other services that it calls.
+        adapts: Its agents do other things with another deadline where they know it: they divide it among peers, or
+            fall back.
         has_hops: It calls services that may hold to a deadline on the wire: it takes an `adoption`.
         serve: Starts its services over sockets, as a context manager.
         refusal: An alternative → why it cannot be had, with the remedy; empty if it can.
@@ -249,6 +253,7 @@ class WorkloadKind:
     reads_settings: bool = False
     async_only: bool = False
     endpoints: str = ""
+    adapts: bool = False
     has_hops: bool = False
     serve: Callable[[ServiceOptions], ServedProcesses] = ServiceProcess
     refusal: RefusalOf = any_alternative
@@ -314,16 +319,44 @@ def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | Non
     return there[table]
 
 
+_FILE_OPTIONS = ("endpoints", "store")
+_FOLDERS = re.compile(r"(?:(?<!\w)[A-Za-z]:(?=[/\\]))?[^:]*[/\\]")
+
+
+def shown_name(workload: str) -> str:
+    """Return a workload's name as manifests and tables have it: files by their names, without folders of the machine.
+
+    Args:
+        workload: The name, as `workload_kind` takes it.
+    """
+    if not workload.startswith(OWN_PREFIX):
+        return workload
+    reference, mark, query = workload.removeprefix(OWN_PREFIX).partition("?")
+    options = [option.partition("=") for option in query.split("&")]
+    shown = "&".join(
+        f"{name}={quote_plus(_without_folders(unquote_plus(value)))}"
+        if name in _FILE_OPTIONS
+        else f"{name}{sign}{value}"
+        for name, sign, value in options
+    )
+    return f"{OWN_PREFIX}{_without_folders(reference)}{mark}{shown}"
+
+
+def _without_folders(reference: str) -> str:
+    return _FOLDERS.sub("", reference)
+
+
 def systems_said(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return the manifest's description of workloads, by their level in the tables, to read a study without them."""
     kinds = [(name, workload_kind(name)) for name in names]
     return {
         kind.name: {
-            "kind": name,
+            "kind": shown_name(name),
             "title": kind.title,
             "asked": kind.asked,
             "roles": list(kind.roles),
             "reads_settings": kind.reads_settings,
+            "adapts": kind.adapts,
             **({"notes": list(kind.notes)} if kind.notes else {}),
         }
         for name, kind in kinds

@@ -144,6 +144,31 @@ def test_a_reference_and_a_live_graph_are_linted_alike() -> None:
     assert keeping(by_reference) == keeping(live)
 
 
+def test_a_function_that_makes_the_graph_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def make() -> Any:
+        made.append(only("sync"))
+        return made[-1]
+
+    monkeypatch.setattr(graphs_to_mutate, "make_once", make, raising=False)
+    assert linted("graphs_to_mutate:make_once", alternatives="A").graph == "graphs_to_mutate:make_once"
+    assert len(made) == 1
+    linted(make, alternatives="A")
+    assert len(made) == 2
+
+
+def test_the_requests_of_a_graph_are_shown_without_the_keys_in_their_addresses() -> None:
+    def ask(state: Any) -> dict[str, Any]:
+        address = "https://ada:secret@api.openai.com/v1/chat/completions?api_key=secret"
+        httpx.post(address, json={"model": "any", "messages": [{"role": "user", "content": "a"}]})
+        return {"answer": "a"}
+
+    ((address, node, count),) = linted(one_node(ask), alternatives="A").requests
+    assert "secret" not in address
+    assert (address.startswith("POST https://"), node, count) == (True, "answer", 1)
+
+
 def test_a_loop_that_is_blocked_after_a_wait_that_can_be_cancelled_is_found() -> None:
     async def node(state: Any) -> dict[str, Any]:
         await asyncio.sleep(5.0)

@@ -29,7 +29,7 @@ def test_a_live_graph_is_compared_in_this_process_and_the_study_knows_what_it_wa
     (name,) = set(study.runs["workload"])
     assert study.manifest["systems"][name]["asked"] == "inputs"
     assert set(study.runs["retries"]) == {"own"}
-    assert "10 inputs" in repr(study)
+    assert "10 runs of 2 inputs" in repr(study)
     assert QUESTION not in json.dumps(study.manifest)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
-from langgraph.types import Command
+from langgraph.channels import LastValue
+from langgraph.types import Command, Interrupt
 
-from docmind_lab.alternatives.base import FreeState, RunProgress, run_to_outcome, run_to_outcome_async
+from docmind_lab.alternatives.base import INTERRUPT, FreeState, RunProgress, run_to_outcome, run_to_outcome_async
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
@@ -166,3 +168,37 @@ def test_a_url_is_shown_without_what_may_be_secret_in_it() -> None:
     assert redact_url("https://user:word@h.example.org:8443/a/b?key=k") == "https://h.example.org:8443/a/b"
     with pytest.raises(NotSimulated, match=r"GET https://h.example.org/a: no simulated"):
         SIMULATED.of("GET", "https://h.example.org/a?key=k")
+
+
+# ---- what a run that stops at an interrupt or a breakpoint is
+
+BREAKPOINT = ("updates", {INTERRUPT: ()})
+STATE = ("values", FreeState(messages=[]))
+
+
+def outcome_after(*chunks: Any, passes_breakpoint: bool = False) -> str:
+    progress = RunProgress()
+    for chunk in chunks:
+        progress.show(chunk)
+    if passes_breakpoint:
+        progress.pass_breakpoint()
+    return progress.finished().outcome
+
+
+def test_a_run_that_ends_at_a_breakpoint_waits_and_one_that_goes_on_from_it_does_not() -> None:
+    assert outcome_after(STATE, BREAKPOINT) == "interrupted"
+    assert outcome_after(STATE, BREAKPOINT, STATE) == "answered"
+
+
+def test_a_breakpoint_after_the_last_step_can_be_the_end_and_an_interrupt_cannot() -> None:
+    assert outcome_after(STATE, BREAKPOINT, passes_breakpoint=True) == "answered"
+    interrupted = ("updates", {INTERRUPT: (Interrupt("Who?"),)})
+    assert outcome_after(STATE, interrupted, passes_breakpoint=True) == "interrupted"
+
+
+def test_what_other_nodes_of_a_step_wrote_is_kept_when_one_of_them_interrupts() -> None:
+    progress = RunProgress(channels={"answer": LastValue(str, "answer")})
+    progress.show(("values", {"question": "a"}))
+    progress.show(("updates", {"one": {"answer": "written"}}))
+    progress.show(("values", {"question": "a", INTERRUPT: (Interrupt("Who?"),)}))
+    assert progress.state["answer"] == "written"

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
-from own_runs import QUESTION
+from own_runs import QUESTION, simulated
 from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
@@ -120,3 +120,10 @@ def test_a_file_that_is_not_there_and_a_single_input_are_told() -> None:
         read_inputs(REPORT, "nowhere.jsonl")
     with pytest.raises(ConfigurationError, match="put the one into brackets"):
         read_inputs(REPORT, {"question": "a"})
+
+
+def test_a_state_that_is_a_plain_dict_takes_any_key() -> None:
+    builder: Any = StateGraph(dict)
+    graph = builder.add_node("look", lambda state: {**state, "seen": True}).add_edge(START, "look").compile()
+    (measured,) = simulated(graph, alternatives="A", decision_timeout_s=5.0, given={"task": "tides", "steps": []})
+    assert measured.run.outcome == "answered"

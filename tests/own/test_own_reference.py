@@ -21,6 +21,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.workloads import workload_kind
 from docmind_lab.workloads.own import load_graph, own_graph
+from docmind_lab.workloads.own.kind import is_async_only
 
 BUILDER = StateGraph(MessagesState)
 BUILDER.add_node("only", lambda state: {})
@@ -107,6 +108,38 @@ def test_a_graph_is_a_workload_by_its_name_and_options_travel_in_it() -> None:
     assert (kind.name, kind.has_server_log, kind.in_this_process) == ("graphs_agent:make", False, False)
     assert kind.roles[:2] == ("model", "tools")
     assert [case.id for case in kind.cases(own.corpus)] == ["001"]
+
+
+async def wait(state: Any) -> dict[str, Any]:
+    return {}
+
+
+async def look_up(text: str) -> str:
+    """Look up a text."""
+    return text
+
+
+def holding(node: Any) -> Any:
+    builder = StateGraph(MessagesState)
+    builder.add_node("held", node)
+    builder.add_edge(START, "held")
+    return builder.compile()
+
+
+@pytest.mark.parametrize(
+    ("graph", "async_only"),
+    [
+        (holding(wait), True),
+        (holding(lambda state: {}), False),
+        (holding(holding(wait)), True),
+        (holding(ToolNode([StructuredTool.from_function(coroutine=look_up)])), True),
+        (holding(holding(ToolNode([StructuredTool.from_function(coroutine=look_up)]))), True),
+        (holding(ToolNode([StructuredTool.from_function(measure, coroutine=look_up)])), False),
+    ],
+    ids=["node", "sync node", "node of a subgraph", "tool", "tool of a subgraph", "tool of both forms"],
+)
+def test_a_graph_with_a_node_or_a_tool_that_has_no_sync_form_is_async_only(graph: Any, async_only: bool) -> None:
+    assert is_async_only(graph) is async_only
 
 
 def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> None:

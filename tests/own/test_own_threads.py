@@ -38,7 +38,9 @@ def test_a_run_is_quiet_when_the_thread_of_a_cancelled_node_is_done(alternative:
 def test_the_node_ends_with_its_task_and_the_thread_with_its_work() -> None:
     measured = asleep("napping", "C")
     assert events(measured, "thread_started") == [(0.0, "nap", {"node": "nap"})]
-    assert events(measured, "node_ended") == [(BUDGET_S, "nap", {"node": "nap", "outcome": "CancelledError"})]
+    assert events(measured, "node_ended") == [
+        (BUDGET_S, "nap", {"node": "nap", "outcome": "CancelledError", "begun_at_s": 0.0})
+    ]
     (ended,) = events(measured, "thread_ended")
     assert ended == (pytest.approx(NAP_S), "nap", {"begun_at_s": 0.0, "node": "nap"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,7 +195,27 @@ def test_interrupts_are_answered_in_their_order_under_every_alternative() -> Non
     for run in runs:
         events = [event.event for event in run.events]
         assert events.count("interrupt_answered") == 2
+        answers = [json.loads(event.detail) for event in run.events if event.event == "interrupt_answered"]
+        # Events of one instant stand in the order of their details.
+        assert sorted((answer["left"], answer["interrupts"]) for answer in answers) == [(0, 1), (1, 1)]
         assert [e.role for e in run.events if e.event == "node_ended"][-1] == "finish"
+
+
+def test_the_first_interrupt_has_the_first_answer() -> None:
+    heard: list[str] = []
+
+    def note(state: State) -> State:
+        heard.append(state["answer"])
+        return {}
+
+    simulated(
+        graph_of(ask_twice, note),
+        alternatives="unguarded,A,C",
+        decision_timeout_s=20,
+        given={"question": "a"},
+        resume=["ada", "asks"],
+    )
+    assert heard == ["ada asks"] * 3
 
 
 def test_an_interrupt_past_the_last_answer_is_the_end_of_the_run() -> None:
@@ -384,6 +405,14 @@ def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line() -> None:
     assert study.manifest["never_reached"] == {"nodes": ["never"], "tools": []}
     assert "No run reached node never, of which these numbers say nothing." in str(study.report())
     assert "No run called a model, so these are times of the graph's own code." in str(study.report())
+    design = {"repeats": 1, "factors": {"alternative": "A", "decision_timeout_s": 2}}
+    swept = dl.sweep(design, graph=builder.compile(), inputs=[{"question": "a", "answer": "b"}])
+    assert swept.manifest["never_reached"] == {"nodes": ["never"], "tools": []}
+
+
+def test_a_study_whose_runs_call_a_model_does_not_say_that_none_did() -> None:
+    study = dl.compare(graph=graph_of(ask_model), inputs=[{"question": "a"}], runs=1, alternatives="A")
+    assert "no_model_calls" not in study.manifest
 
 
 # ---- sweeps
@@ -515,3 +544,80 @@ def test_a_choice_for_a_graph_of_ones_own_is_a_call_of_enforce_and_no_setting() 
     )
     assert "DOCMIND_" not in str(compared.report())
     assert 'docmind_lab.enforce(graph, 20, "A")' in str(compared.report())
+
+
+# ---- what a cut run leaves behind
+
+
+@pytest.mark.parametrize(
+    ("alternative", "outcome"),
+    [("A", "partial"), ("C", "partial"), ("D", "partial"), ("E", "partial"), ("B", "timed_out")],
+)
+def test_state_of_its_own_that_a_cut_run_has_written_is_what_it_leaves_behind(alternative: str, outcome: str) -> None:
+    """Not messages and documents alone. B's caller is shown no state, and D stops between two steps."""
+
+    def note(state: State) -> State:
+        return {"seen": ["first"]}
+
+    def conclude(state: State) -> State:
+        return {"answer": state["answer"].upper()}
+
+    (measured,) = simulated(
+        graph_of(note, ask_model, conclude),
+        alternatives=alternative,
+        decision_timeout_s=3,
+        given={"question": "a"},
+        faults="slow_first_token=9:ask_model",
+    )
+    assert measured.run.outcome == outcome
+
+
+def test_a_cut_run_that_has_written_nothing_leaves_nothing_behind() -> None:
+    (measured,) = simulated(
+        graph_of(ask_model), alternatives="A", decision_timeout_s=3, given={"question": "a"}, faults="hang:ask_model"
+    )
+    assert measured.run.outcome == "timed_out"
+
+
+# ---- which attempt of a call ended a run
+
+
+def ask_three_times(state: State) -> State:
+    model = ChatOpenAI(model="any", api_key="none", max_retries=2)  # type: ignore[arg-type]
+    return {"answer": str(model.invoke(state["question"]).content)}
+
+
+def ask_and_forget(state: State) -> State:
+    with contextlib.suppress(Exception):
+        ask_model(state)
+    time.sleep(1.0)
+    raise KeyError("customer")
+
+
+def ask_and_fail(state: State) -> State:
+    ask_model(state)
+    raise KeyError("customer")
+
+
+@pytest.mark.parametrize(
+    ("node", "fault", "attempt"),
+    [
+        (ask_model, "http_500:*", 1),
+        (ask_three_times, "http_500:*", 3),
+        (ask_three_times, "disconnect:*", 3),
+        (ask_and_fail, "none", 0),
+        (ask_and_forget, "http_500:*", 0),
+    ],
+    ids=["first", "third", "of no answer", "of the nodes own code", "of a call that was forgiven"],
+)
+def test_the_attempt_that_a_run_failed_with_stands_beside_its_error(node: Any, fault: str, attempt: int) -> None:
+    (measured,) = simulated(
+        graph_of(node), alternatives="A", decision_timeout_s=60, given={"question": "a"}, faults=fault
+    )
+    assert (measured.run.outcome, measured.run.error_node) == ("failed", node.__name__)
+    assert (measured.run.error_attempt, measured.run.error_type == "KeyError") == (attempt, attempt == 0)
+
+
+def test_a_run_that_did_not_fail_has_no_attempt_that_it_failed_with() -> None:
+    (measured,) = simulated(graph_of(ask_model), alternatives="A", decision_timeout_s=60, given={"question": "a"})
+    assert (measured.run.outcome, measured.run.error_attempt) == ("answered", 0)

@@ -65,7 +65,7 @@ class RunCallbacks(BaseCallbackHandler):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
-        self._nodes: dict[UUID, tuple[str, str]] = {}
+        self._nodes: dict[UUID, tuple[str, str, float]] = {}
 
     def on_chain_start(
         self,
@@ -86,7 +86,7 @@ class RunCallbacks(BaseCallbackHandler):
             if names[-1] == START:
                 return  # where a graph is entered, not a node that anyone wrote
             role, path = role_of(names[0]), "/".join(names)
-            self._nodes[run_id] = (role, path)
+            self._nodes[run_id] = (role, path, self._recorder.clock.now() - self._recorder.started_at)
             self._recorder.work_started(run_id, path)
             self._recorder.event("node_started", role, node=path)
 
@@ -101,7 +101,7 @@ class RunCallbacks(BaseCallbackHandler):
     def _report_end(self, run_id: UUID, outcome: str) -> None:
         node = self._nodes.pop(run_id, None)
         if node is not None:
-            self._recorder.event("node_ended", node[0], node=node[1], outcome=outcome)
+            self._recorder.event("node_ended", node[0], node=node[1], outcome=outcome, begun_at_s=node[2])
         self._recorder.work_ended(run_id)
 
 

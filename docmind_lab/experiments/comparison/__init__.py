@@ -3,6 +3,7 @@
 request.py        CompareRequest, the description of a comparison that callers build
 resolve.py        turn a request into a comparison: of a workload, of a user's graph (own_graph.py), of a recording
                   (replays.py)
+rehearsal.py      whether a user's graph runs on simulated texts where a recording holds none
 documents.py      the documents to search, and the questions about them
 design.py         what to compare, and the runs that follow
 virtual.py        runs in virtual time, cells of them over warm processes

@@ -19,17 +19,17 @@ from docmind_lab.core.clock import CLOCKS, ClockName, CpuCharge, check_charge
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
+from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour, behaviour_of
 from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode, effective_node_mode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.enforcement.measured import Enforced
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.services.behaviour import STOPS, ServerBehaviour, behaviour_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hops import checked_adoption
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
-from docmind_lab.workloads.kinds import WorkloadKind, workload_kind
+from docmind_lab.workloads.kinds import WorkloadKind, shown_name, workload_kind
 
 
 def node_mode_of(alternative: Alternative, node_mode: NodeMode = "own") -> str:
@@ -225,7 +225,7 @@ class Comparison(CommonOptions):
                 "clock": self.clock,
                 **self.documents.design(),
                 "node_mode": self.node_mode,
-                "workload": self.workload,
+                "workload": shown_name(self.workload),
                 **({"budget": budget} if budget else {}),
             }
         )
@@ -233,7 +233,9 @@ class Comparison(CommonOptions):
     @functools.cached_property
     def study_id(self) -> str:
         """A name derived from the design: the same comparison has the same one."""
-        digest = hashlib.blake2b(json.dumps(self.design(), sort_keys=True).encode(), digest_size=5)
+        # The whole name: files of one name in two folders are two.
+        text = json.dumps({**self.design(), "workload": self.workload}, sort_keys=True)
+        digest = hashlib.blake2b(text.encode(), digest_size=5)
         return f"compare-{digest.hexdigest()}"
 
     def questions(self) -> list[tuple[int, Question]]:

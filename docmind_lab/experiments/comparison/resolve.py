@@ -15,6 +15,7 @@ from docmind_lab.experiments.comparison.own_graph import (
     of_own_graph,
     require_whole_budget,
 )
+from docmind_lab.experiments.comparison.rehearsal import require_replayable
 from docmind_lab.experiments.comparison.replays import replayed_comparison, without_live_endpoints
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings.recording import RUNS, Recording
@@ -44,6 +45,7 @@ def resolve(request: CompareRequest, settings: Settings) -> tuple[Comparison, Se
         replayed = replayed_comparison(recording, request, clock, settings)
         if not recording.runs:
             raise RecordError(f"{recorded_in / RUNS} has no finished run; take the folder from a copy, or record again")
+        require_replayable(replayed, recording, recorded_in, settings)
         return replayed, settings
     return _new_comparison(request, clock, settings), settings
 

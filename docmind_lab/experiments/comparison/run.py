@@ -22,6 +22,7 @@ from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName, CpuCharge
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import Comparison
@@ -35,7 +36,6 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
 from docmind_lab.experiments.recordings.recording import Recording
-from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import systems_said
 from docmind_lab.workloads.own import Inputs, Services, StoreMaker

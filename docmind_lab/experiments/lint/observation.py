@@ -18,6 +18,7 @@ from langgraph.graph import START
 
 from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.virtual_time import current_clock
@@ -134,7 +135,8 @@ class ObservedAlternative:
             if looking is not None:
                 looking.cancel()
             if watch is not None:
-                self._seen.requests.update(watch.answered)
+                for (method, url, node), count in watch.answered.items():
+                    self._seen.requests[f"{method} {redact_url(url)}", node] += count
 
     async def _watch_loop(self, since: Callable[[], float]) -> None:
         tick_s = self._seen.tick_s

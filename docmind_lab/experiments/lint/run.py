@@ -22,8 +22,7 @@ from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.workloads.own import Inputs, StoreMaker
 from docmind_lab.workloads.own.inputs import input_keys
 from docmind_lab.workloads.own.kind import parts_of
-from docmind_lab.workloads.own.making import simulated_while_made
-from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph
+from docmind_lab.workloads.own.references import AnyGraph
 
 
 def lint_graph(
@@ -45,32 +44,37 @@ def lint_graph(
 ) -> LintReport:
     """Report which alternatives keep a deadline on a graph, and which nodes prevent it, from measured runs.
 
-    graph, inputs, deadline_key, context, config, store, resume, endpoints: as `compare` takes them.
-    decision_timeout_s: the budget. slack_s: how much later the caller may be back, and the last work be over.
-    alternatives: those in question; None for every way to enforce a deadline, and the cap for each read that most
-    clients have.
-    profile, seed: of the simulated
-    services. progress: called with (done, all) runs under a deadline.
+    Args:
+        graph: As `compare` takes it.
+        inputs: As `compare` takes them.
+        decision_timeout_s: The budget, in seconds.
+        slack_s: How much later the caller may be back, and the last work be over, in seconds.
+        alternatives: Those in question; None for every way to enforce a deadline, and the cap for each read that most
+            clients have.
+        deadline_key: Key of the graph's input that takes the deadline.
+        context: As `compare` takes it.
+        config: As `compare` takes it.
+        store: As `compare` takes it.
+        resume: As `compare` takes it.
+        endpoints: As `compare` takes them.
+        profile: Of the simulated services' latencies.
+        seed: Keys every draw of the simulated services.
+        progress: Called with (done, all) runs under a deadline.
 
-    Raises: ConfigurationError for a value that cannot be used; NotSimulated for a graph that leaves virtual time,
-    naming what for; GraphError for one that fails without any deadline.
+    Raises:
+        ConfigurationError: A value cannot be used.
+        NotSimulated: The graph leaves virtual time; it says what for.
+        GraphError: The graph fails without any deadline.
     """
     require_seconds("decision timeout", decision_timeout_s)
     if not (math.isfinite(slack_s) and slack_s >= 0):
         raise ConfigurationError(f"slack_s must be 0 or more finite seconds, not {slack_s!r}")
-    with simulated_while_made():
-        made = (
-            load_graph(graph, config)
-            if isinstance(graph, str)
-            else compile_graph(graph, getattr(graph, "__name__", "") or "graph", config)
-        )
-    shown = graph if isinstance(graph, str) else made.get_name()
     given = _all_that_enforce() if alternatives is None else alternatives
     names = [name.strip() for name in given.split(",") if name.strip()]
     if not names:
         raise ConfigurationError(f"alternatives: name at least one of {_all_that_enforce()}")
     bench = TrialBench(
-        graph if isinstance(graph, str) else made,
+        graph,
         inputs,
         deadline_key=deadline_key,
         profile=profile,
@@ -84,7 +88,7 @@ def lint_graph(
     try:
         names = bench.possible(names) if alternatives is None else names
         modes = {name: one.node_mode for name, one in zip(names, bench.parse(",".join(names)), strict=True)}
-        wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(made) else ""
+        wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(bench.graph) else ""
         probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
         findings = Findings()
         _add_probe_findings(bench, findings, probed, modes)
@@ -94,9 +98,9 @@ def lint_graph(
             add_facts(findings, facts, decision_timeout_s)
     finally:
         bench.close()
-    nodes = tuple(probed.facts.values())
+    shown, nodes = graph if isinstance(graph, str) else bench.graph.get_name(), tuple(probed.facts.values())
     report = LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
-    return dataclasses.replace(report, unreached=_unreached(made, probed), requests=_requests(probed))
+    return dataclasses.replace(report, unreached=_unreached(bench.graph, probed), requests=_requests(probed))
 
 
 def _unreached(graph: AnyGraph, probed: GraphProbe) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads.kinds import workload_kind
-from docmind_lab.workloads.own import Inputs, own_graph
+from docmind_lab.workloads.own import Inputs, graph_named, own_graph
 from docmind_lab.workloads.own.watch import REMEDY
 
 _CANNOT_BE_JUDGED = "cannot be judged in virtual time"
@@ -47,9 +47,16 @@ class Trial:
 class TrialBench:
     """A user's graph on simulated services, in this process and in virtual time; it runs each trial once.
 
-    profile: of the services' latencies. seed: keys every draw. settings: what `own_graph` takes besides.
-    Raises: ConfigurationError for a graph or inputs that
-    cannot be used.
+    Args:
+        graph: As `own_graph` takes it.
+        inputs: As `own_graph` takes them.
+        deadline_key: Key of the graph's input that takes the deadline.
+        profile: Of the services' latencies.
+        seed: Keys every draw.
+        settings: What `own_graph` takes besides.
+
+    Raises:
+        ConfigurationError: The graph or its inputs cannot be used.
     """
 
     def __init__(
@@ -61,6 +68,7 @@ class TrialBench:
         self._settings = Settings()
         self._system = SimulatedSystem(self._settings, kind=self._own.workload, corpus=self._own.corpus)
         self._done: dict[Trial, MeasuredRun] = {}
+        self.graph = graph_named(self._own.workload)
 
     def parse(self, alternatives: str) -> tuple[Alternative, ...]:
         """Parse the alternatives. Raises: ConfigurationError for one that a user's graph cannot have."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,8 +13,13 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.cli.console import ProgressBar, console, json_safe, load_settings, prints_on_stderr
 from docmind_lab.interfaces.cli.options import of_graph
 
+if TYPE_CHECKING:
+    from docmind_lab.network.endpoints import Check
+
 _MARKS = {"ok": "ok", "failed": "FAILED", "note": "note"}
 _OF_A_GRAPH = "With --graph: "
+# As long as a comparison gives a program.
+_PROGRAM_LIMIT_S = 10.0
 
 
 def doctor(
@@ -22,6 +28,9 @@ def doctor(
     ] = "",
     agent: Annotated[
         str, typer.Option(help="The same of your own agent of any framework, or function, as module:attribute.")
+    ] = "",
+    command: Annotated[
+        str, typer.Option(help="Check your own program, such as 'node agent.mjs': one question on simulated services.")
     ] = "",
     inputs: Annotated[
         str, typer.Option(help=f"{_OF_A_GRAPH}file of its inputs: one JSON object, or text, in each line.")
@@ -59,6 +68,7 @@ def doctor(
     """Check versions, settings and endpoints, and how late this machine's timers are. Exit code 1: something failed.
 
     With --graph: say which alternatives keep the deadline on it, and what stands in the way. Exit code 1: none does.
+    With --command: say whether a program is found, and what it does with one question.
     """
     of_a_graph = {
         "--inputs": inputs,
@@ -72,9 +82,16 @@ def doctor(
         "--resume": resume,
         "--endpoints": endpoints,
     }
+    named = [option for option, name in (("--agent", agent), ("--graph", graph), ("--command", command)) if name]
+    if len(named) > 1:
+        raise ConfigurationError(f"{' and '.join(named)} name {len(named)} systems; leave one out")
+    if command:
+        for name, is_given in of_a_graph.items():
+            if is_given and name not in ("--inputs", "--decision-timeout"):
+                raise ConfigurationError(f"{name} is not for a program, which --command names; leave it out")
+        _check_program(command, inputs, decision_timeout, as_json)
+        return
     if agent:
-        if graph:
-            raise ConfigurationError("--agent and --graph name two systems; leave one out")
         graph = f"agent:{agent}"
     if not graph:
         for name, is_given in of_a_graph.items():
@@ -89,12 +106,25 @@ def doctor(
     _lint(graph, inputs, as_json, {name: value for name, value in options.items() if value is not None})
 
 
+def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bool) -> None:
+    if not inputs:
+        raise ConfigurationError("--command without --inputs: name a file with one question in each line")
+    load_settings()
+    from docmind_lab.interfaces.program_diagnosis import diagnose_program  # noqa: PLC0415 - slow, --help needs it not
+
+    _print_checks(diagnose_program(command, inputs, _PROGRAM_LIMIT_S if limit_s is None else limit_s), as_json)
+
+
 def _run_checks(as_json: bool) -> None:
     from docmind_lab.interfaces.diagnosis import diagnose  # noqa: PLC0415 - slow, and --help does not need it
 
+    _print_checks(diagnose(load_settings()), as_json)
+
+
+def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
     checks = []
     out = console()
-    for check in diagnose(load_settings()):
+    for check in arriving:
         checks.append(check)
         if not as_json:
             out.print(f"{_MARKS[check.verdict]:<7} {check.subject:<48} {check.finding}", markup=False, soft_wrap=True)

@@ -19,7 +19,10 @@ _FAULT = (
     "Fault, with =seconds, @attempts, :role and :probability where they are wanted, such as hang, stall=5, "
     "http_500@1 or trickle:synthesis:0.5; may be repeated."
 )
-_PROFILE = "Latency profile: fast, typical, heavy_tail, local_gpu or a file of docmind-lab profile; /N divides it."
+_PROFILE = (
+    "Latency profile: fast, typical, heavy_tail, local_gpu, coding_2026 or a file of docmind-lab profile; "
+    "/N divides it."
+)
 
 # An option in each group of the help.
 _system = functools.partial(typer.Option, rich_help_panel="What is put under the deadline")

@@ -16,7 +16,7 @@ watch.py         requests, from hooks below HTTP clients, and where they go
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
 from docmind_lab.workloads.own.calls import Place, RunCalls, RunTree
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, read_inputs
-from docmind_lab.workloads.own.kind import OwnGraph, own_graph, own_kind
+from docmind_lab.workloads.own.kind import OwnGraph, graph_named, own_graph, own_kind
 from docmind_lab.workloads.own.references import load_graph
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
 from docmind_lab.workloads.own.watch import Services
@@ -34,6 +34,7 @@ __all__ = [
     "RunTree",
     "Services",
     "StoreMaker",
+    "graph_named",
     "load_graph",
     "own_graph",
     "own_kind",

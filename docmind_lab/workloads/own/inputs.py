@@ -34,6 +34,9 @@ Inputs = str | os.PathLike[str] | Iterable[Any]
 _WRAPPED = {"input", "gold", "id", "context", "config", "resume"}
 BOXED = "__input__"
 """Key under which an input stands that is no mapping, as the functional API takes one."""
+_ROOT = "__root__"
+"""LangGraph's name for the one channel of a state that declares no keys."""
+
 _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -110,6 +113,8 @@ def input_keys(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Mapping[str, A
     described: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
     builder = getattr(graph, "builder", None)
     declared = getattr(builder, "schemas", {}).get(getattr(builder, "input_schema", None))
+    if declared is not None and _ROOT in declared:
+        return {}  # a state that is a plain dict takes any key
     if declared is not None:
         return {name: described.get(name, {}) for name in declared}
     names = graph.input_channels

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ from docmind_lab.services.endpoints import EndpointTable, read_endpoints
 from docmind_lab.workloads.agents import Agent, AgentGraph
 from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, refusal_of
 from docmind_lab.workloads.agents.inputs import as_question
-from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
+from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries, shown_name
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.making import simulated_while_made
 from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph, load_object, takes_config
@@ -99,7 +100,10 @@ def own_graph(
         raise ConfigurationError("endpoints are simulated services; with services='own' leave them out")
     if endpoints is not None:
         read_endpoints(Path(endpoints))
-        options["endpoints"] = str(Path(endpoints).resolve())
+        file = Path(endpoints).resolve()
+        # With its content in the name, no study goes on with rows of an earlier version of the file.
+        digest = hashlib.blake2b(file.read_bytes(), digest_size=4).hexdigest()
+        options |= {"endpoints": str(file), "endpoints_digest": digest}
     if isinstance(store, str):
         load_object(store, "store")
         options["store"] = store
@@ -123,25 +127,37 @@ def own_graph(
     return OwnGraph(f"{OWN_PREFIX}{name}{query}", corpus, len(asked))
 
 
+def graph_named(workload: str) -> AnyGraph:
+    """Return the graph for a name that `own_graph` gave; it is made once in a process. Raises: ConfigurationError."""
+    reference, options = _parts_of_name(workload)
+    if reference in _live:
+        return _live[reference]
+    return _load_once(reference, options.get("config", ""), options.get("services", "simulated"))
+
+
+def _parts_of_name(workload: str) -> tuple[str, dict[str, str]]:
+    reference, _, query = workload.removeprefix(OWN_PREFIX).partition("?")
+    return reference, {name: values[-1] for name, values in parse_qs(query).items()}
+
+
 def own_kind(workload: str) -> WorkloadKind:
     """Return the kind for a name that `own_graph` gave, in this process or another. Raises: ConfigurationError."""
-    reference, _, query = workload.removeprefix(OWN_PREFIX).partition("?")
-    options = {name: values[-1] for name, values in parse_qs(query).items()}
+    (reference, options), graph = _parts_of_name(workload), graph_named(workload)
     services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
-    graph = _live[reference] if reference in _live else _load_once(reference, options.get("config", ""), services)
     store = _store_maker(options.get("store", ""))
+    name = shown_name(f"{OWN_PREFIX}{reference}").removeprefix(OWN_PREFIX)
 
     def build(around: Surroundings) -> OwnWorkload:
         addresses = around.addresses
         simulated = SimulatedDestinations(
             addresses.openai_base_url, addresses.qdrant_url, EndpointTable(options.get("endpoints", ""))
         )
-        made = OwnWorkload(reference, graph, Own() if services == "own" else simulated, key, store)
+        made = OwnWorkload(name, graph, Own() if services == "own" else simulated, key, store)
         return made.in_node_mode(around.node_mode)
 
     return WorkloadKind(
-        name=reference,
-        title=reference,
+        name=name,
+        title=name,
         asked="inputs",
         cases=_cases,
         build=build,

@@ -1,7 +1,7 @@
 """What answers a user's code while it makes its graph, before any run.
 
-Many modules embed their documents or ask a model as they are imported. Without a word about services nothing real is
-asked, so simulated services answer then too, from a process that the first such request starts.
+Many modules embed their documents, ask a model or search as they are imported. Without a word about services nothing
+real is asked, so simulated services answer then too, from a process that the first such request starts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated
 from docmind_lab.network.attempts import Attempt
+from docmind_lab.network.guest_libraries import watch_libraries
 from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.services.server import ServiceOptions, ServiceProcess
 from docmind_lab.workloads.own.tokenizer import provide_vocabularies
@@ -25,11 +26,12 @@ _ANYWHERE = SimulatedDestinations("http://simulated/v1", "http://simulated")
 
 @contextlib.contextmanager
 def simulated_while_made() -> Iterator[None]:
-    """Answer requests to models and vector stores inside the block; others go where they go."""
+    """Answer requests to models, vector stores and ready endpoints inside the block; others go where they go."""
     with contextlib.ExitStack() as stack:
         watch = _Watch(stack)
         hooks = GuestHooks(lambda: watch)
         hooks.install()
+        watch_libraries(hooks, lambda host: watch if _ANYWHERE.endpoints.has_host(host) else None)
         provide_vocabularies(hooks, lambda: True)
         try:
             yield
@@ -41,7 +43,7 @@ def simulated_while_made() -> Iterator[None]:
 class _Watch:
     """Sends each request that simulated services answer to them. stack: ends them."""
 
-    records = True
+    records = carries = True
 
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self._stack, self._lock = stack, threading.Lock()

@@ -41,6 +41,7 @@ _MODEL_PATHS = ("/chat/completions", "/completions", "/responses", "/messages")
 _STORE_PATHS = ("/collections", "/points", "/embeddings")
 _QDRANT_PORT = 6333
 
+_ANSWERED_BY_A_ROW = "a row of --endpoints FILE (endpoints=...) can answer it; "
 REMEDY = 'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
 
 
@@ -84,7 +85,7 @@ class SimulatedDestinations:
             return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
         if not path and parts.port == _QDRANT_PORT:
             return f"{self.qdrant_url.rstrip('/')}/"
-        if self.endpoints.ready(method, host, parts.path or "/"):
+        if self.endpoints.ready(method, host, parts.path or "/", parts.query):
             return endpoint
         raise NotSimulated(f"{method} {redact_url(url)}: no simulated service answers this")
 
@@ -110,8 +111,8 @@ _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", def
 class RunWatch:
     """Watches and limits the requests of one run.
 
-    missing: the error for the first request that is not simulated. answered: how often each other address was asked, by
-    which node.
+    missing: the error for the first request that is not simulated. answered: how often each other request was made, by
+    method, address and node; an address may hold a key, so it is redacted before anybody reads it.
     """
 
     records = True
@@ -121,7 +122,7 @@ class RunWatch:
         self.calls = RunCalls(recorder)
         self.clock = current_clock()
         self.missing: NotSimulated | None = None
-        self.answered: Counter[tuple[str, str]] = Counter()
+        self.answered: Counter[tuple[str, str, str]] = Counter()
 
     # ---- requests: `network.guests.Watch`
 
@@ -138,10 +139,10 @@ class RunWatch:
         try:
             to = self.destinations.of(method, url)
         except NotSimulated as error:
-            raise self.not_simulated(str(error), place) from error
+            raise self.not_simulated(str(error), place, _ANSWERED_BY_A_ROW) from error
         if to is not None and ENDPOINTS_PATH in to:
             kind = "tool"
-        self.answered[f"{method} {redact_url(url)}", place.role] += 1
+        self.answered[method, url, place.role] += 1
         self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
         if call is None or call.call.kind == "tool":
             call = self._separate_call(kind, place, is_retry)
@@ -196,10 +197,13 @@ class RunWatch:
         config = var_child_runnable_config.get() or {}
         return self.calls.tree.place_of(getattr(config.get("callbacks"), "parent_run_id", None))
 
-    def not_simulated(self, what: str, place: Place | None = None) -> RunCut:
-        """Return the error to raise for something that is not simulated; the first one is kept in `missing`."""
+    def not_simulated(self, what: str, place: Place | None = None, remedy: str = "") -> RunCut:
+        """Return the error to raise for something that is not simulated; the first one is kept in `missing`.
+
+        remedy: before that of the wall clock.
+        """
         at = self.place() if place is None else place
-        error = NotSimulated(f"{what} ({_in_words(at)}); {REMEDY}")
+        error = NotSimulated(f"{what} ({_in_words(at)}); {remedy}{REMEDY}")
         self.missing = self.missing or error
         return RunCut(error)
 
@@ -271,7 +275,7 @@ def hold(world: VirtualClock | None) -> None:
             return
         hooks = _hooks[world] = GuestHooks(lambda: watch_of_calling_code(world))
         hooks.install()
-        watch_libraries(hooks, lambda: watch_of_calling_code(world))
+        watch_libraries(hooks, lambda _: watch_of_calling_code(world))
         provide_vocabularies(hooks, functools.partial(_is_simulated, world))
         if world is not None:
             _refuse_unsimulated(hooks, world)
@@ -317,8 +321,8 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
         return make
 
     no_http = (
-        "a connection that is not made by httpx, httpx2, http.client, requests, urllib3 or aiohttp (a database driver, "
-        "gRPC, a web socket) has no virtual time"
+        "a connection that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp or primp (a database "
+        "driver, gRPC, a web socket) has no virtual time"
     )
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
     hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))

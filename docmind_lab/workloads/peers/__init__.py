@@ -24,6 +24,7 @@ from docmind_lab.workloads.peers.workload import PEERS, PeersWorkload
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 KIND = WorkloadKind(
+    adapts=True,
     name="peers",
     title="Parent of four A2A peers",
     asked="questions",

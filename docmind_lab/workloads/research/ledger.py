@@ -156,12 +156,16 @@ class ResearchLedger:
     def record(self, attempt: SearchAttempt, items: Sequence[Item] = ()) -> None:
         """Record an attempt that is over and the items to keep; they are on disk when this returns."""
         with self._lock:
+            is_first = not self._kept and bool(items)
             self._attempts.append(attempt)
             for item in items:
                 self._kept.setdefault(item.key, item)
         self._flush()
         recorder = current_recorder()
         if recorder is not None:
+            if is_first:
+                # The run's documents are a view of what is kept, whoever has seen a step end.
+                recorder.event("result_available")
             recorder.event(
                 "query_recorded",
                 "retrieval",

@@ -104,6 +104,7 @@ class StagedWorkload(GraphWorkload):
 
 
 KIND = WorkloadKind(
+    adapts=True,
     name="staged",
     title="Staged orchestrator",
     asked="chunks",
