@@ -20,6 +20,7 @@ NAMES = (
     "sweep",
     "load",
     "load_wall",
+    "traces",
     "tables",
     "panel",
     "workloads",

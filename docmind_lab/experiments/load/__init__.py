@@ -11,6 +11,7 @@ tables.py       the tables queries and servings: rows of each query, and of each
 measures.py     goodput, abandoned work, and how long live queries waited because of it
 study.py        LoadStudy: the tables, their summary, their folder
 run.py          run_load: compute crowds on workers
+on_traces/      the same study on recorded runs: a million queries in minutes
 load_table.py   a `[load]` table of a study file, checked
 """
 
@@ -18,6 +19,7 @@ from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, T
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.load_table import LoadTable, load_options
 from docmind_lab.experiments.load.measures import goodput_differences, load_summary, replicate_measures
+from docmind_lab.experiments.load.on_traces import LoadOnTraces, load_on_traces
 from docmind_lab.experiments.load.run import run_load, run_load_design
 from docmind_lab.experiments.load.study import LoadStudy
 
@@ -25,11 +27,13 @@ __all__ = [
     "Arrivals",
     "Constant",
     "LoadDesign",
+    "LoadOnTraces",
     "LoadStudy",
     "LoadTable",
     "Poisson",
     "Trace",
     "goodput_differences",
+    "load_on_traces",
     "load_options",
     "load_summary",
     "replicate_measures",

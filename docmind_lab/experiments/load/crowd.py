@@ -25,6 +25,7 @@ from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.experiments.measurement.run import MeasuredRun, RequestLog, RunOrder, measure
+from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_door import VirtualDoor
@@ -100,7 +101,11 @@ def run_crowd(
     crowd = _Crowd(workload, door, keep, callers)
     clock = VirtualClock(
         horizon_s=queries[-1].scheduled_at_s + turns * horizon_s + _AFTER_HORIZON_S,
-        on_entry=[lambda _: _fixed_randomness(queries[0].order.facts.seed), door.open],
+        on_entry=[
+            lambda _: _fixed_randomness(queries[0].order.facts.seed),
+            lambda _: plain_parameters(),
+            door.open,
+        ],
     )
     clock.run(crowd.attend, queries, clock)
     return tuple(crowd.kept[number] for number in range(len(queries)))

@@ -17,12 +17,13 @@ from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
+from docmind_lab.core.server_behaviour import behaviour_of
 from docmind_lab.docmind.retrieval import Question, load_questions
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.services.behaviour import behaviour_of
+from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import retries_of_alternative
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
@@ -71,13 +72,14 @@ class LoadDesign:
     documents: str = "handbook"
     budget: Budget = field(default_factory=Budget)
     clock: ClockName = "virtual"
+    faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
-        _require_count("queries", self.queries, 2, _MOST_QUERIES)
-        _require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
+        require_count("queries", self.queries, 2, _MOST_QUERIES)
+        require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
         if self.callers is not None:
-            _require_count("callers", self.callers, 1, _MOST_QUERIES)
+            require_count("callers", self.callers, 1, _MOST_QUERIES)
         if not self.horizon_factor > 1:
             raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
         if self.warm_up_s is not None and not 0 <= self.warm_up_s < float("inf"):
@@ -85,7 +87,7 @@ class LoadDesign:
         require_one_time_budget(self.budget, self.decision_timeout_s)
         if not self.alternatives:
             raise ConfigurationError("alternatives is empty; name at least one, such as B")
-        _require_loads(self.arrivals)
+        require_loads(self.arrivals)
         load_questions(self.documents)
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
@@ -93,6 +95,11 @@ class LoadDesign:
             self._require_window(point)
             if self.clock == "wall":
                 self._require_few_under_way(point)
+
+    @property
+    def fault(self) -> str:
+        """The level of `fault` in tables."""
+        return "+".join(map(str, self.faults)) or "none"
 
     @property
     def horizon_s(self) -> float:
@@ -116,6 +123,7 @@ class LoadDesign:
         return (
             ({"budget": budget} if budget else {})
             | clock
+            | ({"fault": self.fault} if self.faults else {})
             | {
                 "arrivals": [as_json(each) for each in self.arrivals],
                 "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
@@ -153,7 +161,7 @@ class LoadDesign:
 
     def _point(self, point_id: str, arrivals: Arrivals, replicate: int, alternative: Alternative) -> LoadPoint:
         # The same seed at every load and under every alternative: common random numbers.
-        seed = _replicate_seed(self.seed, replicate)
+        seed = replicate_seed(self.seed, replicate)
         instants_s = arrivals.instants(self.queries, seed)
         asked = sorted(
             load_questions(self.documents), key=lambda question: keyed_uniform(seed, "question", question.id)
@@ -178,7 +186,7 @@ class LoadDesign:
             router_injection=self.router_injection,
             retries=retries_of_alternative(alternative, self.client_retries),
             latency_profile=self.profile.name,
-            fault="none",
+            fault=self.fault,
             stops_on_disconnect=self.stops_on_disconnect,
             server_behaviour=behaviour_of(None, stops_on_disconnect=self.stops_on_disconnect).name,
             clock=self.clock,
@@ -190,7 +198,7 @@ class LoadDesign:
 
     def _require_window(self, arrivals: Arrivals) -> None:
         for replicate in range(self.replicates):
-            last_s = arrivals.instants(self.queries, _replicate_seed(self.seed, replicate))[-1]
+            last_s = arrivals.instants(self.queries, replicate_seed(self.seed, replicate))[-1]
             if last_s - self.decision_timeout_s <= self.window_from_s:
                 needed = 2 * arrivals.rate_per_s * (self.window_from_s + self.decision_timeout_s)
                 raise ConfigurationError(
@@ -202,7 +210,7 @@ class LoadDesign:
 
     def _require_few_under_way(self, arrivals: Arrivals) -> None:
         for replicate in range(self.replicates):
-            instants_s = arrivals.instants(self.queries, _replicate_seed(self.seed, replicate))
+            instants_s = arrivals.instants(self.queries, replicate_seed(self.seed, replicate))
             # With callers more may wait; those that wait are threads too, but nothing else.
             most = max(
                 number + 1 - bisect_left(instants_s, at_s - self.horizon_s) for number, at_s in enumerate(instants_s)
@@ -215,16 +223,19 @@ class LoadDesign:
                 )
 
 
-def _replicate_seed(seed: int, replicate: int) -> int:
+def replicate_seed(seed: int, replicate: int) -> int:
+    """Return the seed of one replicate of a study: the same at every load, under every alternative."""
     return keyed_random(seed, "replicate", replicate).getrandbits(48)
 
 
-def _require_count(name: str, value: int, least: int, most: int) -> None:
+def require_count(name: str, value: int, least: int, most: int) -> None:
+    """Require a whole number in a range. Raises: ConfigurationError naming the value."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ConfigurationError(f"{name} must be a whole number between {least} and {most}, not {value!r}")
 
 
-def _require_loads(arrivals: tuple[Arrivals, ...]) -> None:
+def require_loads(arrivals: tuple[Arrivals, ...]) -> None:
+    """Require one or more loads, each given once. Raises: ConfigurationError naming the one that is there twice."""
     if not arrivals:
         raise ConfigurationError("arrivals is empty; give at least one rate, such as 0.5 queries a second")
     named = [(each.kind, each.rate_per_s) for each in arrivals]

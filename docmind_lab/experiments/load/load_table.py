@@ -8,6 +8,7 @@
     slots = 4                           # of the provider; left out, the profile's own
     callers = 8                         # queries at once; left out, no limit
     warm_up_s = 100.0                   # left out, the horizon
+    fault = ["brownout=3@60-120"]       # of the services; left out, none
     clock = "wall"                      # over sockets; left out, virtual time
     budget_calls = 12                   # of each query; budget_tokens and budget_cost too; left out, no limit
     price = "0.15/0.60"                 # of a million tokens read and written, for budget_cost; left out, none
@@ -56,6 +57,7 @@ class LoadTable(BaseModel):
     horizon_factor: float = HORIZON_FACTOR
     warm_up_s: float | None = None
     documents: str = "handbook"
+    fault: tuple[str, ...] = ()
     clock: Literal["virtual", "wall"] = "virtual"
     budget_tokens: int | None = None
     budget_calls: int | None = None

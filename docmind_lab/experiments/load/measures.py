@@ -86,14 +86,15 @@ def replicate_measures(
         {
             **dict(zip(_CROWD, key, strict=True)),
             **{name: asked[name].iloc[0] for name in _SAME},
-            **_measures(asked, requests[requests["run_id"].isin(asked["run_id"])], counted_from),
+            **crowd_measures(asked, requests[requests["run_id"].isin(asked["run_id"])], counted_from),
         }
         for key, asked in armed.groupby(list(_CROWD), observed=True, sort=True)
     ]
-    return _with_types(pd.DataFrame(rows), armed["arm"].cat.categories)
+    return with_types(pd.DataFrame(rows), armed["arm"].cat.categories)
 
 
-def _with_types(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
+def with_types(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
+    """Return rows of measures with their dtypes. arms: the arms in the order of figures."""
     arm = pd.Categorical(frame["arm"], categories=arms, ordered=True)
     return frame.assign(arm=arm, alternative=frame["alternative"].astype("str")).astype(dict.fromkeys(_LIMITS, "Int64"))
 
@@ -135,7 +136,7 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
                 "late_max_s": float(group["late_max_s"].max()),
             }
         )
-    return _with_types(pd.DataFrame(rows), replicates["arm"].cat.categories)
+    return with_types(pd.DataFrame(rows), replicates["arm"].cat.categories)
 
 
 def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFrame:
@@ -222,7 +223,14 @@ def _with_wanted(queries: pd.DataFrame, servings: pd.DataFrame, counted_from: Co
     return servings.merge(of_runs, on="run_id", how="left", validate="many_to_one")
 
 
-def _measures(asked: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom) -> dict[str, Any]:
+def crowd_measures(asked: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom) -> dict[str, Any]:
+    """Return the measures of one crowd by name.
+
+    Args:
+        asked: Its queries.
+        servings: Their requests at the model server, each with the instant until which it was wanted.
+        counted_from: As for `replicate_measures`.
+    """
     first = asked.iloc[0]
     from_s, until_s = float(first["window_from_s"]), float(first["window_until_s"])
     window_s = until_s - from_s

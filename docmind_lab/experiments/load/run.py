@@ -25,6 +25,7 @@ from docmind_lab.experiments.load.cell import LoadCell, LoadCellResult, run_load
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.study import LoadStudy
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
+from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 
 
@@ -53,6 +54,7 @@ def run_load(
     horizon_factor: float = HORIZON_FACTOR,
     warm_up_s: float | None = None,
     documents: str = "handbook",
+    fault: str | Fault | Sequence[str | Fault] = (),
     clock: ClockName = "virtual",
     workers: int | None = None,
     settings: Settings | None = None,
@@ -87,6 +89,7 @@ def run_load(
         warm_up_s: Queries that arrive earlier are not counted; None for the horizon. Neither are those of the last
             decision timeout.
         documents: "handbook" or "language_reference".
+        fault: Faults of the services in the notation of `services.faults`, such as "brownout=3@60-120".
         clock: "virtual", or "wall" for queries over sockets, which take the time they take. Each crowd has one model
             server, in a process of its own, that all of its queries share.
         workers: Processes; None for one on each core, or none for a few queries. On the wall clock, None for crowds one
@@ -119,8 +122,15 @@ def run_load(
         documents=documents,
         budget=budget or Budget(),
         clock=clock,
+        faults=_faults(fault),
     )
     return run_load_design(design, settings, workers=workers, out=out, progress=progress, stop=stop)
+
+
+def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
+    written = [fault] if isinstance(fault, str | Fault) else fault
+    parsed = (Fault.parse(each) if isinstance(each, str) else each for each in written)
+    return tuple(each for each in parsed if each.kind != "none")
 
 
 def run_load_design(
@@ -169,7 +179,12 @@ def _crew(design: LoadDesign, workers: int | None) -> Workers:
 
 
 def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
-    options = ServiceOptions(profile=design.profile, stops_on_disconnect=design.stops_on_disconnect, seed=design.seed)
+    options = ServiceOptions(
+        profile=design.profile,
+        faults=design.faults,
+        stops_on_disconnect=design.stops_on_disconnect,
+        seed=design.seed,
+    )
     system = Simulated(settings, options, design.client_retries, design.documents)
     for point in design.points():
         yield LoadCell(point, system, design.callers, design.clock)

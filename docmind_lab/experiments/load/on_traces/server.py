@@ -1,0 +1,132 @@
+"""The model server of a crowd: slots, the queue in front of them, and the end of calls whose clients have left."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from docmind_lab.core.server_behaviour import Phase, ServerBehaviour
+from docmind_lab.experiments.load.on_traces.shapes import CallShape
+
+if TYPE_CHECKING:
+    from docmind_lab.experiments.load.on_traces.crowd import Query
+
+
+@dataclass(eq=False, slots=True)
+class Request:
+    """A model call at the server. Instants are seconds since the begin of the crowd.
+
+    Args:
+        query: The query that it is of.
+        place: Its place in the run.
+        call: What was recorded of it.
+        received_at_s: The server received it.
+        served_at_s: It had a slot; NaN before.
+        is_wanted: Whether its client waits for it.
+        is_done: Whether the server has done with it.
+        ends_at_write: Whether the work ends with the first write, since its client left while it waited.
+    """
+
+    query: Query
+    place: int
+    call: CallShape
+    received_at_s: float
+    served_at_s: float = math.nan
+    is_wanted: bool = True
+    is_done: bool = False
+    ends_at_write: bool = False
+
+    @property
+    def has_slot(self) -> bool:
+        """Whether it had a slot."""
+        return not math.isnan(self.served_at_s)
+
+
+class Slots:
+    """Slots, and the calls that wait for one.
+
+    Args:
+        count: Calls worked on at once; None for no limit.
+        deadline_first: Whether the call with the earliest deadline is next, or the first that came.
+    """
+
+    def __init__(self, count: int | None, *, deadline_first: bool) -> None:
+        self.count = math.inf if count is None else count
+        self._free = self.count
+        self._queue: deque[Request] = deque()
+        self._heap: list[tuple[float, int, Request]] | None = [] if deadline_first else None
+        self._number = 0
+        self.waiting = 0
+
+    def take(self, request: Request) -> bool:
+        """Give the call a slot if one is free, or let it wait. Returns whether it has one."""
+        if self._free > 0:
+            self._free -= 1
+            return True
+        self.waiting += 1
+        if self._heap is None:
+            self._queue.append(request)
+        else:
+            self._number += 1
+            heapq.heappush(self._heap, (request.query.deadline_at_s, self._number, request))
+        return False
+
+    def forget(self) -> None:
+        """Count one waiting call less; it has gone, and its turn will not come."""
+        self.waiting -= 1
+
+    def pass_on(self) -> Request | None:
+        """Return the next waiting call, which has the slot that came free; None if none waits and the slot is free."""
+        queue, heap = self._queue, self._heap
+        while queue or heap:
+            request = queue.popleft() if heap is None else heapq.heappop(heap)[2]
+            if not request.is_done:
+                self.waiting -= 1
+                return request
+        self._free += 1
+        return None
+
+
+def end_when_left(behaviour: ServerBehaviour, request: Request, at_s: float) -> float:
+    """Return when the server ends a call whose client leaves now; inf where it goes on to its end.
+
+    A call that waits and ends with the next write is marked, since its slot has not come.
+
+    Args:
+        behaviour: What the server does with it.
+        request: The call.
+        at_s: Now, seconds since the begin of the crowd.
+    """
+    phase = _phase(request, at_s)
+    delay_s = behaviour.delay_s(phase, at_s - request.received_at_s)
+    if delay_s < math.inf:
+        return at_s + delay_s
+    if behaviour.ends_at_next_write(phase) and request.call.streams:
+        if request.has_slot:
+            return next_write(request, at_s)
+        request.ends_at_write = True
+    return math.inf
+
+
+def next_write(request: Request, at_s: float) -> float:
+    """Return the instant after this one at which the server writes to the client of a streaming call.
+
+    Where the writes were not recorded, its tokens come evenly, so the next one comes at once after the first.
+    """
+    since_s = at_s - request.served_at_s
+    after = next((each for each in request.call.writes_s if each > since_s), None)
+    if after is None:
+        after = max(since_s, request.call.generating_s)
+    return request.served_at_s + after
+
+
+def _phase(request: Request, at_s: float) -> Phase:
+    if not request.has_slot:
+        return "queue"
+    is_generating = at_s - request.served_at_s >= request.call.generating_s
+    if request.call.streams:
+        return "mid_stream" if is_generating else "before_first_token"
+    return "generation" if is_generating else "prefill"

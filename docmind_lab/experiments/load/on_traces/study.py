@@ -1,0 +1,268 @@
+"""`load_on_traces`: recorded runs that arrive as queries at given rates, under every alternative."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.analysis.manifest import MachineUse, manifest_of
+from docmind_lab.analysis.study import files_of, prepare_folder
+from docmind_lab.analysis.text import count_of
+from docmind_lab.analysis.traces.model import Traces
+from docmind_lab.analysis.traces.rules import NamedRule, rules_of
+from docmind_lab.core.catalogue import label_of, order_of
+from docmind_lab.core.errors import ConfigurationError, SimulationError
+from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
+from docmind_lab.core.settings import Settings
+from docmind_lab.core.whole_files import write_whole
+from docmind_lab.experiments.batch import Computing, Workers, compute_cells, workers_for
+from docmind_lab.experiments.batch.runner import Progress
+from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
+from docmind_lab.experiments.load.measures import goodput_differences, load_summary, with_types
+from docmind_lab.experiments.load.on_traces.cell import QUANTILES, Recorded, TracedCellResult, run_traced_cell
+from docmind_lab.experiments.load.on_traces.design import TracedLoadDesign
+from docmind_lab.experiments.load.on_traces.shapes import shapes_of
+from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
+from docmind_lab.services.faults import Fault
+
+# One run of a trace costs about a thousandth of a run of the whole stack.
+_QUERIES_LIKE_A_RUN: Final = 1_000
+# In the name of an arm where the study has several of them.
+_FACTORS: Final = ("decision_timeout_s", "slots", "queue_policy")
+
+
+def _lost_crowd(cell_id: str, error: Exception) -> TracedCellResult:
+    return TracedCellResult(cell_id, error=error)
+
+
+_CROWDS: Final = Computing(run_traced_cell, _lost_crowd)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadOnTraces:
+    """The result of `load_on_traces`, with the measures and figures of a load study.
+
+    Args:
+        crowds: One row per crowd: the columns of `LoadStudy.replicates`, what was varied, and response_p90_s and
+            response_p99_s (inf where fewer queries than that had anything by the horizon).
+        queries: One row per query: scheduled_at_s (since the begin of its crowd), response_s (NaN: not back by the
+            horizon), in_time, outcome, offered_per_s, replicate, crowd.
+        manifest: What was run, and the CPU seconds and events that it took.
+    """
+
+    crowds: pd.DataFrame
+    queries: pd.DataFrame
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    def replicates(self) -> pd.DataFrame:
+        """Return one row for each crowd, the unit of every interval."""
+        return self.crowds
+
+    def summary(self) -> pd.DataFrame:
+        """Return one row for each load and arm, with intervals over replicates and mean quantiles of response times."""
+        keys = ["arrivals", "offered_per_s", "arm"]
+        quantiles = self.crowds.groupby(keys, observed=True)[list(QUANTILES)].mean().reset_index()
+        quantiles["arm"] = quantiles["arm"].astype(self.crowds["arm"].dtype)
+        return load_summary(self.crowds).merge(quantiles, on=keys, validate="one_to_one")
+
+    def differences(self, reference: str) -> pd.DataFrame:
+        """Return how much more or less goodput each arm has than the reference: see `goodput_differences`."""
+        return goodput_differences(self.crowds, reference)
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write crowds.parquet, queries.parquet and manifest.json. Raises: ConfigurationError for a used folder."""
+        folder = prepare_folder(directory)
+        for name, write in files_of(self, ("crowds", "queries")):
+            write_whole(folder / name, write)
+        return folder
+
+    @property
+    def title(self) -> str:
+        """One line that says what was run."""
+        design = self.manifest["design"]
+        timeouts = ", ".join(f"{each:g}" for each in design["decision_timeout_s"])
+        slots = ", ".join("no limit of" if each is None else str(each) for each in design["slots"])
+        return (
+            f"{count_of(design['recorded_runs'], 'recorded run')} under load · {timeouts} s decision timeout · "
+            f"{slots} slots · {len(self.queries):,} queries"
+        )
+
+    def _display_table(self) -> pd.DataFrame:
+        table = self.summary()
+        return pd.DataFrame(
+            {
+                "offered /s": table["offered_per_s"].map("{:.3g}".format),
+                "arm": table["arm"].astype("str"),
+                "goodput /s": table["goodput_per_s"].map("{:.3f}".format),
+                "in time": table["share_in_time"].map("{:.1%}".format),
+                "collapsed": [f"{row.collapsed} of {row.replicates}" for row in table.itertuples()],
+                "slots busy": table["busy_share"].map("{:.0%}".format),
+                "slots on abandoned": table["abandoned_share"].map("{:.1%}".format),
+                "live queue wait": table["live_queue_wait_s"].map("{:.2f} s".format),
+                "response p50": table["response_median_s"].map("{:.1f} s".format),
+                "p99": table["response_p99_s"].map("{:.1f} s".format),
+            }
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n{self._display_table().to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.title)}</b></p>{self._display_table().to_html(index=False, border=0)}"
+
+
+def load_on_traces(
+    traces: Traces,
+    arrivals: Sequence[float | Arrivals],
+    *,
+    decision_timeout_s: float | Sequence[float] = 20.0,
+    alternatives: str | Sequence[str] | None = None,
+    slots: int | Sequence[int | None] | None = 4,
+    queue_policy: str | Sequence[str] = "first_come",
+    queries: int = 10_000,
+    replicates: int = 8,
+    seed: int = 7,
+    server_behaviour: ServerBehaviour | str = STOPS,
+    horizon_factor: float = HORIZON_FACTOR,
+    warm_up_s: float | None = None,
+    brownout: str | Fault | None = None,
+    in_order: bool = False,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> LoadOnTraces:
+    """Offer recorded runs as queries to one model server, and return what each alternative gets done.
+
+        study = load_on_traces(traces, [0.3, 0.5], alternatives="A,B,C", queue_policy=["first_come", "drop_expired"])
+        study                               # goodput at each load, and what abandoned work took of the slots
+        dl.plots.goodput(study)
+
+    No agent runs: a query is a recorded run whose model calls wait for slots. A client's own limit on its wait, and a
+    server that is slower when it is busy, are not in it; `run_load` has both.
+
+    Args:
+        traces: Runs that nothing cut, such as those of a control.
+        arrivals: Loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
+        decision_timeout_s: Seconds for each query; several are compared.
+        alternatives: Letters or names such as "A,B:drain"; None for all that a trace can say of.
+        slots: Model calls that the server works on at once, None for no limit; several are compared.
+        queue_policy: Which waiting call is next, one of `POLICIES`; several are compared.
+        queries: Queries of each crowd.
+        replicates: Repeats of each combination, with other arrivals and runs; intervals are over them.
+        seed: Draws arrivals and runs.
+        server_behaviour: What the server does with a call whose client has left.
+        horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
+        warm_up_s: Queries that come earlier are not counted; None for the horizon. Neither are those of the last
+            decision timeout.
+        brownout: When the server is slower, as "brownout=3@600-900", seconds from the first call; None for never.
+        in_order: Whether query n is the nth run, rather than one that is drawn.
+        workers: Processes; None for one on each core, or none for few queries.
+        executor: Computes the crowds instead, such as `distributed.Client.get_executor()` for a cluster of Dask.
+        out: Folder for the tables.
+        progress: Called with (done, all) queries as crowds are done.
+        stop: Once it is set by another thread, no further crowd is begun.
+
+    Raises:
+        ConfigurationError: A value cannot be used, a run was cut, or an alternative would have changed a run's path.
+        SimulationError: Nothing was done before the stop.
+    """
+    behaviour = server_behaviour if isinstance(server_behaviour, ServerBehaviour) else None
+    rules = rules_of(alternatives if alternatives is None or isinstance(alternatives, str) else tuple(alternatives))
+    _require_same_path(traces, rules)
+    design = TracedLoadDesign(
+        recorded=Recorded(shapes_of(traces), in_order),
+        arrivals=tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals),
+        rules=rules,
+        decision_timeouts_s=_several(decision_timeout_s),
+        slots=_several(slots),
+        queue_policies=_several(queue_policy),
+        queries=queries,
+        replicates=replicates,
+        seed=seed,
+        behaviour=behaviour or ServerBehaviour.named(str(server_behaviour)),
+        horizon_factor=horizon_factor,
+        warm_up_s=warm_up_s,
+        brownout=Fault.parse(brownout) if isinstance(brownout, str) else brownout,
+    )
+    folder = None if out is None else prepare_folder(out)
+    crew = Workers.of(executor) if executor else workers_for(design.total_queries // _QUERIES_LIKE_A_RUN, workers)
+    study = _run(design, crew, progress, stop)
+    if folder is not None:
+        study.save(folder)
+    return study
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return (value,) if value is None or isinstance(value, str | int | float) else tuple(value)
+
+
+def _require_same_path(traces: Traces, rules: Sequence[NamedRule]) -> None:
+    """Raise ConfigurationError for an alternative under which some of the runs would have taken another path."""
+    adapts = traces.runs["adapts"].any()
+    own = traces.runs["retries"].astype("str").str.fullmatch(r"sdk:[1-9][0-9]*")
+    failing = set(traces.spans.loc[traces.spans["outcome"].astype("str") == "error", "trace_id"])
+    retried = traces.runs.loc[own, "trace_id"].isin(failing).any()
+    for named in rules:
+        if named.rule.propagates and (adapts or retried):
+            why = "adapt to the time left" if adapts else "retry otherwise with a deadline"
+            raise ConfigurationError(
+                f"{named.label}: some runs would {why}, so a trace cannot say what becomes of them: leave it out, or "
+                "offer the load to the agent itself (run_load)"
+            )
+
+
+def _run(
+    design: TracedLoadDesign, crew: Workers, progress: Progress | None, stop: threading.Event | None
+) -> LoadOnTraces:
+    done: list[TracedCellResult] = []
+    use = MachineUse()
+    with crew:
+        for result in compute_cells(design.cells(), _CROWDS, crew, stop, patience_s=math.inf):
+            if result.error is not None:
+                raise result.error
+            done.append(result)
+            use.add_workers(result.cpu_s)
+            if progress is not None:
+                progress(len(done) * design.queries, design.total_queries)
+    if not done:
+        raise SimulationError("the load study was stopped before its first crowd was done")
+    done.sort(key=lambda result: result.cell_id)
+    complete = len(done) * design.queries == design.total_queries
+    manifest = manifest_of(design.design(), Settings(), study_id=design.study_id, complete=complete)
+    spent = {"cpu_s": sum(each.cpu_s for each in done), "events": sum(each.events for each in done)}
+    queries = [each.queries.astype({"crowd": "str"}) for each in done]
+    frame = pd.concat(queries, ignore_index=True).astype({"crowd": "category"})
+    machine = {"machine_use": use.to_dict(len(done) * design.queries)}
+    return LoadOnTraces(_with_arms([each.row for each in done]), frame, manifest | spent | machine)
+
+
+def _with_arms(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the rows with a column `arm`: the alternative, and what else the study varies."""
+    frame = pd.DataFrame(rows)
+    varied = [name for name in _FACTORS if frame[name].nunique(dropna=False) > 1]
+    places: dict[str, tuple[Any, ...]] = {}
+    arms = []
+    for row in frame.to_dict("records"):
+        alternative, options = str(row["alternative"]), str(row["alternative_options"])
+        arms.append(", ".join([label_of(alternative, options), *(_in_words(name, row[name]) for name in varied)]))
+        # A missing number of slots, which is no limit, comes after every number.
+        others = ((math.inf if pd.isna(row[name]) else row[name]) for name in varied)
+        places[arms[-1]] = (*order_of(alternative, options), *others)
+    return with_types(frame.assign(arm=arms), pd.Index(sorted(places, key=places.__getitem__)))
+
+
+def _in_words(name: str, value: Any) -> str:
+    if name == "slots":
+        return "no limit of slots" if pd.isna(value) else count_of(int(value), "slot")
+    return f"{value:g} s" if name == "decision_timeout_s" else str(value).replace("_", " ")

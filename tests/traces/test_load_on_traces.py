@@ -1,0 +1,274 @@
+"""Load studies on traces: by hand, and beside the load study of the whole stack."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.plots.goodputs import goodput_frame
+from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
+from docmind_lab.analysis.traces.studies import traces_of_study
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.load import Constant, LoadDesign, LoadOnTraces, Poisson, Trace, load_on_traces, run_load
+from docmind_lab.experiments.load.on_traces import POLICIES
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.services.server import ServiceOptions
+
+_SAME = ["counted", "goodput_per_s", "share_in_time", "response_median_s", "live_queue_wait_s", "busy_share"]
+
+
+def run_of(*calls: tuple[float, float], name: str = "a", **changes: Any) -> tuple[TracedRun, list[Span]]:
+    """A run of model calls, each with its begin and end; it ends with the last."""
+    end = max(ended for _, ended in calls)
+    run = TracedRun(name, name, "by hand", end, end, "answered", **changes)
+    return run, [Span(name, f"{name}{n}", "", "agent", "llm", *call) for n, call in enumerate(calls)]
+
+
+def traces_of(*runs: tuple[TracedRun, list[Span]]) -> Traces:
+    return Traces.of([run for run, _ in runs], [span for _, spans in runs for span in spans])
+
+
+def offered(traces: Traces, at_s: tuple[float, ...], timeout_s: float = 10.0, **options: Any) -> LoadOnTraces:
+    """One query after the other, run n at instant n, and a last one far off, so that all before it count."""
+    first = {"alternatives": "B", "slots": 1, "in_order": True, "replicates": 1, "warm_up_s": 0.0, "workers": 1}
+    arrivals = Trace((0.0, *at_s, 1_000.0))
+    return load_on_traces(traces, [arrivals], queries=len(at_s) + 2, decision_timeout_s=timeout_s, **first | options)
+
+
+def responses(study: LoadOnTraces) -> list[float]:
+    return study.queries["response_s"].tolist()
+
+
+def test_a_call_that_waits_for_its_slot_moves_the_rest_of_its_run() -> None:
+    study = offered(traces_of(run_of((0.0, 2.0), (3.0, 4.0))), (0.5,))
+    # The second query waits 1.5 s for the slot, and the first one then waits 1 s for it. The pauses of 1 s stay.
+    assert responses(study) == pytest.approx([5.0, 5.5, 4.0])
+
+
+def test_calls_that_overlapped_are_parallel_and_the_next_waits_for_both() -> None:
+    study = offered(traces_of(run_of((0.0, 2.0), (0.0, 3.0), (3.0, 4.0))), ())
+    assert responses(study)[0] == pytest.approx(2.0 + 3.0 + 1.0)
+
+
+def test_what_a_caller_left_behind_keeps_its_slots_until_it_ends() -> None:
+    traces = traces_of(run_of((0.0, 8.0), (8.0, 16.0)), run_of((0.0, 1.0), name="b"))
+    left = offered(traces, (5.0,), timeout_s=6.0, horizon_factor=20.0)
+    cut = offered(traces, (5.0,), timeout_s=6.0, horizon_factor=20.0, alternatives="C")
+    # Both wait for the slot at 8 s under B; then the newcomer is before the second call of the run without a caller.
+    assert responses(left)[:2] == pytest.approx([6.0, 4.0])
+    assert responses(cut)[:2] == pytest.approx([6.0, 2.0])
+    assert left.crowds["abandoned_share"].iloc[0] > cut.crowds["abandoned_share"].iloc[0] == 0.0
+
+
+def test_a_server_that_goes_on_keeps_the_slot_of_a_call_that_was_cut() -> None:
+    traces = traces_of(run_of((0.0, 8.0)), run_of((0.0, 1.0), name="b"))
+    study = offered(traces, (5.0,), timeout_s=6.0, alternatives="C", server_behaviour="goes-on")
+    assert responses(study)[:2] == pytest.approx([6.0, 4.0])
+
+
+def test_what_is_left_of_a_query_is_cut_at_its_horizon() -> None:
+    traces = traces_of(run_of((0.0, 50.0)), run_of((0.0, 1.0), name="b"))
+    study = offered(traces, (11.0,), timeout_s=6.0, horizon_factor=2.0)
+    assert responses(study)[1] == pytest.approx(2.0)
+
+
+def test_a_stop_flag_lets_the_step_under_way_end_and_no_further_one_begin() -> None:
+    study = offered(traces_of(run_of((0.0, 4.0), (4.0, 8.0), (8.0, 9.0))), (), timeout_s=6.0, alternatives="D")
+    assert responses(study)[0] == pytest.approx(8.0)
+    assert study.queries["outcome"].iloc[0] == "timed_out"
+
+
+def test_deadline_first_serves_the_query_with_the_earliest_deadline() -> None:
+    traces = traces_of(
+        run_of((0.0, 3.0)),
+        run_of((0.0, 1.0), (1.0, 2.0), name="b"),
+        run_of((0.0, 1.0), name="c"),
+        run_of((0.0, 1.0), name="d"),
+    )
+    # The second call of "b" comes after "d" has come, and its query has the earlier deadline.
+    assert responses(offered(traces, (1.0, 1.5, 1.8)))[1:4] == pytest.approx([6.0, 3.5, 4.2])
+    assert responses(offered(traces, (1.0, 1.5, 1.8), queue_policy="deadline_first"))[1:4] == pytest.approx(
+        [5.0, 3.5, 5.2]
+    )
+
+
+def test_drop_expired_refuses_a_call_whose_query_has_no_time_left() -> None:
+    traces = traces_of(run_of((0.0, 9.0)), run_of((0.0, 4.0), name="b"), run_of((0.0, 1.0), name="c"))
+    kept = offered(traces, (1.0, 6.0), timeout_s=5.0, alternatives="control")
+    dropped = offered(traces, (1.0, 6.0), timeout_s=5.0, alternatives="control", queue_policy="drop_expired")
+    assert responses(kept)[1:3] == pytest.approx([12.0, 8.0])
+    assert dropped.queries["outcome"].tolist()[1:3] == ["failed", "answered"]
+    assert responses(dropped)[1:3] == pytest.approx([8.0, 4.0])
+
+
+def test_admission_refuses_a_query_that_would_end_too_late() -> None:
+    traces = traces_of(run_of((0.0, 4.0)))
+    study = offered(traces, (0.1, 0.2, 0.3), timeout_s=9.0, queue_policy="admit_by_prediction", alternatives="control")
+    # With two waiting, the next would wait for 8 s and take 4.
+    assert study.queries["outcome"].tolist()[:4] == ["answered", "answered", "answered", "failed"]
+    assert responses(study)[3] == 0.0
+
+
+def test_a_brownout_slows_the_calls_that_get_their_slot_within_it() -> None:
+    study = offered(traces_of(run_of((0.0, 2.0), (2.0, 4.0))), (), brownout="brownout=3@1-3")
+    assert responses(study)[0] == pytest.approx(2.0 + 6.0)
+    with pytest.raises(ConfigurationError, match="more than a trace can say of"):
+        offered(traces_of(run_of((0.0, 2.0))), (), brownout="hang")
+
+
+def test_every_policy_serves_every_query_where_none_waits() -> None:
+    traces = traces_of(run_of((0.0, 2.0), (3.0, 4.0)))
+    for policy in POLICIES:
+        assert responses(offered(traces, (100.0,), queue_policy=policy)) == pytest.approx([4.0, 4.0, 4.0])
+
+
+def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Any) -> None:
+    traces = traces_of(run_of((0.0, 2.0)), run_of((0.0, 1.0), (1.0, 5.0), name="b"))
+    options: dict[str, Any] = {"alternatives": "B,C", "slots": [1, 2], "queries": 200, "replicates": 2, "workers": 1}
+    one, again = (load_on_traces(traces, [0.1, 0.3], decision_timeout_s=6.0, **options) for _ in range(2))
+    pd.testing.assert_frame_equal(one.crowds, again.crowds)
+    assert one.manifest["study_id"] == again.manifest["study_id"]
+    frame = goodput_frame(one)
+    assert set(frame["arm"]) == {
+        f"{name}, {count}" for name in ("B  hard timeout", "C  async cancellation") for count in ("1 slot", "2 slots")
+    }
+    assert len(one.summary()) == 8
+    assert len(one.differences("B  hard timeout, 1 slot")) == 6
+    assert "goodput /s" in repr(one)
+    assert sorted(path.name for path in one.save(tmp_path / "study").iterdir()) == [
+        "crowds.parquet",
+        "manifest.json",
+        "queries.parquet",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"queue_policy": "last_come"}, "queue policy must be one of first_come"),
+        ({"slots": 0}, "slots must be a whole number"),
+        ({"alternatives": "A:equal"}, "changes the path of a run"),
+        ({"decision_timeout_s": [5.0, 5.0]}, "each once"),
+        ({"queries": 3}, "none is counted"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load_on_traces(traces_of(run_of((0.0, 2.0))), [Constant(0.1)], **{"workers": 1, "replicates": 1, **changes})
+
+
+def test_runs_that_were_cut_and_runs_that_adapt_are_refused() -> None:
+    cut = Traces.of([TracedRun("a", "a", "by hand", math.nan, 5.0, "cut")], [Span("a", "1", "", "x", "llm", 0.0, 5.0)])
+    with pytest.raises(ConfigurationError, match="1 of the 1 runs were cut"):
+        load_on_traces(cut, [0.1])
+    with pytest.raises(ConfigurationError, match="A  cooperative: some runs would adapt"):
+        load_on_traces(traces_of(run_of((0.0, 2.0), adapts=True)), [0.1], alternatives="A")
+
+
+# ---- beside the stack
+
+
+def recorded(queries: int, seed: int) -> Traces:
+    """The runs of a load study's queries, each alone and without a deadline."""
+    settings = Settings()
+    profile = dataclasses.replace(LatencyProfile.named("local_gpu"), slots=4)
+    design = LoadDesign(
+        arrivals=(Poisson(0.5),),
+        alternatives=parse_alternatives("unguarded", None, budgeted_retries=settings.agents.max_retries),
+        profile=profile,
+        queries=queries,
+        replicates=1,
+        seed=seed,
+        warm_up_s=0.0,
+        decision_timeout_s=0.01 * queries,
+        horizon_factor=100_000.0 / queries,
+        router_injection=settings.agents.enable_router_injection,
+    )
+    system = SimulatedSystem(settings, corpus="handbook")
+    orders = [query.order for point in design.points() for query in point.queries]
+    done = [system.measure(order, ServiceOptions(profile=profile, seed=seed)) for order in orders]
+    tables = (
+        to_frame("runs", [each.run for each in done]),
+        to_frame("calls", [call for each in done for call in each.calls]),
+        to_frame("events", [event for each in done for event in each.events]),
+    )
+    return traces_of_study(Study(*tables, {}))
+
+
+def both(
+    queries: int,
+    seed: int,
+    rate_per_s: float,
+    alternatives: str,
+    timeout_s: float,
+    *,
+    stops: bool,
+    brownout: str | None = None,
+) -> Any:
+    """The measures of one crowd in the stack, and from traces."""
+    same: dict[str, Any] = {
+        "alternatives": alternatives,
+        "slots": 4,
+        "queries": queries,
+        "replicates": 1,
+        "seed": seed,
+        "warm_up_s": 1.0,
+        "decision_timeout_s": timeout_s,
+    }
+    stack = run_load([rate_per_s], stops_on_disconnect=stops, fault=brownout or (), **same)
+    behaviour = "stops" if stops else "goes-on"
+    traced = load_on_traces(
+        recorded(queries, seed),
+        [rate_per_s],
+        in_order=True,
+        server_behaviour=behaviour,
+        brownout=brownout,
+        workers=1,
+        **same,
+    )
+    return stack, traced
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_traces_say_what_the_stack_does_under_load(stops: bool) -> None:
+    """The same arrivals, runs and draws give the same crowd, to a microsecond."""
+    stack, traced = both(
+        14,
+        11,
+        1.2,
+        "A,B,D" if stops else "C",
+        8.0,
+        stops=stops,
+        brownout=None if stops else "brownout=1.3@2-5",
+    )
+    there = stack.replicates().set_index("arm")
+    here = traced.replicates().set_index("arm")
+    assert (there["busy_share"] > 0.5).all(), "the load matters"
+    columns = [*_SAME, "abandoned_share"]
+    pd.testing.assert_frame_equal(
+        here.loc[there.index.astype("str"), columns].reset_index(drop=True),
+        there[columns].reset_index(drop=True),
+        atol=1e-6,
+        check_dtype=False,
+    )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("rate_per_s", [0.4, 0.6])
+def test_goodput_and_provider_share_are_those_of_the_stack_within_2_percent(rate_per_s: float) -> None:
+    """10,000 queries of the stack: 250 in each of five crowds, under four alternatives, at two loads."""
+    for seed in range(5):
+        stack, traced = both(250, 40_000 + seed, rate_per_s, "A,B,C,D", 20.0, stops=seed % 2 == 0)
+        there, here = (study.replicates().set_index("arm") for study in (stack, traced))
+        for name in ("goodput_per_s", "abandoned_share"):
+            for arm in there.index:
+                assert here.loc[arm, name] == pytest.approx(there.loc[arm, name], rel=0.02, abs=0.002), (arm, name)
