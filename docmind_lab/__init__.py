@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from docmind_lab.analysis import agreement, findings, plots
     from docmind_lab.analysis.latency.profile import LatencyProfile
     from docmind_lab.analysis.study import Study
+    from docmind_lab.analysis.traces.model import Traces
+    from docmind_lab.analysis.traces.what_if import what_if
     from docmind_lab.core import errors
     from docmind_lab.core.budgets import Budget, Price
     from docmind_lab.core.deadlines import Deadline
@@ -74,6 +76,7 @@ _HOMES = {
     "Settings": "docmind_lab.core.settings",
     "Study": "docmind_lab.analysis.study",
     "StudyDesign": "docmind_lab.experiments.sweeps.design",
+    "Traces": "docmind_lab.analysis.traces.model",
     "browse": "docmind_lab.interfaces.panels",
     "compare": "docmind_lab.experiments.comparison",
     "deadline": "docmind_lab.enforcement",
@@ -87,6 +90,7 @@ _HOMES = {
     "transport": "docmind_lab.enforcement",
     "tune": "docmind_lab.interfaces.panels",
     "uninstall": "docmind_lab.enforcement",
+    "what_if": "docmind_lab.analysis.traces.what_if",
 }
 
 _MODULES = {
@@ -111,6 +115,7 @@ __all__ = [
     "Settings",
     "Study",
     "StudyDesign",
+    "Traces",
     "agreement",
     "browse",
     "compare",
@@ -129,6 +134,7 @@ __all__ = [
     "transport",
     "tune",
     "uninstall",
+    "what_if",
 ]
 
 

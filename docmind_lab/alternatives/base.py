@@ -21,6 +21,7 @@ from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, RunCut
 from docmind_lab.core.levels import SPENDING_REASONS, RunOutcome
+from docmind_lab.network.recorder import current_recorder
 
 INTERRUPT = "__interrupt__"
 """Key of a LangGraph state under which a graph that waits for a person puts its interrupts."""
@@ -34,8 +35,8 @@ class Outcome:
     """What the caller of a run gets.
 
     Args:
-        outcome: answered (a finished answer), partial (documents or a draft), timed_out (nothing), failed (an error),
-            interrupted (it waits for a person).
+        outcome: answered (a finished answer), partial (documents, a draft, or what the nodes of a user's graph have
+            written), timed_out (nothing), failed (an error), interrupted (it waits for a person).
         answer: The answer, or the draft there was.
         documents: Mappings with id, content, metadata, score.
         stop_reason: Why the run stopped short, one of `STOP_REASONS`; empty for an ordinary end.
@@ -166,7 +167,7 @@ class RunProgress:
     ) -> None:
         self._channels, self._seen = channels or {}, seen
         self._interrupts: Any = ()
-        self._waits = False
+        self._waits = self._has_result = self._has_written = False
         # One attribute, so that a caller that leaves the run behind in another thread reads both parts of one step.
         self._latest: tuple[Any, list[Mapping[str, Any]]] = (state or {}, [])
 
@@ -187,14 +188,28 @@ class RunProgress:
             # The state that comes with an interrupt is that before the step.
             waits = isinstance(content, dict) and INTERRUPT in content
             self._latest = (content, self._latest[1] if waits else [])
+            self._note_result()
             return True
         for node, written in content.items() if isinstance(content, dict) else ():
             if node == INTERRUPT:
                 self._interrupts, self._waits = written or self._interrupts, True
             elif node != "__metadata__":
-                writes = written if isinstance(written, list) else [written]
+                writes = [each for each in (written if isinstance(written, list) else [written]) if each]
                 self._latest[1].extend([write for write in writes if isinstance(write, dict | Mapping)])
+                self._has_written = self._has_written or bool(writes)
+        self._note_result()
         return False
+
+    def _note_result(self) -> None:
+        """Record when there is first something to return to a caller who leaves."""
+        recorder = None if self._has_result else current_recorder()
+        if recorder is not None and self._has_some(self.state):
+            self._has_result = True
+            recorder.event("result_available")
+
+    def _has_some(self, state: Mapping[str, Any]) -> bool:
+        """Whether there is something to return: documents, text, or what nodes of a user's graph have written."""
+        return bool(_documents(state) or _draft(state) or (isinstance(state, FreeState) and self._has_written))
 
     def pass_breakpoint(self) -> None:
         """Take the breakpoint after the last step for the end; an interrupt stays one."""
@@ -248,13 +263,14 @@ class RunProgress:
         return Outcome("answered", answer, _documents(state), stop_reason, state=state)
 
     def stopped(self, reason: str, error_type: str = "", error: BaseException | None = None) -> Outcome:
-        """Return the outcome of a run that stopped early, with the documents and text it has."""
+        """Return the outcome of a run that stopped early, with what it has: documents, text, state of a user's own."""
         state = self.state
         documents, draft = _documents(state), _draft(state)
+        has_some = self._has_some(state)
         # With nothing to show it failed, and was not cut by its deadline, which may have been far.
-        if reason == "error" or (reason in SPENDING_REASONS and not (documents or draft)):
+        if reason == "error" or (reason in SPENDING_REASONS and not has_some):
             return Outcome("failed", draft, documents, reason, error_type, error, state)
-        kind: RunOutcome = "partial" if documents or draft else "timed_out"
+        kind: RunOutcome = "partial" if has_some else "timed_out"
         return Outcome(kind, draft, documents, reason, error_type, error, state)
 
 

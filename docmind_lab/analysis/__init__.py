@@ -7,11 +7,11 @@ conditions    the conditions of runs, and the arms that are compared under them
 role_times    how long each agent takes
 statistics    intervals and tests
 findings      choices, recommendations and scorecards from the runs
-summary       a study in a table and sentences; run_timeline is one run as lines
+summary       a study in a table and sentences; titles is its title; run_timeline is one run as lines
 plots         figures
 latency       latency profiles, and how they are fitted to calls that were measured
 agreement     how far two clocks agree
 diff, export  two studies against each other; tables for other programs
-enforced_calls, watch  calls in production, and whether they behave as a study said
+enforced_calls, watch  calls in production, and whether they behave as a study said; watch_measures is one measure
 text          numbers, names and tables as text
 """

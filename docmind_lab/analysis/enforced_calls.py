@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.latency.spans import attributes_of, otlp_spans
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.analysis.traces.importers.otlp import attributes_of, plain_spans
+from docmind_lab.analysis.traces.importers.records import Record
+from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.telemetry_names import (
     INVOKE_WORKFLOW,
     OPERATION,
@@ -61,7 +62,7 @@ def read_enforced_calls(paths: Iterable[str | os.PathLike[str]]) -> pd.DataFrame
     files = [file for path in paths for file in _files_of(Path(path))]
     rows: dict[tuple[Any, Any], dict[str, Any]] = {}
     for file in files:
-        for span in otlp_spans(_documents_of(file), str(file)):
+        for span in _spans_of(file):
             row = _call_of(span, str(file))
             if row is not None:
                 rows[(span.get("traceId"), span.get("spanId"))] = row
@@ -71,6 +72,16 @@ def read_enforced_calls(paths: Iterable[str | os.PathLike[str]]) -> pd.DataFrame
             f"no span of an enforced call is in {named}; give enforce() on_result=CallTelemetry('name'), and its spans"
         )
     return pd.DataFrame(list(rows.values()), columns=[*_TEXT, *_NUMBERS])
+
+
+def _spans_of(file: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        for document in _documents_of(file):
+            if not isinstance(document, Mapping):
+                raise RecordError(f"{file} is not OTLP JSON: an object is expected, not {document!r:.40}")
+            yield from plain_spans(Record.of(str(file), document))
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def _files_of(path: Path) -> list[Path]:

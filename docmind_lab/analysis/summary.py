@@ -10,17 +10,17 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words, profiles_of_servers, with_arms
+from docmind_lab.analysis.conditions import by_condition, condition_columns, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
 from docmind_lab.analysis.findings.choice import overran
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
-from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, is_budgeted, levels_in_words, spending_of
+from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, is_budgeted, spending_of
 from docmind_lab.analysis.manifest import chosen_by
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import count_of, duration, join_names, level, markdown_of_frame, number, one_line
-from docmind_lab.core.budgets import NO_BUDGETS
+from docmind_lab.analysis.titles import title_of
 from docmind_lab.core.catalogue import CATALOGUE, Chooses, with_label
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import RUN_OUTCOMES
@@ -169,7 +169,7 @@ class Summary:
         parts.append(markdown_of_frame(self.display_table()))
         parts.append("\n".join(f"- {line}" for line in self.sentences))
         parts.append(
-            "Late: after the deadline, from the servers' own log: calls received, seconds busy, tokens generated; "
+            f"Late: after the deadline, {_seen_by(self.runs)}: calls received, seconds busy, tokens generated; "
             "means per run. Work went on: runs in which anything was at work 150 ms after the deadline. Overran: runs "
             "whose caller was not back within 150 ms of the deadline, and by how much. In "
             "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end. "
@@ -198,7 +198,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
         for arm, members in group.groupby("arm", observed=True, sort=True):
             rows.append(_row(str(arm), members) | {name: condition[name] for name in columns})
     table = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["label"]).set_index("label")
-    return Summary(_title(runs, manifest), table, runs, manifest, tuple(columns), is_budgeted(runs))
+    return Summary(title_of(runs, manifest), table, runs, manifest, tuple(columns), is_budgeted(runs))
 
 
 def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -283,45 +283,6 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
         row |= {"ended_by_budget": spending.any_ended, "past_budget": spending.any_passed}
         row["spending"] = spending.text()
     return row
-
-
-# Studies of before a manifest said what its systems are called.
-_UNNAMED = {"supervisor": {"title": "DocMind supervisor", "asked": "questions"}}
-
-
-def _title(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
-    if runs.empty:
-        return "An empty study"
-    timeout = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
-    names = sorted(str(name) for name in runs["workload"].unique())
-    systems = [{**_UNNAMED.get(name, {}), **manifest.get("systems", {}).get(name, {})} for name in names]
-    asked = join_names(sorted({str(system.get("asked", "runs")) for system in systems}))
-    questions = int(runs["seed"].nunique())
-    faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
-    budgets = levels_in_words(str(level) for level in runs["second_budgets"].unique())
-    parts = [
-        join_names([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
-        f"{timeout} s decision timeout",
-        count_of(questions, asked.removesuffix("s")),
-        f"{' and '.join(sorted({str(p) or 'live' for p in runs['latency_profile']}))} latencies",
-        *(f"fault {fault}" for fault in faults),
-        *(["a router engine is asked first"] if runs["router_injection"].all() else []),
-        *_servers_in_words(runs),
-        *([f"second budget {join_names(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
-        f"{' and '.join(sorted({str(c) for c in runs['clock']}))} clock",
-        f"seed {manifest.get('design', {}).get('seed', '?')}",
-    ]
-    return " · ".join(parts)
-
-
-def _servers_in_words(runs: pd.DataFrame) -> list[str]:
-    """What servers do when their client leaves, where that is not to stop at once, and how many adopt the deadline."""
-    shares = runs["adoption"].unique()
-    adopting = [in_words(runs.iloc[0], ["adoption"])] if len(shares) == 1 and shares[0] else []
-    profiles = profiles_of_servers(runs)
-    if profiles:
-        return [f"servers behave as {join_names(profiles)} when their client leaves", *adopting]
-    return [*([] if runs["stops_on_disconnect"].any() else ["servers go on when their client leaves"]), *adopting]
 
 
 def _heading(column: str) -> str:
@@ -412,3 +373,9 @@ def _why_it_went_on(row: Mapping[str, Any]) -> str:
     if row["work_overrun_worst_s"] <= HELD_WITHIN_S:
         return "on the way as the deadline fell, and over within moments"
     return "docmind-lab doctor --graph tells which node, docmind-lab show which call"
+
+
+def _seen_by(runs: pd.DataFrame) -> str:
+    """Say where what happened after the deadline is from."""
+    is_replay = {str(clock) for clock in runs["clock"].unique()} == {"trace"}
+    return "as the traces of the runs say" if is_replay else "from the servers' own log"

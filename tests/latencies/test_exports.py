@@ -175,7 +175,16 @@ def test_an_export_of_langfuse_leaves_out_a_call_around_another(tmp_path: Path) 
     assert not calls.frame["complete"].iloc[-1]
     assert list(calls.frame["output_tokens"])[:2] == [30, 31]
     assert set(calls.frame["node"]) == {"agent", ""}
-    assert calls.notes == ("1 calls around another of the same kind were left out.",)
+    assert calls.notes == ("1 spans around another span of the same call were left out.",)
+
+
+def test_a_search_inside_a_model_call_leaves_out_neither(tmp_path: Path) -> None:
+    search = {"id": "search", "type": "RETRIEVER", "startTime": after(0), "endTime": after(1), "level": "DEFAULT"}
+    rows = [*langfuse()[:CALLS], search | {"traceId": "t0", "parentObservationId": "g0"}]
+    (tmp_path / "observations.json").write_text(json.dumps({"data": rows}))
+    calls = read_calls(tmp_path / "observations.json")
+    assert [len(calls.of_kind(kind)) for kind in ("llm", "retrieval")] == [CALLS, 1]
+    assert calls.notes == ()
 
 
 @pytest.mark.parametrize("form", ["json", "frame"])

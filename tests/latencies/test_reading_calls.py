@@ -114,8 +114,8 @@ def test_a_table_that_does_not_fit_is_refused_with_its_column(tmp_path, rows, co
         ("calls.json", "[]", "calls.json has no rows"),
         (
             "calls.json",
-            '{"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "GET"}]}]}]}',
-            "no span of a model call",
+            '{"resourceSpans": [{"scopeSpans": [{"spans": [{"startTimeUnixNano": 1, "endTimeUnixNano": 2}]}]}]}',
+            "this export of OpenTelemetry has no model call; export the spans of all kinds",
         ),
         ("calls.json", '{"resourceSpans": [{"scopeSpans": 3}]}', "is not OTLP JSON"),
         ("missing.csv", None, "cannot be read: there is no such file or folder"),
@@ -197,7 +197,7 @@ def test_the_span_around_another_one_of_the_same_call_is_left_out(tmp_path):
 def test_a_span_without_its_instants_is_named(tmp_path):
     broken = {name: value for name, value in SPANS[0].items() if name != "endTimeUnixNano"}
     (tmp_path / "traces.json").write_text(json.dumps(otlp([broken])))
-    with pytest.raises(ConfigurationError, match=r"traces\.json: span 'chat' cannot be read.*endTimeUnixNano"):
+    with pytest.raises(ConfigurationError, match=r"traces\.json, line 1: span 'chat' cannot be read.*endTimeUnixNano"):
         read_calls(tmp_path / "traces.json")
 
 

@@ -286,7 +286,10 @@ def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None
     # The upper end of the interval of none in so many runs.
     rare = percent(1 - 0.05 ** (1 / fewest))
     text = f"Limits: an event that no run of {fewest} showed may still occur in up to {rare} of runs."
-    if "wall" in {str(clock) for clock in runs["clock"]}:
+    clocks = {str(clock) for clock in runs["clock"]}
+    if clocks == {"trace"}:
+        text += " No agent ran: recorded runs were replayed, and knew nothing of this deadline."
+    elif "wall" in clocks:
         text += " Differences of a few milliseconds are noise of this machine."
     else:
         text += " In virtual time the work of Python itself takes no time; --clock wall includes it."

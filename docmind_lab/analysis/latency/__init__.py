@@ -3,7 +3,7 @@
     LatencyProfile.fit("calls.csv", columns={"latency_s": "duration_ms:ms", "output_tokens": "tokens"})
 
 profile.py     latency profiles; dependence.py how calls of one run are slow together
-sources.py     reads a frame, a file or a study; spans.py OTLP JSON; exports.py exports of tracing tools
+sources.py     reads a frame, a file, a study, or an export of a tracing tool (traces/importers)
 calls.py       observed calls, one row each, and a user's columns as ours
 decompose.py   what a call's latency is made of: first token, tokens, search
 sessions.py    how much of a call's slowness is its session's

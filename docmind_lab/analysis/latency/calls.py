@@ -5,7 +5,8 @@ calls_of_table(frame, "calls.csv", {"latency_s": "duration_ms:ms", "outcome": "s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from docmind_lab.analysis.traces.importers.spans import ExportedSpan, innermost
 from docmind_lab.core.errors import ConfigurationError
 
 COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_tokens", "model", "node", "session")
@@ -105,6 +107,42 @@ class ObservedCalls:
             raise ConfigurationError(f"{self.source}: no call is of the model {model!r}; there are {known}")
         kept = self.frame[~llm | (self.frame["model"] == model)].reset_index(drop=True)
         return ObservedCalls(kept, f"{self.source}, model {model}", self.notes)
+
+
+def calls_of_spans(spans: Iterable[ExportedSpan], source: str, tool: str) -> ObservedCalls:
+    """Return the model calls and searches of exported spans; a span around another of the same call is left out.
+
+    Args:
+        spans: The spans.
+        source: How errors and descriptions call it.
+        tool: The tool that exported them.
+
+    Raises:
+        ConfigurationError: There is no model call, or a number cannot be.
+    """
+    calls, left_out = innermost([span for span in spans if span.kind in ("llm", "retrieval")])
+    if not any(span.kind == "llm" for span in calls):
+        raise ConfigurationError(
+            f"{source}: this export of {tool} has no model call; export the spans of all kinds, model calls among them"
+        )
+    rows = [
+        {
+            "kind": span.kind,
+            "complete": span.outcome == "ok" and span.ended_ns is not None,
+            "latency_s": math.nan if span.ended_ns is None else (span.ended_ns - span.started_ns) / 1e9,
+            "first_token_s": math.nan if span.first_ns is None else (span.first_ns - span.started_ns) / 1e9,
+            "output_tokens": span.output_tokens,
+            "model": span.model,
+            "node": span.node,
+            # A trace is one run of the user's system.
+            "session": span.trace_id,
+        }
+        for span in calls
+    ]
+    notes = (f"{left_out} spans around another span of the same call were left out.",) if left_out else ()
+    return ObservedCalls.of(
+        {name: np.array([row[name] for row in rows]) for name in COLUMNS}, f"{source} ({tool})", notes
+    )
 
 
 SECONDS_PER_UNIT: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

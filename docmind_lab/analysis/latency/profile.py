@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from docmind_lab.analysis.latency.fitting import LatencyEvidence
     from docmind_lab.analysis.latency.sources import Source
 
-PROFILE_NAMES: tuple[str, ...] = ("fast", "typical", "heavy_tail", "local_gpu", "typical/10")
+PROFILE_NAMES: tuple[str, ...] = ("fast", "typical", "heavy_tail", "local_gpu", "coding_2026", "typical/10")
 """The built-in profiles, for `LatencyProfile.named`."""
 
 
@@ -265,7 +265,7 @@ class LatencyProfile:
             hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
             known = f"{', '.join(PROFILE_NAMES)}, and files that end in .json"
             raise ConfigurationError(f"no latency profile is named {name!r}.{hint} Known: {known}")
-        data = _load_shipped()
+        data = _load_shipped(name)
         stored = data["profiles"][name]["profile"]
         tables = {column: {"levels": data["levels"], "values_s": stored[column]} for column in _TABLE_FIELDS}
         return cls.from_dict(stored | tables)
@@ -331,8 +331,9 @@ _FIELD_TYPES: dict[str, Any] = {
 
 
 @functools.cache
-def _load_shipped() -> dict[str, Any]:
-    file = resources.files("docmind_lab.core.data") / "latency_profiles.json"
+def _load_shipped(name: str) -> dict[str, Any]:
+    year = "_2026" if name.endswith("_2026") else ""
+    file = resources.files("docmind_lab.core.data") / f"latency_profiles{year}.json"
     data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return data
 

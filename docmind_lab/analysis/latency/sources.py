@@ -6,22 +6,26 @@ connection is taken off: it belongs to the load, not to the latency.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.latency.calls import ObservedCalls, calls_of_table
-from docmind_lab.analysis.latency.exports import calls_of_export, export_of, flat
-from docmind_lab.analysis.latency.spans import calls_of_spans, is_otlp
+from docmind_lab.analysis.latency.calls import ObservedCalls, calls_of_spans, calls_of_table
 from docmind_lab.analysis.tables.frames import StudyTables, Tables
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.analysis.traces.importers import SPAN_FORMATS, span_format_of
+from docmind_lab.analysis.traces.importers.records import Record, records_of, records_of_frame
+from docmind_lab.core.errors import ConfigurationError, RecordError
 
 Source = pd.DataFrame | str | os.PathLike[str] | StudyTables
+
+Wanted = Callable[[str], bool]
+"""Whether a column of a Parquet file is read."""
 
 _JSON: Final = (".json", ".jsonl", ".ndjson")
 _TABLES: Final = ("runs", "calls", "events")
@@ -58,11 +62,24 @@ def _from_frame(
 ) -> ObservedCalls:
     if frame.empty:
         raise ConfigurationError(f"{source} has no rows: give one with a row for each call")
-    if not columns and (export := export_of(table := flat(frame))) is not None:
-        return calls_of_export(table, export, source)
+    if not columns and (calls := _from_spans(lambda wanted: records_of_frame(frame, source), source)) is not None:
+        return calls
     if is_calls_table(frame) and not columns:
         return calls_of_calls_table(frame, source)
     return calls_of_table(frame, source, columns, ok)
+
+
+def _from_spans(records: Callable[[Wanted], Iterator[Record]], source: str) -> ObservedCalls | None:
+    """Return the calls of an export of spans; None for records of anything else."""
+    try:
+        first = next(records(lambda column: True), None)
+        name = None if first is None else span_format_of(first)
+        if name is None:
+            return None
+        of_tool = SPAN_FORMATS[name]
+        return calls_of_spans(of_tool.spans(records(of_tool.wanted)), source, of_tool.tool)
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
@@ -73,6 +90,8 @@ def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str])
     try:
         if path.stat().st_size == 0:
             raise ConfigurationError(f"{path} is empty: give a file with a row for each call")
+        if not columns and (calls := _from_spans(functools.partial(records_of, path), path.name)) is not None:
+            return calls
         if suffix in _JSON:
             return _from_json(path, columns, ok)
         frame = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)
@@ -89,9 +108,6 @@ def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str])
 
 def _from_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
     values = _json_values(path)
-    if values and is_otlp(values[0]):
-        _refuse_columns(columns, path.name)
-        return calls_of_spans(values, path.name)
     # The answer of an API holds its rows under "data".
     rows = values[0].get("data", values) if len(values) == 1 and isinstance(values[0], dict) else values
     rows = rows[0] if len(rows) == 1 and isinstance(rows[0], list) else rows

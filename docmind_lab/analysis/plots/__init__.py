@@ -11,6 +11,7 @@
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
     dl.plots.agreement(found)            how much later the same runs were on the wall clock than in virtual time
+    dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
     dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
 
@@ -34,6 +35,7 @@ from docmind_lab.analysis.plots.look import COLOURS
 from docmind_lab.analysis.plots.overruns import overrun, overrun_frame, overrun_summary
 from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.analysis.plots.timelines import lanes_frame, timeline, timeline_frame
+from docmind_lab.analysis.plots.what_ifs import what_if_frontier
 from docmind_lab.analysis.tables.frames import StudyTables
 
 __all__ = [
@@ -66,4 +68,5 @@ __all__ = [
     "slack_summary",
     "timeline",
     "timeline_frame",
+    "what_if_frontier",
 ]

@@ -159,7 +159,7 @@ class RunRecord:
     work_overrun_s: Annotated[float, "Positive part of quiescent − deadline; a lower bound if work_censored."]
     outcome: Annotated[
         RunOutcome,
-        "answered, partial (documents or a draft), timed_out (nothing), failed (an error, or a "
+        "answered, partial (documents, a draft, state of a user's graph), timed_out (nothing), failed (an error, or a "
         "second budget spent with nothing to show), interrupted (waits for a person), unfinished.",
     ]
     answered_in_time: Annotated[bool, "Answered, and returned by the deadline."]
@@ -220,6 +220,12 @@ class RunRecord:
     adoption: Annotated[
         float, "Share of the services called that hold to a deadline that comes with a request; 0 elsewhere.", Since(3)
     ] = 0.0
+    error_attempt: Annotated[
+        int,
+        "Number of the attempt whose error the run failed with: of the last call in the node that raised, if it failed "
+        "within 0.15 s before the node did; 0 where no call's error did.",
+        Since(4),
+    ] = 0
 
 
 @dataclass(frozen=True)
@@ -231,7 +237,7 @@ class RunRows:
     events: tuple[EventRecord, ...]
 
 
-def _columns_of(record_type: type[Any]) -> tuple[Column, ...]:
+def columns_of(record_type: type[Any]) -> tuple[Column, ...]:
     """Return the columns for the fields of a record, in order."""
     types = get_type_hints(record_type, include_extras=True)
     return tuple(_column(field.name, types[field.name], field.default) for field in fields(record_type))
@@ -248,7 +254,7 @@ def _column(name: str, annotated: Any, default: Any) -> Column:
 
 
 TABLES: Final[Mapping[str, tuple[type[Any], tuple[Column, ...]]]] = {
-    name: (record_type, _columns_of(record_type))
+    name: (record_type, columns_of(record_type))
     for name, record_type in (("calls", CallRecord), ("runs", RunRecord), ("events", EventRecord))
 }
 STUDY_ID, RUN_ID, ALTERNATIVE = (

@@ -46,6 +46,7 @@ from docmind_lab.experiments.sweeps.own_graph import OWN_FIELDS, names_own_graph
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
 from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS, complete_values, recording_in
 from docmind_lab.experiments.sweeps.study_files import explain, read_study_file
+from docmind_lab.workloads.kinds import shown_name
 
 MOST_RUNS = 1_000_000
 MOST_REPEATS = 10_000
@@ -159,6 +160,8 @@ class StudyDesign(BaseModel):
             # By its name: the folder may lie elsewhere tomorrow. What it settles, its own manifest has.
             values["replay"] = recording_in(self.replay).id
             factors = {name: levels for name, levels in factors.items() if name not in SETTLED_FACTORS}
+        if "workload" in factors:
+            factors["workload"] = [shown_name(name) for name in factors["workload"]]
         jsonable: dict[str, Any] = json.loads(json.dumps({**values, "factors": factors}))
         return jsonable
 
@@ -171,7 +174,8 @@ class StudyDesign(BaseModel):
             # A name that nothing has is found when the runs are planned, and to look at a design must not raise.
             return f"{title}: {error}"
         profiles = [profile_of(item).name for item in self.factors.latency_profile]
-        levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles}
+        workloads = [shown_name(name) for name in self.factors.workload]
+        levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles, "workload": workloads}
         told = [name for name, values in levels.items() if name in self.factors.model_fields_set or len(values) > 1]
         lines = [f"  {name}: {', '.join(_level(value) for value in levels[name])}" for name in told]
         lines += [] if self.replay is None else [f"  replay: {self.replay}"]
@@ -184,7 +188,11 @@ class StudyDesign(BaseModel):
     @property
     def study_id(self) -> str:
         """Id derived from the design: equal designs have equal ids."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
+        design = self.to_dict()
+        if "workload" in design["factors"]:
+            # The whole names: files of one name in two folders are two.
+            design["factors"]["workload"] = list(self.factors.workload)
+        text = json.dumps(design, sort_keys=True)
         return f"{self.name}-{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}"
 
 

@@ -16,8 +16,8 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind, Price
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.settings import Settings
-from docmind_lab.services.behaviour import ServerBehaviour
 from docmind_lab.services.faults import Fault
 
 NoLimit = Literal["none"]

@@ -20,7 +20,12 @@ from typing import Any, Final
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.experiments.comparison.replays import has_own_documents, replayed_comparison
+from docmind_lab.experiments.comparison.rehearsal import require_replayable
+from docmind_lab.experiments.comparison.replays import (
+    has_own_documents,
+    replayed_comparison,
+    without_live_endpoints,
+)
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.recordings.replay import open_recording
@@ -90,6 +95,7 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
         named = {"documents": own.documents}
     asked = own or CompareRequest(workload=workload, **named)
     recorded = replayed_comparison(recording, asked, "virtual", settings)
+    require_replayable(recorded, recording, Path(folder), without_live_endpoints(settings))
     known: dict[str, Any] = {
         "alternative": list(recorded.alternatives),
         "decision_timeout_s": recorded.decision_timeout_s,

@@ -25,6 +25,7 @@ from docmind_lab.interfaces.cli.profile import profile
 from docmind_lab.interfaces.cli.servers import lab, serve
 from docmind_lab.interfaces.cli.studies import export, recommend, report, show
 from docmind_lab.interfaces.cli.sweep import sweep
+from docmind_lab.interfaces.cli.traces import traces, what_if
 from docmind_lab.interfaces.cli.watch import watch
 
 
@@ -54,6 +55,7 @@ for command, short_help in (
     (sweep, "A designed experiment: every combination of factors, repeated."),
     (recommend, "How long the decision timeout should be."),
     (report, "Write what a study says as one page."),
+    (what_if, "What another deadline would have done to runs recorded anywhere."),
     (diff, "What changed between two studies."),
     (watch, "Whether production behaves as a study said."),
     (export, "Write a study's tables as CSV or DuckDB."),
@@ -67,6 +69,7 @@ for command, short_help in (
 ):
     app.command(short_help=short_help)(_with_a_word_on_ctrl_c(command))
 
+app.add_typer(traces, name="traces", short_help="Read runs from where they were recorded.")
 app.add_typer(probe, name="probe", short_help="Does it stop? What goes on after a timeout has fired.")
 
 _LESS_MEMORY = "use fewer --workers, or a machine or container with more memory"

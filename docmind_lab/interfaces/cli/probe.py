@@ -19,9 +19,9 @@ from docmind_lab.core.whole_files import as_text, write_or_refuse
 from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, console, load_settings
 
 if TYPE_CHECKING:
+    from docmind_lab.core.server_behaviour import PhaseBehaviour
     from docmind_lab.experiments.probe import ServerProbe, Trial
     from docmind_lab.experiments.probe.agent_table import AgentRow
-    from docmind_lab.services.behaviour import PhaseBehaviour
 
 probe = typer.Typer(
     no_args_is_help=True, help="Does it stop? What goes on after a client has left or a timeout has fired, measured."
@@ -206,7 +206,7 @@ def _save_trials(done: Sequence[Trial], path: str) -> str:
 def _print(probed: ServerProbe) -> None:
     from rich.table import Table  # noqa: PLC0415 - slow, and --help does not need it
 
-    from docmind_lab.services.behaviour import PHASES  # noqa: PLC0415 - pydantic is slow to import
+    from docmind_lab.core.server_behaviour import PHASES  # noqa: PLC0415 - pydantic is slow to import
 
     table = Table(title=f"{probed.server}: a client leaves", title_justify="left", box=None, pad_edge=False)
     for heading in ("where its call is", "the work", "after", "late tokens", "trials"):

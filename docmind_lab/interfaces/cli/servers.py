@@ -69,7 +69,7 @@ def serve(
     """Serve the simulated model and vector store on loopback; print their addresses as one JSON line when ready."""
     # Function-level: importing the services takes seconds, and --help must not.
     from docmind_lab.analysis.latency.profile import LatencyProfile  # noqa: PLC0415
-    from docmind_lab.services.behaviour import ServerBehaviour  # noqa: PLC0415
+    from docmind_lab.core.server_behaviour import ServerBehaviour  # noqa: PLC0415
     from docmind_lab.services.faults import Fault  # noqa: PLC0415
     from docmind_lab.services.server import ServiceOptions  # noqa: PLC0415
     from docmind_lab.services.server import serve as serve_forever  # noqa: PLC0415

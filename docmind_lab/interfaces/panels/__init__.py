@@ -6,6 +6,7 @@
 
 choice.py     the settings of a panel
 engine.py     requests become runs, in other processes; newest.py its thread
+preview.py      what it shows at once when the timeout moves: the control, replayed
 panel_run.py  a request as it stands, its tables and its status
 pictures.py   views as images, with words and numbers for who cannot see them
 page.py       HTML, style, and names for what has none

@@ -31,6 +31,7 @@ from docmind_lab.interfaces.panels.controls import Controls
 from docmind_lab.interfaces.panels.engine import Engine, KnownRuns, warm_processes
 from docmind_lab.interfaces.panels.newest import Newest
 from docmind_lab.interfaces.panels.panel_run import PanelRun, SweepTables, needs_run, request_in_words, status_of
+from docmind_lab.interfaces.panels.preview import TracePreview, control_of
 from docmind_lab.interfaces.panels.study_tabs import Content, StudyTabs
 from docmind_lab.workloads import workload_kind
 
@@ -73,6 +74,8 @@ class TunePanel(ChoiceTraits):
         known: Runs that need not be computed again.
         settings: Those of the environment when left out.
         frame_every_s: Seconds between two drawings, at least.
+        previews: Whether the control is measured too, when nothing else is, so that another decision timeout is
+            answered from its traces at once.
 
     Attributes:
         status: Status line of the panel; a trait.
@@ -90,10 +93,14 @@ class TunePanel(ChoiceTraits):
         known: KnownRuns | None = None,
         settings: Settings | None = None,
         frame_every_s: float = _FRAME_EVERY_S,
+        previews: bool = False,
     ) -> None:
         super().__init__(choice)
         self._screen = threading.RLock()
         self._engine = Engine(self._show_progress, workers=workers, known=known, settings=settings)
+        self._preview = TracePreview()
+        shared = {"workers": workers, "known": self._engine.known, "settings": self._engine.settings}
+        self._control_engine = Engine(self._preview.learn, **shared) if previews else None  # type: ignore[arg-type]
         self._painter = Newest(self._paint, "docmind-panel-frames")
         self._frame_every_s = frame_every_s
         self._hurry = threading.Event()
@@ -114,7 +121,7 @@ class TunePanel(ChoiceTraits):
         self.progress = widgets.IntProgress(min=0, max=1, value=0, layout={"width": "260px"})
         self._copy = widgets.Button(description="Copy code", icon="copy", tooltip="Copy the Python of this study")
         self._copy.add_class(page.COPY_CLASS)
-        self._code, self._status = widgets.HTML(), widgets.HTML()
+        self._code, self._status, self._quick = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self._code.add_class(page.CODE_CLASS)
         self._status.add_class(page.STATUS_CLASS)
         self.run_button.on_click(lambda _: self.run())
@@ -126,6 +133,7 @@ class TunePanel(ChoiceTraits):
             *self.controls.rows(),
             buttons,
             self._status,
+            self._quick,
             self.tabs.widget,
             self._copy,
             self._code,
@@ -152,6 +160,9 @@ class TunePanel(ChoiceTraits):
         """Measure the current settings; on the wall clock nothing else does."""
         choice = self.choice
         with self._screen:
+            if self._control_engine is not None:
+                self._control_engine.stop()
+            self._quick.value = self._preview.answer(choice)
             number = self._engine.request(choice)
             self._sweep = PanelRun(number, choice, self._engine.settings)
             self._paint_next_at = self._said_at = -math.inf
@@ -189,6 +200,8 @@ class TunePanel(ChoiceTraits):
     def close(self) -> None:
         """End the runs and the threads of the panel, and remove it from every page."""
         self._engine.close()
+        if self._control_engine is not None:
+            self._control_engine.close()
         self._painter.close()
         self._hurry.set()
         with self._screen:
@@ -222,6 +235,8 @@ class TunePanel(ChoiceTraits):
                 self._said_at = time.monotonic()
                 self._say(status_of(sweep))
             if is_over:
+                self._quick.value = ""
+                self._learn_control(sweep)
                 self.stop_button.disabled = True
                 # Last: whoever waits for it reads the status next, without waiting for this thread.
                 self.running = False
@@ -229,6 +244,12 @@ class TunePanel(ChoiceTraits):
             self._painter.ask(sweep.number)
         if is_over:
             self._hurry.set()
+
+    def _learn_control(self, sweep: PanelRun) -> None:
+        """Have the control measured, now that the runs are done, if its traces are not known."""
+        ready = sweep.state == "done" and sweep.choice.clock == "virtual"
+        if ready and self._control_engine is not None and not self._preview.knows(sweep.choice):
+            self._control_engine.request(control_of(sweep.choice))
 
     def _repaint(self) -> None:
         """Redraw after another tab or question has come to the front."""
@@ -305,4 +326,4 @@ def tune(
         raise ConfigurationError(f"tune has no setting {unknown[0]!r}; the settings are {', '.join(SETTINGS)}")
     workload_kind(settings.get("workload", "supervisor")).cases(documents)
     values = {"decision_timeout_s": decision_timeout_s, "runs": runs, "seed": seed, "corpus": documents, **settings}
-    return TunePanel(PanelChoice(**values), workers=workers)
+    return TunePanel(PanelChoice(**values), workers=workers, previews=True)

@@ -1,0 +1,131 @@
+"""Readers of traces: each turns what another tool wrote into `Traces`, as a stream, and keeps no text.
+
+    import_traces("traces.jsonl")           # written by Traces.write
+    import_traces("results/monday")         # a study, or a recording: the runs of its control
+    import_traces("spans.jsonl.gz")         # an export, recognised by what is in it
+
+records            the records of JSON, CSV and Parquet files, one after the other
+spans              spans as tools export them, and the runs that they are of
+otlp, langsmith, langfuse, openinference   readers of tracing tools
+coding_sessions, trajectories              readers of tables of requests and steps
+recordings         reader of the lab's own recordings
+
+FORMATS names them. A reader says in `Traces.notes` how many spans it used and left out, and why.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from docmind_lab.analysis.study_folder import load
+from docmind_lab.analysis.traces.importers.coding_sessions import is_coding_sessions, read_coding_sessions
+from docmind_lab.analysis.traces.importers.langfuse import is_langfuse, langfuse_spans, wanted_langfuse
+from docmind_lab.analysis.traces.importers.langsmith import is_langsmith, langsmith_spans, wanted_langsmith
+from docmind_lab.analysis.traces.importers.openinference import (
+    is_openinference,
+    openinference_spans,
+    wanted_openinference,
+)
+from docmind_lab.analysis.traces.importers.otlp import is_otlp, otlp_spans
+from docmind_lab.analysis.traces.importers.recordings import is_recording, read_recording
+from docmind_lab.analysis.traces.importers.records import Record, records_of
+from docmind_lab.analysis.traces.importers.spans import ExportedSpan, traces_of_spans
+from docmind_lab.analysis.traces.importers.trajectories import is_trajectories, read_trajectories
+from docmind_lab.analysis.traces.model import Traces
+from docmind_lab.analysis.traces.studies import traces_of_study
+from docmind_lab.core.errors import ConfigurationError, RecordError
+
+
+@dataclass(frozen=True)
+class SpanFormat:
+    """A format of spans, which a latency profile can be fitted to as well.
+
+    Args:
+        tool: The tool that writes it, for people.
+        recognises: Whether a record is of this format.
+        spans: Reads spans from records.
+        wanted: Whether a column of a Parquet file is read.
+    """
+
+    tool: str
+    recognises: Callable[[Record], bool]
+    spans: Callable[[Iterable[Record]], Iterator[ExportedSpan]]
+    wanted: Callable[[str], bool] = lambda column: True
+
+
+SPAN_FORMATS: Final[Mapping[str, SpanFormat]] = {
+    "otlp": SpanFormat("OpenTelemetry", is_otlp, otlp_spans),
+    "langsmith": SpanFormat("LangSmith", is_langsmith, langsmith_spans, wanted_langsmith),
+    "openinference": SpanFormat("OpenInference", is_openinference, openinference_spans, wanted_openinference),
+    "langfuse": SpanFormat("Langfuse", is_langfuse, langfuse_spans, wanted_langfuse),
+}
+"""The formats of spans by name, in the order in which a record is looked at."""
+
+Reader = Callable[[Path], Traces]
+"""Reads a file or a folder. It raises RecordError naming the first bad record with its line."""
+
+
+def _reader_of_spans(name: str) -> Reader:
+    each = SPAN_FORMATS[name]
+    return lambda source: traces_of_spans(each.spans(records_of(source, each.wanted)), str(source))
+
+
+FORMATS: Final[Mapping[str, Reader]] = {
+    "traces": Traces.read,
+    "study": lambda folder: traces_of_study(load(folder)),
+    "recording": read_recording,
+    **{name: _reader_of_spans(name) for name in SPAN_FORMATS},
+    "coding-sessions": lambda source: read_coding_sessions(records_of(source), str(source)),
+    "trajectories": lambda source: read_trajectories(records_of(source), str(source)),
+}
+"""The formats by name, with their readers."""
+
+
+def import_traces(source: str | os.PathLike[str], format_name: str | None = None) -> Traces:
+    """Read traces from a file or folder.
+
+    Args:
+        source: The file or folder.
+        format_name: One of `FORMATS`; None recognises it.
+
+    Raises:
+        ConfigurationError: There is no such file, or its format is not known.
+        RecordError: A record cannot be read; it names the line.
+    """
+    path = Path(source)
+    if not path.exists():
+        raise ConfigurationError(f"{path} is not there; name a file of traces or an export")
+    name = format_name or _recognise(path)
+    if name not in FORMATS:
+        raise ConfigurationError(f"--format must be one of {', '.join(FORMATS)}, not {name!r}")
+    return FORMATS[name](path)
+
+
+def span_format_of(record: Record) -> str | None:
+    """Return the format of spans that a record is of, or None."""
+    return next((name for name, each in SPAN_FORMATS.items() if each.recognises(record)), None)
+
+
+def _recognise(path: Path) -> str:
+    if path.is_dir():
+        if is_recording(path):
+            return "recording"
+        if (path / "runs.parquet").is_file() or (path / "manifest.json").is_file():
+            return "study"
+    first = next(iter(records_of(path)), None)
+    if first is None:
+        raise RecordError(f"{path} holds no record; export some runs first")
+    tables = {"coding-sessions": is_coding_sessions, "trajectories": is_trajectories}
+    name = span_format_of(first) or next((name for name, is_it in tables.items() if is_it(first)), None)
+    if name:
+        return name
+    if isinstance(first.values.get("spans"), list) and "observed_until_s" in first.values:
+        return "traces"
+    raise ConfigurationError(
+        f"{first.where}: what this is an export of cannot be seen; name it with --format ({', '.join(FORMATS)}). "
+        f"Its fields are {', '.join(list(first.values)[:12])}"
+    )

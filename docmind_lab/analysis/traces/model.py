@@ -1,0 +1,329 @@
+"""Traces: runs of any agent, each a graph of calls with their times. No text is kept.
+
+traces = Traces.read("traces.jsonl")
+traces.runs         # one row per run
+traces.spans        # one row per call, agent or step
+traces.write("copy.jsonl")
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.analysis.tables.frames import rows_to_frame
+from docmind_lab.analysis.tables.records import Column, Level, columns_of
+from docmind_lab.core.errors import RecordError
+from docmind_lab.core.levels import NAN
+from docmind_lab.core.whole_files import write_whole
+
+SPAN_KINDS: Final = ("llm", "tool", "retrieval", "peer", "agent", "step")
+"""What a span is. The last two hold others: an agent, and a step of a graph, at whose end a stop flag is looked at."""
+CALL_KINDS: Final = ("llm", "tool", "retrieval", "peer")
+"""The kinds of spans that are calls."""
+
+SPAN_OUTCOMES: Final = ("ok", "error", "cut", "open")
+"""How a span ended: by itself, with an error, by a limit or a cancellation, or not while anybody looked."""
+
+
+@dataclass(frozen=True)
+class TracedRun:
+    """One run of an agent. Instants are seconds from its start."""
+
+    trace_id: Annotated[str, "The run; the key of this table."]
+    session: Annotated[str, "What runs that are not independent share: a conversation, a user, a seed."]
+    source: Annotated[str, "Where the run was read from."]
+    ended_at_s: Annotated[float, "The caller had the result, or the run had failed; NaN if neither was seen."]
+    observed_until_s: Annotated[float, "How long anybody looked."]
+    outcome: Annotated[
+        str, "answered, failed, interrupted, or cut (by a limit).", Level(("answered", "failed", "interrupted", "cut"))
+    ]
+    limit_s: Annotated[float, "The limit that cut the run; NaN where none did, or it is not known."] = NAN
+    result_from_s: Annotated[float, "There was first something to return; NaN if never, or not known."] = NAN
+    good_from_s: Annotated[float, "The result was first good enough; NaN if never, or not known."] = NAN
+    succeeded: Annotated[float, "1 if the result was good in the end, 0 if not; NaN where nobody said."] = NAN
+    retries: Annotated[str, "Who retries, as the table `runs` of a study has it; empty where not known."] = ""
+    adapts: Annotated[
+        bool, "Its agent, or a service it calls, does other things with another deadline where it is told of it."
+    ] = False
+    labels: Annotated[str, "A JSON object of names: the condition that the run is of."] = "{}"
+
+
+@dataclass(frozen=True)
+class Span:
+    """One call, agent or step of a run. Instants are seconds from the start of the run."""
+
+    trace_id: Annotated[str, "The run that the span is of."]
+    span_id: Annotated[str, "The span within its run."]
+    parent_id: Annotated[str, "The span that this one was made inside of; empty at the top."]
+    role: Annotated[str, "Who made the call, or the name of the agent."]
+    kind: Annotated[str, "What it is.", Level(SPAN_KINDS)]
+    started_at_s: Annotated[float, "It began."]
+    ended_at_s: Annotated[float, "It ended, as its client saw it; NaN if it was not seen to end."]
+    first_byte_at_s: Annotated[float, "First byte of the response; NaN if there was none, or it is not known."] = NAN
+    outcome: Annotated[str, "How it ended.", Level(SPAN_OUTCOMES)] = "ok"
+    attempt: Annotated[int, "Number of the request within its call, from 1."] = 1
+    input_tokens: Annotated[float, "Tokens read; NaN where not known."] = NAN
+    output_tokens: Annotated[float, "Tokens written; NaN where not known."] = NAN
+    model: Annotated[str, "The model that was called; empty where not known."] = ""
+    after: Annotated[str, "A JSON list: spans that had to end before this one could begin."] = "[]"
+    server_started_at_s: Annotated[float, "The server received it; NaN without a server's log."] = NAN
+    server_ended_at_s: Annotated[float, "The server did the last thing for it; NaN if not while anybody looked."] = NAN
+    queue_wait_s: Annotated[float, "It waited so long for a slot of the server, seconds."] = 0.0
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One stretch in which a server generated tokens for a span, evenly."""
+
+    trace_id: Annotated[str, "The run."]
+    span_id: Annotated[str, "The span that the tokens are of."]
+    begun_at_s: Annotated[float, "It began, in seconds from the start of the run."]
+    ended_at_s: Annotated[float, "It ended."]
+    tokens: Annotated[float, "How many tokens came."]
+
+
+RUN_COLUMNS: Final[Sequence[Column]] = columns_of(TracedRun)
+SPAN_COLUMNS: Final[Sequence[Column]] = columns_of(Span)
+GENERATION_COLUMNS: Final[Sequence[Column]] = columns_of(Generation)
+
+_TIMES: Final = ("started_at_s", "ended_at_s", "first_byte_at_s")
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """Runs with their spans, in tidy frames.
+
+    Args:
+        runs: One row per run; the columns are those of `TracedRun`.
+        spans: One row per span, ordered by run and start; the columns are those of `Span`.
+        generation: One row per stretch of generation; the columns are those of `Generation`. Empty where no server was
+            asked: the tokens of a call then count as evenly spread from its first byte to its end.
+        notes: What was left out or assumed in reading them, one sentence each.
+    """
+
+    runs: pd.DataFrame
+    spans: pd.DataFrame
+    generation: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        runs: Iterable[TracedRun | Mapping[str, Any]],
+        spans: Iterable[Span | Mapping[str, Any]],
+        generation: Iterable[Generation | Mapping[str, Any]] = (),
+        notes: tuple[str, ...] = (),
+    ) -> Traces:
+        """Return checked traces, ordered by run and start.
+
+        Raises:
+            RecordError: A run has no end and no time of observation, a span belongs to no run or ends before it
+                begins, or a value is negative. It names the run and the span.
+        """
+        return cls.of_frames(
+            _frame(RUN_COLUMNS, runs), _frame(SPAN_COLUMNS, spans), _frame(GENERATION_COLUMNS, generation), notes
+        )
+
+    @classmethod
+    def of_frames(
+        cls, runs: pd.DataFrame, spans: pd.DataFrame, generation: pd.DataFrame, notes: tuple[str, ...] = ()
+    ) -> Traces:
+        """Return checked traces from frames with the columns of the three tables. Raises: RecordError as `of`."""
+        _check_runs(runs)
+        _check_spans(runs, spans)
+        order = pd.Series(np.arange(len(runs)), index=runs["trace_id"])
+        by_start = spans.assign(_order=order[spans["trace_id"]].to_numpy()).sort_values(
+            ["_order", "started_at_s"], kind="stable"
+        )
+        return cls(
+            runs.reset_index(drop=True),
+            by_start.drop(columns="_order").reset_index(drop=True),
+            generation.reset_index(drop=True),
+            notes,
+        )
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __repr__(self) -> str:
+        cut = int((self.runs["outcome"] == "cut").sum())
+        head = f"{len(self.runs)} runs of {self.runs['session'].nunique()} sessions, {len(self.spans)} spans; {cut} cut"
+        return "\n".join([head, *self.notes])
+
+    def _repr_html_(self) -> str:
+        head, *notes = repr(self).splitlines()
+        return f"<p><b>{escape(head)}</b></p>{''.join(f'<p>{escape(note)}</p>' for note in notes)}"
+
+    def only(self, trace_ids: Iterable[str]) -> Traces:
+        """Return the traces of these runs, in the order of this table."""
+        wanted = set(trace_ids)
+        runs, spans, generation = (
+            frame[frame["trace_id"].isin(wanted)].reset_index(drop=True)
+            for frame in (self.runs, self.spans, self.generation)
+        )
+        return Traces(runs, spans, generation, self.notes)
+
+    def sessions(self) -> list[str]:
+        """Return the sessions, in the order of their first run."""
+        return list(dict.fromkeys(self.runs["session"]))
+
+    # ---- files
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the traces, one JSON object a line, one line a run; the file is there whole or not at all."""
+        file = Path(path)
+
+        def lines(target: str) -> None:
+            with Path(target).open("w", encoding="utf-8") as out:
+                out.writelines(f"{json.dumps(each, allow_nan=False)}\n" for each in self._objects())
+
+        write_whole(file, lines)
+        return file
+
+    def _objects(self) -> Iterator[dict[str, Any]]:
+        spans = dict(list(self.spans.groupby("trace_id", sort=False)))
+        generation = dict(list(self.generation.groupby("trace_id", sort=False)))
+        for run in self.runs.to_dict("records"):
+            trace_id = run["trace_id"]
+            item = _plain(run)
+            item["spans"] = [_plain(row, "trace_id") for row in _records(spans.get(trace_id))]
+            stretches = [_plain(row, "trace_id") for row in _records(generation.get(trace_id))]
+            yield item | ({"generation": stretches} if stretches else {})
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Traces:
+        """Read traces that `write` wrote.
+
+        Args:
+            path: The file, one JSON object a line.
+
+        Raises:
+            RecordError: The file cannot be read, or a line is no trace; it names the line.
+        """
+        file = Path(path)
+        runs: list[dict[str, Any]] = []
+        spans: list[dict[str, Any]] = []
+        generation: list[dict[str, Any]] = []
+        try:
+            with file.open(encoding="utf-8") as lines:
+                for number, line in enumerate(lines, 1):
+                    if line.strip():
+                        _read_line(line, f"{file}, line {number}", runs, spans, generation)
+        except (OSError, UnicodeDecodeError) as error:
+            raise RecordError(f"{file} cannot be read ({error}); name a file that `traces import` wrote") from error
+        if not runs:
+            raise RecordError(f"{file} holds no trace; name a file that `traces import` wrote")
+        return cls.of(runs, spans, generation)
+
+
+def _frame(columns: Sequence[Column], rows: Iterable[Any]) -> pd.DataFrame:
+    return rows_to_frame(columns, [row if isinstance(row, Mapping) else vars(row) for row in rows])
+
+
+def _records(frame: pd.DataFrame | None) -> list[dict[str, Any]]:
+    return (
+        [] if frame is None else [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+    )
+
+
+def _plain(row: Mapping[Any, Any], *leave_out: str) -> dict[str, Any]:
+    """Return a row without what is not known."""
+    return {
+        str(name): value
+        for name, value in row.items()
+        if name not in leave_out
+        and not (isinstance(value, float) and math.isnan(value))
+        and value not in ("", "[]", "{}")
+    }
+
+
+def _read_line(
+    line: str,
+    where: str,
+    runs: list[dict[str, Any]],
+    spans: list[dict[str, Any]],
+    generation: list[dict[str, Any]],
+) -> None:
+    try:
+        item = json.loads(line)
+    except ValueError as error:
+        raise RecordError(f"{where}: it is not JSON ({error})") from error
+    if not isinstance(item, dict) or not isinstance(item.get("spans"), list):
+        raise RecordError(f'{where}: it is no trace, which is an object with a list "spans"')
+    runs.append(_row(TracedRun, {name: item[name] for name in item if name not in ("spans", "generation")}, where))
+    trace_id = {"trace_id": runs[-1]["trace_id"]}
+    spans += [_row(Span, {**_as_object(each, where), **trace_id}, where) for each in item["spans"]]
+    stretches = item.get("generation", [])
+    generation += [_row(Generation, {**_as_object(each, where), **trace_id}, where) for each in stretches]
+
+
+def _as_object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise RecordError(f"{where}: a span must be an object, not {value!r:.60}")
+    return value
+
+
+_NOT_KNOWN: Final = {"ended_at_s": NAN, "parent_id": "", "server_ended_at_s": NAN}
+
+
+def _row(kind: type[Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the values of a record by name. Raises: RecordError naming a field that cannot be used."""
+    known = {column.name: column for column in columns_of(kind)}
+    unknown = [name for name in values if name not in known]
+    if unknown:
+        raise RecordError(f"{where}: {kind.__name__} has no field {unknown[0]!r}; it has {', '.join(known)}")
+    row = {}
+    for name, column in known.items():
+        value = values.get(name, _NOT_KNOWN.get(name, column.before))
+        if value is None:
+            raise RecordError(f"{where}: the field {name!r} of {kind.__name__} is missing")
+        if column.kind in ("float", "int") and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise RecordError(f"{where}: {name} must be a number, not {value!r:.60}")
+        if column.levels and value not in column.levels:
+            raise RecordError(f"{where}: {name} must be one of {', '.join(column.levels)}, not {value!r:.60}")
+        row[name] = value if column.kind != "text" else str(value)
+    return row
+
+
+def _check_runs(runs: pd.DataFrame) -> None:
+    twice = runs["trace_id"][runs["trace_id"].duplicated()]
+    if len(twice):
+        raise RecordError(f"run {twice.iloc[0]} is there twice; give each run a trace_id of its own")
+    for name in ("ended_at_s", "observed_until_s"):
+        bad = runs[(runs[name] < 0) | np.isinf(runs[name])]
+        if len(bad):
+            raise RecordError(f"run {bad['trace_id'].iloc[0]}: {name} is {bad[name].iloc[0]:g}; it must be 0 or more")
+    blind = runs[runs["observed_until_s"].isna()]
+    if len(blind):
+        raise RecordError(
+            f"run {blind['trace_id'].iloc[0]}: observed_until_s is not known; say how long it was watched"
+        )
+
+
+def _check_spans(runs: pd.DataFrame, spans: pd.DataFrame) -> None:
+    strange = spans[~spans["trace_id"].isin(runs["trace_id"])]
+    if len(strange):
+        raise RecordError(
+            f"span {strange['span_id'].iloc[0]} belongs to run {strange['trace_id'].iloc[0]}, which is not there"
+        )
+    twice = spans[spans.duplicated(["trace_id", "span_id"])]
+    if len(twice):
+        first = twice.iloc[0]
+        raise RecordError(f"run {first['trace_id']}: span {first['span_id']} is there twice")
+    backwards = spans[(spans["ended_at_s"] < spans["started_at_s"]) | spans["started_at_s"].isna()]
+    if len(backwards):
+        first = backwards.iloc[0]
+        raise RecordError(
+            f"run {first['trace_id']}: span {first['span_id']} ends ({first['ended_at_s']:g} s) before it begins "
+            f"({first['started_at_s']:g} s)"
+        )

@@ -1,0 +1,116 @@
+"""What each alternative does to a run when its deadline falls, apart from the agent's own code.
+
+rule_of("A").cuts_calls        # True: the calls under way are cut, and none begins after them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from docmind_lab.core.catalogue import CATALOGUE, label_of, level_and_variant, options_of
+from docmind_lab.core.errors import ConfigurationError
+
+Work = Literal["goes_on", "cut", "to_end_of_step", "to_end_of_outer_step"]
+"""What becomes of the work at the deadline."""
+
+Caller = Literal["waits", "leaves"]
+"""Whether the caller waits for the work, or is back at the deadline whatever becomes of it."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What one alternative does at the deadline.
+
+    Args:
+        work: What becomes of the work: it goes on, its calls are cut, or it ends with the step under way.
+        caller: Whether the caller waits for that.
+        cut_after_s: Seconds from the deadline to the cut.
+        returns_result: Whether a run that stops early returns what there is.
+        tells_late: Whether a run that ends too late is told to have timed out.
+        propagates: Whether the calls know the deadline: retries are then within the budget.
+    """
+
+    work: Work
+    caller: Caller = "waits"
+    cut_after_s: float = 0.0
+    returns_result: bool = True
+    tells_late: bool = False
+    propagates: bool = False
+
+    @property
+    def cuts_calls(self) -> bool:
+        """Whether calls under way are cut."""
+        return self.work == "cut"
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "runs_on": Rule("goes_on"),
+    "tells_late": Rule("goes_on", tells_late=True),
+    "cut": Rule("cut"),
+    "propagates": Rule("cut", propagates=True),
+    # The limit of E on its last step (`alternatives.hybrid.STEP_SLACK_S`).
+    "cut_late": Rule("cut", cut_after_s=0.05),
+    "ends_at_step": Rule("to_end_of_step"),
+    "ends_at_outer_step": Rule("to_end_of_outer_step"),
+    "leaves": Rule("goes_on", "leaves", returns_result=False),
+    "leaves_with_result": Rule("goes_on", "leaves"),
+    "leaves_and_cuts": Rule("cut", "leaves", returns_result=False, propagates=True),
+    "leaves_and_ends_at_step": Rule("to_end_of_step", "leaves", returns_result=False),
+    # The exit of the pool waits for the thread, and the caller is told of a timeout then.
+    "waits_and_leaves": Rule("goes_on", returns_result=False, tells_late=True),
+}
+"""The rules by the names that the catalogue of alternatives has."""
+
+
+@dataclass(frozen=True)
+class NamedRule:
+    """The rule of an alternative, with the names that tables have.
+
+    Args:
+        alternative: Its level.
+        options: Its options, a JSON object.
+        rule: What it does.
+    """
+
+    alternative: str
+    options: str
+    rule: Rule
+
+    @property
+    def label(self) -> str:
+        """Its label in tables and figures."""
+        return label_of(self.alternative, self.options)
+
+
+def rule_of(name: str) -> NamedRule:
+    """Return the rule of an alternative or variant, such as "A", "B:drain" or "stop_flag".
+
+    Raises:
+        ConfigurationError: There is none of that name, or it changes the path of a run, so that a trace cannot say
+            what it would do.
+    """
+    level, variant = level_and_variant(name)
+    known = CATALOGUE[level].on_traces
+    if variant not in known:
+        raise ConfigurationError(
+            f"{name} changes the path of a run, so a trace cannot say what it would have done: measure it in virtual "
+            f"time (docmind-lab compare --alternatives {name})"
+        )
+    rule = RULES[known[variant]]
+    return NamedRule(level, options_of(level, variant), rule)
+
+
+def rules_of(names: str | tuple[str, ...] | list[str] | None) -> tuple[NamedRule, ...]:
+    """Return the rules of several alternatives; None means the control and all that a trace can say of.
+
+    Raises: ConfigurationError as `rule_of`.
+    """
+    if names is None:
+        names = [name for name, entry in CATALOGUE.items() if entry.is_offered and "" in entry.on_traces]
+    elif isinstance(names, str):
+        names = [name.strip() for name in names.split(",") if name.strip()]
+    if not names:
+        raise ConfigurationError("name at least one alternative, such as A,B,C")
+    return tuple(rule_of(name) for name in names)

@@ -1,0 +1,312 @@
+"""What if the deadline were another, or were enforced in another way? Answered from traces, without running anything.
+
+result = what_if(Traces.read("traces.jsonl"), decision_timeout_s=[30, 60, 120])
+result                  # a table, and what it says
+result.frame            # one row per alternative and decision timeout
+result.study(60)        # the runs at one decision timeout, as a study
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.analysis.conditions import with_arms
+from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, choose
+from docmind_lab.analysis.statistics.interval import Floats
+from docmind_lab.analysis.statistics.shares import runs_needed_for_share
+from docmind_lab.analysis.text import count_of, join_names, markdown_of_frame, number, one_line, percent
+from docmind_lab.analysis.traces.answer_rows import arm_rows
+from docmind_lab.analysis.traces.answers import Answers
+from docmind_lab.analysis.traces.model import Traces
+from docmind_lab.analysis.traces.outcomes import Replay
+from docmind_lab.analysis.traces.rules import NamedRule, rules_of
+from docmind_lab.analysis.traces.shares import good_shares, in_time_shares
+from docmind_lab.core.budgets import Price
+from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.server_behaviour import ServerBehaviour
+
+_DEADLINES_WHEN_LEFT_OUT: Final = 12
+
+
+@dataclass(frozen=True, eq=False)
+class WhatIf(Answers):
+    """What would have become of recorded runs under each alternative at each decision timeout, with its sentences.
+
+    Its rows and attributes are those of `Answers`.
+    """
+
+    def sentences(self, target: float = 0.95) -> tuple[str, ...]:
+        """Return what the traces say: how long the timeout should be, how to enforce it, and what they cannot say."""
+        return tuple(
+            filter(
+                None,
+                (*self._timeout_words(target), *self._good_words(target), *self._choice_words(target), *self._limits()),
+            )
+        )
+
+    def _timeout_words(self, target: float) -> list[str]:
+        best = self.smallest(target)
+        curve = {float(row["decision_timeout_s"]): row for row in _records(self.curve)}
+        if not math.isnan(best):
+            row = curve[best]
+            sure = f"{_bounds(row)}, {percent(self.confidence)}, by session"
+            text = f"Give these runs {best:g} s: {percent(row['share'], 1)} would have been answered in time"
+            return [f"{text}, surely {percent(target)} or more ({sure})."]
+        row = curve[max(curve)]
+        text = (
+            f"No decision timeout up to {row['decision_timeout_s']:g} s is sure to have {percent(target)} answered: "
+            f"with the longest it is {percent(row['share'], 1)} ({_bounds(row)})."
+        )
+        needed = runs_needed_for_share(target, self.confidence)
+        if row["share"] >= target:
+            return [f"{text} It takes {needed} independent runs to be sure; there are {row['sessions']} sessions."]
+        failed = int(self.traces.runs["outcome"].isin(("failed", "interrupted")).sum())
+        more = f" {count_of(failed, 'run')} ended without an answer, which no timeout changes." if failed else ""
+        return [f"{text}{more}"]
+
+    def _good_words(self, target: float) -> list[str]:
+        rows = {float(row["decision_timeout_s"]): row for row in _records(self.curve)}
+        last = rows[max(rows)]
+        if not last["judged_runs"]:
+            return []
+        most = f"{percent(last['good_share'], 1)} of {count_of(int(last['judged_runs']), 'run')} had a good result by"
+        text = f"{most} {last['decision_timeout_s']:g} s ({_bounds(last, 'good_')})"
+        enough = [each for each, row in rows.items() if row["good_share"] >= target * last["good_share"] > 0]
+        if not enough or min(enough) == max(rows):
+            return [f"{text}."]
+        first = rows[min(enough)]
+        return [
+            f"{text}, and {percent(first['good_share'], 1)} by {min(enough):g} s already ({_bounds(first, 'good_')})."
+        ]
+
+    def _choice_words(self, target: float) -> list[str]:
+        """Say how to enforce the deadline, by the runs that reach it: the others are the same under any alternative."""
+        if self.frame["busy_after_s"].isna().all():
+            return ["No call was recorded with its start, so what an alternative would leave behind is not known."]
+        best = self.smallest(target)
+        timeouts = [each for each in self.curve["decision_timeout_s"] if math.isnan(best) or each <= best]
+        falls = {float(each): self.reaching(each) for each in timeouts}
+        enough = [each for each, runs in falls.items() if len(runs) >= FEWEST_PAIRS]
+        if not enough:
+            most = max(map(len, falls.values()))
+            text = f"Too few runs to choose how to enforce it: {most} of them reach one of these timeouts"
+            return [f"{text}, and {FEWEST_PAIRS} are the fewest that are compared."]
+        at_s = max(enough)
+        runs = self.study(at_s).runs
+        runs = runs[runs["seed"].isin(falls[at_s])]
+        found = choose(runs)
+        if not found.chosen:
+            return []
+        facts = {arm: _facts(group) for arm, group in with_arms(runs).groupby("arm", observed=True)}
+        names = join_names([one_line(arm) for arm in found.chosen], "or")
+        late = sorted({number(facts[arm].busy_s, 2) for arm in found.chosen}, key=float)
+        apart = "these runs do not tell them apart, and " if len(late) > 1 else ""
+        shown = " to ".join(dict.fromkeys((late[0], late[-1])))
+        text = (
+            f"Where the deadline falls ({len(falls[at_s])} of {len(self.traces)} runs at {at_s:g} s), choose {names}: "
+            f"{apart}servers work {shown} s for such a run afterwards."
+        )
+        others = [f"{one_line(str(arm))} {fact.text()}" for arm, fact in facts.items() if arm not in found.chosen]
+        return [" ".join([text, *([f"{'; '.join(others)}."] if others else [])])]
+
+    def _limits(self) -> list[str]:
+        lines = []
+        least = self.frame["observed_share"].min()
+        if least < 1:
+            cut = int((self.traces.runs["outcome"] == "cut").sum())
+            lines.append(
+                f"{cut} of {len(self.traces)} runs were cut, or watched no longer, before their end. What they would "
+                f"have done later is estimated from runs that went on longer; at least {percent(least)} is observed."
+            )
+        unseen = (self.frame["runs"] * (1 - self.frame["observed_share"])).round()
+        unknown = self.frame["runs"] - self.frame["known_runs"] - unseen
+        if (unknown > 0).any():
+            arms = sorted(set(self.frame.loc[unknown > 0, "arm"]))
+            lines.append(
+                f"Under {join_names([one_line(arm) for arm in arms])} calls are retried in another way, so up to "
+                f"{int(unknown.max())} runs with a failed call would have taken another path: measure them in virtual "
+                "time. They are left out of those rows."
+            )
+        lines.append(
+            "The runs are replayed: an agent that knew its deadline would have spent its time in another way, and "
+            "nothing here says how."
+        )
+        return lines
+
+    def table(self, decision_timeout_s: float | None = None) -> pd.DataFrame:
+        """Return the table for people: the curve over decision timeouts, or the alternatives at one of them."""
+        if decision_timeout_s is None:
+            curve = self.curve
+            return pd.DataFrame(
+                {
+                    "decision timeout (s)": [f"{value:g}" for value in curve["decision_timeout_s"]],
+                    "in time": [percent(share, 1) for share in curve["share"]],
+                    percent(self.confidence): [_bounds(row) for row in _records(curve)],
+                    "observed": [percent(share) for share in curve["observed_share"]],
+                    **self._good_columns(curve),
+                }
+            )
+        rows = self.frame[self.frame["decision_timeout_s"] == decision_timeout_s]
+        least = ["≥ " if each else "" for each in rows["lower_bounds"]]
+        columns: dict[str, Any] = {
+            "partial": rows["partial"],
+            "nothing": rows["timed_out"] + rows["unfinished"],
+            "callers late": rows["overran"],
+            "worst (s)": [
+                _worst(each) if late else "" for each, late in _pairs(rows, "caller_overrun_worst_s", "overran")
+            ],
+            "late calls": _means(rows["calls_after"], least, 2),
+            "late seconds": _means(rows["busy_after_s"], least, 1),
+            "late tokens": _means(rows["tokens_after"], least, 0),
+        }
+        measures = {"late calls": "calls_after", "late seconds": "busy_after_s", "late tokens": "tokens_after"}
+        unknown = [name for name, column in measures.items() if rows[column].isna().all()]
+        if self.price is not None and "late tokens" not in unknown:
+            columns["late cost"] = _means(rows["cost_after"], least, 4)
+        known = {name: list(values) for name, values in columns.items() if name not in unknown}
+        return pd.DataFrame(known, index=list(rows["arm"]))
+
+    def _good_columns(self, curve: pd.DataFrame) -> dict[str, list[str]]:
+        if not curve["judged_runs"].any():
+            return {}
+        bounds = [_bounds(row, "good_") for row in _records(curve)]
+        return {
+            "good": [percent(share, 1) for share in curve["good_share"]],
+            f"{percent(self.confidence)} of good": bounds,
+        }
+
+    def text(self, target: float = 0.95) -> str:
+        """Return tables and sentences as plain text."""
+        best = self.smallest(target)
+        parts = [f"What if the deadline were another? {self.traces!r}", self.table().to_string(index=False)]
+        if not math.isnan(best):
+            parts.append(f"At {best:g} s, means per run:\n{self.table(best).to_string()}")
+        return "\n\n".join([*parts, "\n".join(self.sentences(target))])
+
+    def markdown(self, target: float = 0.95) -> str:
+        """Return tables and sentences as Markdown."""
+        best = self.smallest(target)
+        parts = [markdown_of_frame(self.table().set_index("decision timeout (s)"))]
+        if not math.isnan(best):
+            parts.append(f"At {best:g} s, means per run:\n\n{markdown_of_frame(self.table(best))}")
+        return "\n\n".join([*parts, *(f"- {line}" for line in self.sentences(target))])
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        best = self.smallest()
+        tables = [self.table().to_html(border=0, index=False)]
+        if not math.isnan(best):
+            caption = f"<p>At {best:g} s, means per run:</p>"
+            tables.append(caption + self.table(best).rename_axis(index=None, columns="alternative").to_html(border=0))
+        said = "".join(f"<li>{escape(line)}</li>" for line in self.sentences())
+        return f"<p>{escape(repr(self.traces))}</p>{''.join(tables)}<ul>{said}</ul>"
+
+
+def what_if(
+    traces: Traces,
+    decision_timeout_s: Sequence[float] | None = None,
+    alternatives: Sequence[NamedRule] | Sequence[str] | str | None = None,
+    server_behaviour: ServerBehaviour | str = "stops",
+    *,
+    price: Price | None = None,
+    confidence: float = 0.95,
+) -> WhatIf:
+    """Return what would have become of recorded runs at other decision timeouts, under each alternative.
+
+    Args:
+        traces: The runs; those that nothing cut say most.
+        decision_timeout_s: Decision timeouts, seconds. None means a dozen between the shortest and the longest run.
+        alternatives: Letters, levels or variants, such as "A,B:drain,D". None means all that a trace can say of.
+        server_behaviour: What a server does with a call whose client has left: "stops", "goes-on", a profile that
+            ships with the package, or a file that `docmind-lab probe server` wrote.
+        price: Price of a million tokens, for what the work after the deadline costs.
+        confidence: Confidence of the intervals.
+
+    Returns:
+        The table, its sentences and its figures.
+
+    Raises:
+        ConfigurationError: A value cannot be used, or an alternative changes the path of a run.
+    """
+    named = _rules(alternatives)
+    behaviour = ServerBehaviour.named(server_behaviour) if isinstance(server_behaviour, str) else server_behaviour
+    replay = Replay(traces, behaviour)
+    timeouts = np.sort(np.unique(_timeouts(traces) if decision_timeout_s is None else np.asarray(decision_timeout_s)))
+    shares = in_time_shares(traces, timeouts, confidence).join(good_shares(traces, timeouts, confidence))
+    frames = [
+        pd.concat([shares, arm_rows(replay.under(each.rule, timeouts), timeouts, traces, price)], axis=1).assign(
+            arm=each.label, alternative=each.alternative, alternative_options=each.options
+        )
+        for each in named
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    first = ["arm", "alternative", "alternative_options", "decision_timeout_s"]
+    frame = frame[[*first, *(name for name in frame if name not in first)]]
+    return WhatIf(traces, frame, named, replay, price, confidence)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What an alternative did to the runs that reached the deadline."""
+
+    busy_s: float
+    worst_s: float
+
+    def text(self) -> str:
+        """Describe it in words that follow the name of the alternative."""
+        late = f", callers {_late_by(self.worst_s)}" if self.worst_s > HELD_WITHIN_S else ""
+        return f"leaves {number(self.busy_s, 1)} s of work a run{late}"
+
+
+def _facts(runs: pd.DataFrame) -> _Facts:
+    return _Facts(float(runs["busy_after_deadline_s"].mean()), float(runs["caller_overrun_s"].fillna(math.inf).max()))
+
+
+def _rules(alternatives: Sequence[NamedRule] | Sequence[str] | str | None) -> tuple[NamedRule, ...]:
+    if alternatives is None or isinstance(alternatives, str):
+        return rules_of(alternatives)
+    ready = [each for each in alternatives if isinstance(each, NamedRule)]
+    return tuple(ready) if ready else rules_of([str(each) for each in alternatives])
+
+
+def _timeouts(traces: Traces) -> Floats:
+    """Return a dozen round decision timeouts between the shortest and the longest run."""
+    ends = traces.runs["ended_at_s"].fillna(traces.runs["observed_until_s"]).to_numpy()
+    low, high = float(np.quantile(ends, 0.1)), float(ends.max())
+    spread = np.geomspace(max(low, high / 1000, 1e-3), max(high, 1e-3), _DEADLINES_WHEN_LEFT_OUT)
+    rounded = {float(f"{value:.2g}") for value in spread}
+    # The last of them has every run that ended, however it was rounded.
+    return np.array(sorted({*rounded, *([] if max(rounded) >= high else [float(math.ceil(high))])}))
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _bounds(row: Mapping[str, Any], what: str = "") -> str:
+    return f"{percent(row[f'{what}low'], 1)} to {percent(row[f'{what}high'], 1)}"
+
+
+def _worst(late_s: float) -> str:
+    return number(late_s, 1) if math.isfinite(late_s) else "not seen"
+
+
+def _late_by(worst_s: float) -> str:
+    return f"up to {number(worst_s, 1)} s late" if math.isfinite(worst_s) else "not back while the run was watched"
+
+
+def _pairs(rows: pd.DataFrame, first: str, second: str) -> list[tuple[Any, Any]]:
+    return list(zip(rows[first], rows[second], strict=True))
+
+
+def _means(values: pd.Series[float], least: Sequence[str], digits: int) -> list[str]:
+    return [f"{mark if value else ''}{number(value, digits)}" for value, mark in zip(values, least, strict=True)]

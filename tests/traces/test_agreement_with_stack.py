@@ -1,0 +1,70 @@
+"""Traces of the control, replayed under each alternative, against the whole stack in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import docmind_lab as dl
+from docmind_lab.analysis.traces.agreement import SAME_SHARE, agreement_with_stack
+from docmind_lab.core.errors import ConfigurationError
+
+# Each with a deadline that cuts a good part of its runs. The seeds are used nowhere else.
+CASES: tuple[dict[str, Any], ...] = (
+    {"decision_timeout_s": 12},
+    {"decision_timeout_s": 9, "stops_on_disconnect": False},
+    {"decision_timeout_s": 9, "server_behaviour": "llama-cpp-2026.10"},
+    {"decision_timeout_s": 12, "fault": "hang"},
+    {"decision_timeout_s": 12, "fault": "trickle"},
+    {"decision_timeout_s": 12, "fault": ["stall", "disconnect:planner:0.5"]},
+    {"decision_timeout_s": 12, "fault": "slow_first_token"},
+    {"decision_timeout_s": 12, "fault": "keep_alive"},
+    {"decision_timeout_s": 12, "fault": "http_500@1"},
+    {"decision_timeout_s": 12, "fault": "rate_limit"},
+    {"decision_timeout_s": 12, "fault": "malformed:router:0.5"},
+    {"decision_timeout_s": 12, "fault": "empty:planner:0.5"},
+    {"decision_timeout_s": 12, "fault": "retrieval_slow"},
+    {"decision_timeout_s": 12, "fault": "retrieval_hang"},
+    {"decision_timeout_s": 12, "fault": "retrieval_503"},
+    {"workload": "research", "decision_timeout_s": 8},
+    {"workload": "research", "decision_timeout_s": 8, "stops_on_disconnect": False},
+    {"workload": "staged", "decision_timeout_s": 5},
+    {"workload": "peers", "decision_timeout_s": 15},
+    {"workload": "hops", "decision_timeout_s": 8},
+    {"workload": "hops", "decision_timeout_s": 8, "stops_on_disconnect": False},
+)
+
+
+def test_the_control_replayed_says_what_the_stack_does() -> None:
+    study = dl.compare(decision_timeout_s=12, runs=4, seed=20261, alternatives="unguarded,A,B,C,D,E,F", clock="virtual")
+    found = agreement_with_stack(study)
+    assert found.differences.empty, found
+    assert found.pairs["known"].all()
+    assert "100.00% of 28 runs are the same" in repr(found)
+
+
+@pytest.mark.full
+def test_replay_agrees_with_the_stack_for_every_workload_fault_and_server() -> None:
+    """At least 99.5 % of the runs that a trace can say of; what differs is listed."""
+    found = [
+        agreement_with_stack(
+            dl.compare(runs=12, seed=31_000 + number, alternatives="unguarded,A,B,C,D,E,F", clock="virtual", **case)
+        ).pairs
+        for number, case in enumerate(CASES)
+    ]
+    pairs = pd.concat(found, ignore_index=True)
+    answerable = pairs[pairs["known"]]
+    assert len(answerable) > 0.85 * len(pairs)
+    assert answerable["same"].mean() >= SAME_SHARE, answerable[~answerable["same"]].to_string()
+
+
+def test_runs_of_several_conditions_are_refused() -> None:
+    first, second = (
+        dl.compare(decision_timeout_s=timeout_s, runs=1, alternatives="unguarded", clock="virtual", workers=1)
+        for timeout_s in (5, 6)
+    )
+    runs = pd.concat([first.runs, second.runs], ignore_index=True)
+    with pytest.raises(ConfigurationError, match="several conditions"):
+        agreement_with_stack(dl.Study(runs, first.calls, first.events))

@@ -1,0 +1,589 @@
+"""Runs are read from what other tools wrote: which spans they have, what is left out, and which line cannot be read."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from langsmith.schemas import Run
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import Span, Status, StatusCode, set_span_in_context
+from production_calls import line_of
+from typer.testing import CliRunner
+
+from docmind_lab.analysis.traces.importers import FORMATS, import_traces
+from docmind_lab.analysis.traces.importers.records import json_values, records_in
+from docmind_lab.analysis.traces.importers.spans import outcome_of_error
+from docmind_lab.analysis.traces.model import Traces
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.experiments.recordings.recording import FORMAT, RecordedCall, RecordedRun
+from docmind_lab.interfaces.cli.app import app
+
+EXPORTS = Path(__file__).parent / "exports"
+BEGAN_NS = 1_700_000_000_000_000_000
+SECRET = "a secret question"
+
+
+def table(traces: Traces) -> list[tuple[str, str, str, float, float]]:
+    """Kind, role, outcome, start and end of each span."""
+    columns = ["kind", "role", "outcome", "started_at_s", "ended_at_s"]
+    return list(traces.spans[columns].itertuples(index=False, name=None))
+
+
+def assert_no_text(traces: Traces, tmp_path: Path) -> None:
+    written = traces.write(tmp_path / "written.jsonl").read_text()
+    assert "secret" not in written
+    assert "someone" not in written
+    assert len(Traces.read(tmp_path / "written.jsonl").spans) == len(traces.spans)
+
+
+# ---- OpenTelemetry, by its own SDK
+
+
+class Agent:
+    """An agent with a planner, a tool and a request to a database, as OpenTelemetry's SDK records it."""
+
+    def __init__(self) -> None:
+        self.exporter = InMemorySpanExporter()
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self._tracer = provider.get_tracer("test")
+        top = self.begin("invoke_agent support", 0, operation="invoke_agent", **{"gen_ai.conversation.id": "chat-7"})
+        planner = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 30, "gen_ai.request.model": "small"}
+        chat = self.begin("chat small", 0, top, operation="chat", **planner, **{"gen_ai.input.messages": SECRET})
+        chat.add_event("gen_ai.first_token", timestamp=BEGAN_NS + 10**9)
+        self.end(chat, 4)
+        tool = self.begin("execute_tool search", 4, top, operation="execute_tool")
+        database = self.begin("SELECT", 4.25, tool)
+        self.end(database, 4.5)
+        self.end(tool, 5.5)
+        late = self.begin("chat small", 6, top, operation="chat", **{"error.type": "asyncio.TimeoutError"})
+        late.set_status(Status(StatusCode.ERROR))
+        self.end(late, 9)
+        self.end(top, 9)
+
+    def begin(self, name: str, at_s: float, parent: Span | None = None, operation: str = "", **others: Any) -> Span:
+        attributes = ({"gen_ai.operation.name": operation} if operation else {}) | others
+        context = None if parent is None else set_span_in_context(parent)
+        return self._tracer.start_span(name, context, attributes=attributes, start_time=BEGAN_NS + int(at_s * 1e9))
+
+    def end(self, span: Span, at_s: float) -> None:
+        span.end(BEGAN_NS + int(at_s * 1e9))
+
+    @property
+    def spans(self) -> tuple[ReadableSpan, ...]:
+        return self.exporter.get_finished_spans()
+
+
+OTEL = [
+    ("agent", "invoke_agent support", "ok", 0, 9),
+    ("llm", "invoke_agent support", "ok", 0, 4),
+    ("tool", "invoke_agent support", "ok", 4, 5.5),
+    ("llm", "invoke_agent support", "cut", 6, 9),
+]
+
+
+def otlp_file(tmp_path: Path) -> Path:
+    path = tmp_path / "spans.json"
+    path.write_text(line_of(Agent().spans))
+    return path
+
+
+def collector_file(tmp_path: Path) -> Path:
+    path = tmp_path / "spans.jsonl.gz"
+    with gzip.open(path, "wt") as lines:
+        lines.writelines(f"{line_of([span])}\n" for span in Agent().spans)
+    return path
+
+
+def tempo_file(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.json"
+    resources = json.loads(line_of(Agent().spans))["resourceSpans"]
+    path.write_text(json.dumps({"batches": resources}, indent=2))
+    return path
+
+
+def tempo_answer_file(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"trace": json.loads(line_of(Agent().spans))}))
+    return path
+
+
+def jaeger_span(span: ReadableSpan) -> dict[str, Any]:
+    """The span as Jaeger's query service writes it (its model `json.Span`)."""
+    assert span.context
+    trace_id = f"{span.context.trace_id:032x}"
+    tags = [{"key": key, "type": "string", "value": value} for key, value in (span.attributes or {}).items()]
+    if span.status.status_code is StatusCode.ERROR:
+        tags.append({"key": "error", "type": "bool", "value": True})
+    parent = [] if span.parent is None else [f"{span.parent.span_id:016x}"]
+    return {
+        "traceID": trace_id,
+        "spanID": f"{span.context.span_id:016x}",
+        "operationName": span.name,
+        "references": [{"refType": "CHILD_OF", "traceID": trace_id, "spanID": each} for each in parent],
+        "startTime": (span.start_time or 0) // 1000,
+        "duration": ((span.end_time or 0) - (span.start_time or 0)) // 1000,
+        "tags": tags,
+        "logs": [
+            {"timestamp": event.timestamp // 1000, "fields": [{"key": "event", "value": event.name}]}
+            for event in span.events
+        ],
+        "processID": "p1",
+    }
+
+
+def jaeger_file(tmp_path: Path) -> Path:
+    path = tmp_path / "jaeger.json"
+    spans = [jaeger_span(span) for span in Agent().spans]
+    traces = [{"traceID": spans[0]["traceID"], "spans": spans, "processes": {"p1": {"serviceName": "agent"}}}]
+    path.write_text(json.dumps({"data": traces, "total": 0, "errors": None}))
+    return path
+
+
+@pytest.mark.parametrize("make", [otlp_file, collector_file, tempo_file, tempo_answer_file, jaeger_file])
+def test_spans_of_opentelemetry_are_runs(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    traces = import_traces(make(tmp_path))
+    assert table(traces) == OTEL
+    run = traces.runs.iloc[0]
+    assert (run["session"], run["outcome"], run["ended_at_s"]) == ("chat-7", "answered", 9)
+    chat = traces.spans[traces.spans["kind"] == "llm"].iloc[0]
+    assert (chat["first_byte_at_s"], chat["input_tokens"], chat["output_tokens"]) == (1, 100, 30)
+    assert chat["model"] == "small"
+    assert traces.notes[0] == "4 of 5 spans were used; left out: 1 neither calls nor agents nor steps."
+    assert_no_text(traces, tmp_path)
+
+
+def test_a_span_of_an_agent_that_failed_is_a_failed_run(tmp_path: Path) -> None:
+    agent = Agent()
+    top = agent.begin("invoke_agent other", 0, operation="invoke_agent", **{"error.type": "ValueError"})
+    agent.end(agent.begin("chat", 0, top, operation="chat"), 1)
+    agent.end(top, 2)
+    (tmp_path / "spans.json").write_text(line_of(agent.spans))
+    assert sorted(import_traces(tmp_path / "spans.json").runs["outcome"]) == ["answered", "failed"]
+
+
+def test_traces_without_any_call_are_left_out(tmp_path: Path) -> None:
+    agent = Agent()
+    agent.end(agent.begin("GET /health", 0), 1)
+    (tmp_path / "spans.json").write_text(line_of(agent.spans))
+    traces = import_traces(tmp_path / "spans.json")
+    assert len(traces) == 1
+    assert "1 of 1 trace without any call" in traces.notes[0]
+
+
+def test_the_span_of_a_request_around_an_agent_is_the_run(tmp_path: Path) -> None:
+    agent = Agent()
+    top = agent.begin("POST /ask", 0)
+    agent.end(agent.begin("chat", 1, top, operation="chat"), 3)
+    agent.end(top, 5)
+    (tmp_path / "spans.json").write_text(line_of(agent.spans))
+    assert sorted(import_traces(tmp_path / "spans.json").runs["ended_at_s"]) == [5, 9]
+
+
+def test_a_tool_that_makes_calls_itself_is_an_agent(tmp_path: Path) -> None:
+    agent = Agent()
+    top = agent.begin("execute_tool research", 0, operation="execute_tool")
+    agent.end(agent.begin("chat", 1, top, operation="chat"), 3)
+    agent.end(top, 5)
+    (tmp_path / "spans.json").write_text(line_of(agent.spans[-2:]))
+    traces = import_traces(tmp_path / "spans.json")
+    assert [row[0] for row in table(traces)] == ["agent", "llm"]
+    assert "1 tool that made calls themselves count as agents." in traces.notes
+
+
+# ---- LangSmith, by its own schema
+
+
+def langsmith_rows() -> list[dict[str, Any]]:
+    def row(number: int, parent: int | None, kind: str, name: str, begun: float, ended: float, **more: Any) -> Run:
+        ident = "00000000-0000-0000-0000-{:012}"
+        values = {
+            "id": ident.format(number),
+            "trace_id": ident.format(1),
+            "parent_run_id": None if parent is None else ident.format(parent),
+            "run_type": kind,
+            "name": name,
+            "start_time": pd.Timestamp("2026-11-23T09:30:00Z") + pd.Timedelta(seconds=begun),
+            "end_time": pd.Timestamp("2026-11-23T09:30:00Z") + pd.Timedelta(seconds=ended),
+            "inputs": {"question": SECRET},
+            "dotted_order": "1",
+            "session_id": ident.format(99),
+            "extra": {"metadata": {"thread_id": "chat-7"}},
+        }
+        return Run.model_validate(values | more)
+
+    def node(name: str) -> dict[str, Any]:
+        return {"metadata": {"thread_id": "chat-7", "langgraph_node": name, "ls_model_name": "small"}}
+
+    first = pd.Timestamp("2026-11-23T09:30:01Z")
+    tokens = {"prompt_tokens": 100, "completion_tokens": 30}
+    runs = [
+        row(1, None, "chain", "LangGraph", 0, 9),
+        row(2, 1, "chain", "planner", 0, 4, extra=node("planner")),
+        row(3, 2, "llm", "ChatOpenAI", 0, 4, extra=node("planner"), first_token_time=first, **tokens),
+        row(4, 1, "tool", "search", 4, 5.5),
+        row(5, 1, "retriever", "documents", 5.5, 6),
+        row(6, 1, "prompt", "template", 6, 6),
+        row(7, 1, "llm", "ChatOpenAI", 6, 9, error="TimeoutError('too slow')"),
+    ]
+    return [json.loads(run.model_dump_json()) for run in runs]
+
+
+LANGSMITH = [
+    ("agent", "LangGraph", "ok", 0, 9),
+    ("step", "planner", "ok", 0, 4),
+    ("llm", "planner", "ok", 0, 4),
+    ("tool", "LangGraph", "ok", 4, 5.5),
+    ("retrieval", "LangGraph", "ok", 5.5, 6),
+    ("llm", "LangGraph", "cut", 6, 9),
+]
+
+
+@pytest.mark.parametrize("form", ["runs.jsonl", "runs.json", "runs.csv", "runs.parquet"])
+def test_runs_of_langsmith_are_read_from_every_form(form: str, tmp_path: Path) -> None:
+    rows, path = langsmith_rows(), tmp_path / form
+    as_text = pd.DataFrame(rows).assign(extra=[json.dumps(row["extra"]) for row in rows], inputs=SECRET, attachments="")
+    if form == "runs.jsonl":
+        path.write_text("\n".join(map(json.dumps, rows)))
+    elif form == "runs.json":
+        path.write_text(json.dumps({"runs": rows}))
+    elif form == "runs.csv":
+        as_text.to_csv(path, index=False)
+    else:
+        as_text.to_parquet(path)
+    traces = import_traces(path)
+    assert table(traces) == LANGSMITH
+    assert set(traces.runs["session"]) == {"chat-7"}
+    chat = traces.spans[traces.spans["kind"] == "llm"].iloc[0]
+    assert (chat["first_byte_at_s"], chat["output_tokens"], chat["model"]) == (1, 30, "small")
+    assert_no_text(traces, tmp_path)
+
+
+# ---- Langfuse and Phoenix, as their own programs wrote them
+
+
+def test_observations_of_langfuse_are_runs(tmp_path: Path) -> None:
+    traces = import_traces(EXPORTS / "langfuse.jsonl")
+    assert table(traces) == [
+        ("agent", "support", "ok", 0, 9),
+        ("step", "planner", "ok", 0, 4),
+        ("llm", "planner", "ok", 0, 4),
+        ("tool", "support", "ok", 4, 5.5),
+        ("retrieval", "support", "ok", 4, 5),
+        ("llm", "support", "cut", 6, 9),
+    ]
+    assert set(traces.runs["session"]) == {"chat-7"}
+    chat = traces.spans[traces.spans["kind"] == "llm"].iloc[0]
+    assert (chat["first_byte_at_s"], chat["input_tokens"], chat["output_tokens"]) == (1, 100, 30)
+    assert_no_text(traces, tmp_path)
+
+
+def test_the_session_of_a_langfuse_trace_stands_in_a_file_of_its_own(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (EXPORTS / "langfuse.jsonl").read_text().splitlines()]
+    for row in rows:
+        row.pop("sessionId")
+    pd.DataFrame(rows).to_csv(tmp_path / "observations.csv", index=False)
+    pd.DataFrame([{"id": "t1", "timestamp": "2026-11-23", "sessionId": "chat-8"}]).to_csv(
+        tmp_path / "traces.csv", index=False
+    )
+    assert set(import_traces(tmp_path).runs["session"]) == {"chat-8"}
+    alone = import_traces(tmp_path / "observations.csv")
+    assert alone.notes[-1] == "Nothing says which runs are of one conversation, so each counts as independent."
+
+
+def test_a_langfuse_trace_with_its_observations_is_a_run(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (EXPORTS / "langfuse.jsonl").read_text().splitlines()]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"id": "t1", "sessionId": "chat-9", "observations": rows}, indent=1))
+    traces = import_traces(path)
+    assert (len(traces.spans), set(traces.runs["session"])) == (6, {"chat-9"})
+
+
+@pytest.mark.parametrize("name", ["phoenix.parquet", "phoenix.csv"])
+def test_a_data_frame_of_phoenix_is_runs(name: str, tmp_path: Path) -> None:
+    traces = import_traces(EXPORTS / name)
+    assert table(traces) == [
+        ("agent", "support", "ok", 0, 9),
+        ("step", "planner", "ok", 0, 4),
+        ("llm", "planner", "ok", 0, 4),
+        ("tool", "support", "error", 4, 5.5),
+        ("retrieval", "support", "ok", 4, 5),
+    ]
+    assert set(traces.runs["session"]) == {"chat-7"}
+    chat = traces.spans[traces.spans["kind"] == "llm"].iloc[0]
+    assert (chat["model"], chat["input_tokens"], chat["output_tokens"]) == ("small", 100, 30)
+    assert_no_text(traces, tmp_path)
+
+
+# ---- tables of requests and steps
+
+SESSIONS = """session,agent,index,t_s,api_time_s,think_time_s,input_tokens,output_tokens,model,stop,type
+one,0,0,0,5,0,100,10,big,tool_use,n
+one,0,2,20,2,15,120,20,big,end_turn,n
+one,0,3,100,300.03,78,130,0,big,,s
+one,0,4,410,1,10,130,5,big,tool_use,n
+one,0.1,0,0,3,0,50,5,small,tool_use,n
+one,0.1,1,6,4,3,60,5,small,end_turn,n
+one,0.9,0,0,4,0,60,5,small,end_turn,n
+two,0,0,0,7,0,100,10,big,end_turn,n
+two,0.1,0,0,4,0,60,5,small,end_turn,n
+"""
+
+
+def sessions(tmp_path: Path, text: str = SESSIONS) -> Traces:
+    (tmp_path / "sessions.csv").write_text(text)
+    return import_traces(tmp_path / "sessions.csv")
+
+
+def test_a_turn_of_the_main_agent_is_a_run_and_its_sub_agents_are_parallel(tmp_path: Path) -> None:
+    traces = sessions(tmp_path)
+    runs = traces.runs.set_index("trace_id")
+    assert list(runs.index) == ["one/0", "one/1", "two/0"]
+    assert list(runs["session"]) == ["one", "one", "two"]
+    first = traces.spans[traces.spans["trace_id"] == "one/0"].set_index("span_id")
+    # The sub-agent began after the request before its place, and the next request waited for it.
+    assert dict(first["started_at_s"]) == {"0/0": 0, "agent/0.1": 5, "0.1/0": 5, "0.1/1": 11, "0/2": 20}
+    assert first.loc["0.1/1", "parent_id"] == "agent/0.1"
+    assert json.loads(first.loc["0/2", "after"]) == ["0/0", "agent/0.1"]
+    assert runs.loc["one/0", "ended_at_s"] == 22
+
+
+def test_a_turn_without_its_end_is_cut_and_not_done(tmp_path: Path) -> None:
+    traces = sessions(tmp_path)
+    run = traces.runs.set_index("trace_id").loc["one/1"]
+    assert (run["outcome"], run["observed_until_s"]) == ("cut", 311)
+    assert pd.isna(run["ended_at_s"])
+    assert list(traces.spans[traces.spans["trace_id"] == "one/1"]["outcome"])[:2] == ["cut", "ok"]
+    assert "1 turn had not ended" in " ".join(traces.notes).replace("turns", "turn")
+
+
+def test_requests_of_sub_agents_outside_any_turn_are_left_out(tmp_path: Path) -> None:
+    assert sessions(tmp_path).notes[0] == (
+        "8 of 9 requests were used; left out: 1 of sub-agents outside any turn of the main agent."
+    )
+
+
+STEPS = """instance,resolved,exit_status,step,at_s,input_tokens,output_tokens
+a,1,Submitted,0,0,10,1
+a,1,Submitted,1,4,20,2
+a,1,Submitted,2,17,30,3
+b,0,LimitsExceeded,0,0,10,1
+b,0,LimitsExceeded,1,40,10,1
+c,1,Submitted,0,0,10,1
+"""
+
+
+def test_a_trajectory_is_a_run_of_steps_that_hold_calls_and_tools(tmp_path: Path) -> None:
+    (tmp_path / "steps.csv").write_text(STEPS)
+    traces = import_traces(tmp_path / "steps.csv")
+    assert list(traces.runs["outcome"]) == ["answered", "cut"]
+    assert list(traces.runs["succeeded"]) == [1, 0]
+    assert [row[3:] for row in table(traces)] == [(0, 4), (4, 17), (0, 40)]
+    assert set(traces.spans["kind"]) == {"step"}
+    assert traces.notes[0].endswith("left out: 1 run of one step.")
+
+
+# ---- recordings
+
+
+def recorded(alternative: str, outcome: str, returned_at_s: float) -> str:
+    call = RecordedCall("llm/planner/1", "llm", "planner", "1", 1, 0.5, None, 2.0, None, "ok", 200, output_tokens=7)
+    options = {"decision_timeout_s": 5.0, "horizon_s": 50.0, "deadline_propagation": False}
+    run = RecordedRun(
+        alternative, "{}", 3, "q1", outcome=outcome, returned_at_s=returned_at_s, calls=(call,), **options
+    )
+    return f"{run.to_json()}\n"
+
+
+def test_a_recording_has_the_runs_of_its_control(tmp_path: Path) -> None:
+    run, other = recorded("unguarded", "answered", 2.5), recorded("cooperative", "timed_out", 5.0)
+    # A kill leaves a torn line at the end.
+    (tmp_path / "runs.jsonl").write_text(run + other + run[:40])
+    (tmp_path / "manifest.json").write_text(json.dumps({"recording_format": FORMAT, "study_id": "s"}))
+    traces = import_traces(tmp_path)
+    assert table(traces) == [("llm", "planner", "ok", 0.5, 2)]
+    assert list(traces.runs["ended_at_s"]) == [2.5]
+    assert traces.notes == ("1 of 2 calls were used; left out: 1 run with a deadline.",)
+    (tmp_path / "runs.jsonl").write_text(other)
+    assert list(import_traces(tmp_path).runs["outcome"]) == ["cut"]
+
+
+# ---- what cannot be read
+
+
+def bad_span(tmp_path: Path) -> Path:
+    path = tmp_path / "spans.jsonl"
+    first, second, *_ = [line_of([span]) for span in Agent().spans]
+    path.write_text(f"{first}\n{second.replace('endTimeUnixNano', 'gone')}\n")
+    return path
+
+
+def bad_run(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.jsonl"
+    rows = langsmith_rows()[:2]
+    rows[1]["start_time"] = "yesterday"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def backward_run(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.csv"
+    rows = langsmith_rows()[:2]
+    rows[1]["end_time"] = "2020-01-01T00:00:00Z"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+def torn_json(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(f"{json.dumps(langsmith_rows()[0])}\n{json.dumps(langsmith_rows()[1])[:50]}\n")
+    return path
+
+
+def bad_agent(tmp_path: Path) -> Path:
+    path = tmp_path / "sessions.csv"
+    path.write_text("\n".join([*SESSIONS.splitlines()[:2], SESSIONS.splitlines()[2].replace("one,0,", "one,x,")]))
+    return path
+
+
+def short_row(tmp_path: Path) -> Path:
+    path = tmp_path / "steps.csv"
+    path.write_text("\n".join([*STEPS.splitlines()[:2], "a,1"]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (bad_span, "line 2: span 'SELECT' cannot be read.*endTimeUnixNano"),
+        (bad_run, r"line 2: start_time is 'yesterday', and an instant is expected"),
+        (backward_run, "line 3: span 'planner' ends before it begins"),
+        (torn_json, "line 2: it is not JSON"),
+        (bad_agent, r"line 3: agent must be 0, or 0\.N"),
+        (short_row, "line 3: 2 cells, where the header has 7"),
+    ],
+)
+def test_the_first_bad_record_is_named_with_its_line(make: Callable[[Path], Path], words: str, tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=words):
+        import_traces(make(tmp_path))
+
+
+def test_what_is_no_export_is_refused_with_the_formats(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('[{"colour": "red"}]')
+    with pytest.raises(ConfigurationError, match=r"line 1: .*--format \(traces, study, .*Its fields are colour"):
+        import_traces(tmp_path / "other.json")
+    (tmp_path / "empty.json").write_text("")
+    with pytest.raises(RecordError, match="holds no record"):
+        import_traces(tmp_path / "empty.json")
+    with pytest.raises(ConfigurationError, match="--format must be one of traces, study"):
+        import_traces(tmp_path / "other.json", "spam")
+
+
+def test_a_format_that_is_named_is_the_one_that_is_read(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="line 1: run_type is missing"):
+        import_traces(EXPORTS / "langfuse.jsonl", "langsmith")
+    assert set(FORMATS) >= {"otlp", "langsmith", "langfuse", "openinference", "coding-sessions", "trajectories"}
+
+
+def test_the_page_on_traces_names_every_format() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+    named = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert sorted(named) == sorted([*FORMATS, "--format"])
+
+
+# ---- reading as a stream
+
+
+class Pieces(io.StringIO):
+    """A text that says how much of it was read."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.was_read = 0
+
+    def read(self, size: int | None = -1) -> str:
+        piece = super().read(size)
+        self.was_read += len(piece)
+        return piece
+
+
+@pytest.mark.parametrize("text", ['{{"resourceSpans": [{}]}}', "[{}]", '{{"data": [{}], "meta": {{}}}}'])
+def test_a_long_list_of_json_is_read_a_piece_at_a_time(text: str) -> None:
+    record = json.dumps({"run_type": "llm", "inputs": "x" * 500})
+    stream = Pieces(text.format(",\n".join([record] * 2_000)))
+    for number, _ in enumerate(records_in(stream, "runs.json", is_table=False), 1):
+        assert stream.was_read < number * len(record) + 3 * 2**16
+    assert number == 2_000
+
+
+def test_lines_are_read_one_after_the_other() -> None:
+    def lines() -> Iterator[str]:
+        yield "a,b\n"
+        yield "1,2\n"
+        raise AssertionError("read ahead")
+
+    class Lines(io.StringIO):
+        def __iter__(self) -> Any:
+            return lines()
+
+    first = next(iter(records_in(Lines(), "table.csv", is_table=True)))
+    assert (first.where, first.values) == ("table.csv, line 2", {"a": "1", "b": "2"})
+    stream = Pieces('{"a": 1}\n' * 100_000)
+    assert next(json_values(stream, "lines.jsonl")) == (1, {"a": 1})
+    assert stream.was_read <= 2**16
+
+
+def test_values_that_end_with_a_piece_are_whole() -> None:
+    values = [*range(10_000), "x" * 70_000, {"a": "é\u20ac" * 40_000}, -1.5e300, None, [[1], "]"]]
+    for text in (json.dumps(values), json.dumps(values, indent=1)):
+        assert [value for _, value in json_values(io.StringIO(text), "values.json")] == values
+    lines = "\n".join(map(json.dumps, values[:-1]))
+    assert [value for _, value in json_values(io.StringIO(lines), "values.jsonl")] == values[:-1]
+
+
+@pytest.mark.parametrize("text", ['[{"a": 1} {"b": 2}]', '{"a" 1}', '[{"a": 1}, nul]', '[{"a": 1},', '{"a": "x'])
+def test_broken_json_is_refused_and_not_read_for_ever(text: str) -> None:
+    with pytest.raises(RecordError, match=r"broken\.json, line 1: it is not JSON"):
+        list(json_values(io.StringIO(text), "broken.json"))
+
+
+def test_a_cell_longer_than_the_csv_modules_limit_is_read(tmp_path: Path) -> None:
+    rows = langsmith_rows()
+    with (tmp_path / "runs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "extra": json.dumps(row["extra"]), "inputs": "line\n" * 60_000} for row in rows)
+    assert len(import_traces(tmp_path / "runs.csv").spans) == len(LANGSMITH)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        ("", "ok"),
+        ("openai.APITimeoutError: Request timed out.", "cut"),
+        ("asyncio.exceptions.CancelledError()", "cut"),
+        ("ValueError('the timeout was not a number')", "error"),
+        ("GraphInterrupt((Interrupt(value='ok?'),))", "interrupted"),
+        ("KeyboardInterrupt()", "error"),
+    ],
+)
+def test_how_a_call_ended_is_read_from_the_name_of_its_error_alone(error: str, outcome: str) -> None:
+    assert outcome_of_error(error) == outcome
+
+
+def test_the_command_prints_what_was_used_and_left_out(tmp_path: Path) -> None:
+    out = tmp_path / "traces.jsonl"
+    result = CliRunner().invoke(app, ["traces", "import", str(otlp_file(tmp_path)), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "4 of 5 spans were used; left out: 1 neither calls nor agents nor steps." in result.output
+    assert len(Traces.read(out)) == 1
