@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md"]
+PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/traces.md", "CONTRIBUTING.md"]
 
 
 def text_of(name: str) -> str:

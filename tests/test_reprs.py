@@ -25,6 +25,7 @@ from docmind_lab.analysis.statistics.interval import Interval
 from docmind_lab.analysis.statistics.sample_size import gated_quantile
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.traces.model import TracedRun
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.lint.findings import Evidence, Finding
 from docmind_lab.experiments.lint.report import Verdict
@@ -152,6 +153,7 @@ def shown():
         "Study": sample_study(),
         "StudyDesign": dl.StudyDesign.of({"factors": {"alternative": "A,B:naive", "decision_timeout_s": [5, 10]}}),
         "deadline": dl.deadline(20),
+        "Traces": dl.Traces.of([TracedRun("run", "session", "test", 3.0, 3.0, "answered")], []),
         "TooFewRuns": gated_quantile([1.0, 2.0], 0.95),
     }
 

@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
+import pandas as pd
+import pytest
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
+from docmind_lab.analysis.manifest import chosen_by
 from docmind_lab.analysis.summary import Summary, summarise
 from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.catalogue import label_of
@@ -250,3 +254,22 @@ def test_other_conditions_stand_apart_too() -> None:
     )
     assert list(summary.table["fault"]) == ["none", "hang"]
     assert "compare_to" in summary.advice[0]
+
+
+@pytest.mark.parametrize(
+    ("workload", "system", "chosen"),
+    [
+        ("my_app:graph", {"kind": "own:my_app:graph", "reads_settings": False}, "enforce"),
+        ("agent:my_app:answer", {"kind": "own:agent:my_app:answer", "reads_settings": False}, "nothing"),
+        ("node agent.mjs", {"kind": "program:node agent.mjs", "reads_settings": False}, "nothing"),
+        ("supervisor", {"kind": "supervisor", "reads_settings": True}, "settings"),
+        ("supervisor", None, "settings"),
+        ("my_package:KIND", None, "nothing"),
+    ],
+)
+def test_what_a_choice_is_made_by_is_that_of_the_kind_of_system(
+    workload: str, system: dict[str, Any] | None, chosen: str
+) -> None:
+    """The last two are of manifests that do not say what their systems are."""
+    manifest = {} if system is None else {"systems": {workload: system}}
+    assert chosen_by(pd.DataFrame({"workload": [workload]}), manifest) == chosen

@@ -21,7 +21,8 @@ from sample_runs import study_of
 import docmind_lab as dl
 from docmind_lab.analysis.enforced_calls import read_enforced_calls
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.watch import CONFIDENCE, MEASURES, Watch, watch
+from docmind_lab.analysis.watch import Watch, watch
+from docmind_lab.analysis.watch_measures import CONFIDENCE, MEASURES
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.cli import main
 from docmind_lab.interfaces.telemetry.tracing import finished_spans
@@ -296,7 +297,9 @@ def test_another_alternative_is_refused_with_the_study_to_run() -> None:
 
 def test_a_variant_is_another_alternative() -> None:
     options = {"alternative_options": '{"propagate": false}'}
-    found = watched(study_with(shares(90, 100), workload="own"), *results_of(shares(9, 10), **options))
+    study = study_with(shares(90, 100), workload="my_app:graph")
+    study.manifest["systems"] = {"my_app:graph": {"kind": "own:my_app:graph", "reads_settings": False}}
+    found = watched(study, *results_of(shares(9, 10), **options))
     (words,) = found.not_compared
     assert words.endswith("--alternatives E:unpropagated --decision-timeout 20 --graph MODULE:GRAPH --enforced.")
 
