@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
@@ -16,11 +18,21 @@ from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
 from docmind_lab.analysis.traces.studies import traces_of_study
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.load import Constant, LoadDesign, LoadOnTraces, Poisson, Trace, load_on_traces, run_load
+from docmind_lab.experiments.load import (
+    Constant,
+    LoadDesign,
+    LoadOnTraces,
+    Poisson,
+    Trace,
+    load_on_traces,
+    load_options,
+    run_load,
+)
 from docmind_lab.experiments.load.on_traces import POLICIES
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.interfaces.cli.app import app
 from docmind_lab.services.server import ServiceOptions
 
 _SAME = ["counted", "goodput_per_s", "share_in_time", "response_median_s", "live_queue_wait_s", "busy_share"]
@@ -131,7 +143,7 @@ def test_every_policy_serves_every_query_where_none_waits() -> None:
         assert responses(offered(traces, (100.0,), queue_policy=policy)) == pytest.approx([4.0, 4.0, 4.0])
 
 
-def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Any) -> None:
+def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Path) -> None:
     traces = traces_of(run_of((0.0, 2.0)), run_of((0.0, 1.0), (1.0, 5.0), name="b"))
     options: dict[str, Any] = {"alternatives": "B,C", "slots": [1, 2], "queries": 200, "replicates": 2, "workers": 1}
     one, again = (load_on_traces(traces, [0.1, 0.3], decision_timeout_s=6.0, **options) for _ in range(2))
@@ -144,11 +156,64 @@ def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Any) -
     assert len(one.summary()) == 8
     assert len(one.differences("B  hard timeout, 1 slot")) == 6
     assert "goodput /s" in repr(one)
-    assert sorted(path.name for path in one.save(tmp_path / "study").iterdir()) == [
-        "crowds.parquet",
-        "manifest.json",
-        "queries.parquet",
-    ]
+    folder = one.save(tmp_path / "study")
+    assert sorted(path.name for path in folder.iterdir()) == ["crowds.parquet", "manifest.json", "queries.parquet"]
+    read = LoadOnTraces.load(folder)
+    pd.testing.assert_frame_equal(read.summary(), one.summary())
+    assert repr(read) == repr(one)
+
+
+def test_a_folder_without_a_study_on_traces_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="holds no load study that can be read"):
+        LoadOnTraces.load(tmp_path)
+
+
+def test_an_interrupted_study_keeps_the_crowds_that_were_done(tmp_path: Path) -> None:
+    def interrupt(done: int, of: int) -> None:
+        if done == 400:
+            raise KeyboardInterrupt
+
+    out = tmp_path / "study"
+    with pytest.raises(KeyboardInterrupt):
+        load_on_traces(
+            traces_of(run_of((0.0, 2.0))),
+            [0.1],
+            alternatives="B,C,D",
+            decision_timeout_s=6.0,
+            queries=200,
+            replicates=1,
+            workers=1,
+            out=out,
+            progress=interrupt,
+        )
+    kept = LoadOnTraces.load(out)
+    assert len(kept.crowds) == 2
+    assert kept.manifest["complete"] is False
+
+
+def test_a_load_table_with_traces_is_a_study_on_them(tmp_path: Path) -> None:
+    path = traces_of(run_of((0.0, 2.0)), run_of((0.0, 1.0), (1.0, 5.0), name="b")).write(tmp_path / "traces.jsonl")
+    study = tmp_path / "study.toml"
+    study.write_text(
+        f'''
+        [load]
+        traces = "{path}"
+        rates_per_s = [0.1, 0.3]
+        alternatives = ["B", "C"]
+        decision_timeout_s = [6, 8]
+        queue_policy = ["first_come", "drop_expired"]
+        queries = 300
+        replicates = 1
+        ''',
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, ["sweep", str(study), "--out", str(out), "--workers", "1"])
+    assert done.exit_code == 0, done.output
+    assert "crowds.parquet, queries.parquet, goodput.png, abandoned.png, manifest.json" in done.output
+    assert len(LoadOnTraces.load(out).summary()) == 2 * 2 * 2 * 2
+    with pytest.raises(ConfigurationError, match=r"load\.profile: there is no such field"):
+        load_options({"traces": str(path), "rates_per_s": [0.1], "profile": "local_gpu"})
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,16 @@
     price = "0.15/0.60"                 # of a million tokens read and written, for budget_cost; left out, none
 
 What is not said of load (decision timeout, alternatives, profile, …) may stand in it too, by the names of `run_load`.
+
+With `traces = "traces.jsonl"` the queries are recorded runs, and the other fields are those of `load_on_traces`:
+
+    [load]
+    traces = "traces.jsonl"             # or anything that `docmind-lab traces import` reads
+    rates_per_s = [0.3, 0.5]
+    queries = 10_000
+    decision_timeout_s = [20, 40]       # one or several; slots and queue_policy too
+    queue_policy = ["first_come", "deadline_first"]
+    server_behaviour = "goes-on"
 """
 
 from __future__ import annotations
@@ -23,15 +33,17 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from docmind_lab.analysis.traces.importers import import_traces
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.server_behaviour import STOPS
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.sweeps.factors import FIELDS, second_budget
 from docmind_lab.experiments.sweeps.study_files import explain
 
 
-class LoadTable(BaseModel):
-    """The fields of a `[load]` table, with the names and units of `run_load`.
+class ArrivalsTable(BaseModel):
+    """The fields of a `[load]` table that say when queries come.
 
     Arrivals "trace" have two of their own: `trace_instants_s`, what was recorded, and `trace_speeds`, how many times as
     fast it is played.
@@ -43,6 +55,29 @@ class LoadTable(BaseModel):
     rates_per_s: tuple[float, ...] = ()
     trace_instants_s: tuple[float, ...] = ()
     trace_speeds: tuple[float, ...] = (1.0,)
+
+    @model_validator(mode="after")
+    def _one_kind_of_arrivals(self) -> Self:
+        given, other = (
+            ("trace_instants_s", "rates_per_s") if self.arrivals == "trace" else ("rates_per_s", "trace_instants_s")
+        )
+        if not getattr(self, given):
+            raise ValueError(f"arrivals = {self.arrivals!r} needs {given}")
+        if getattr(self, other):
+            raise ValueError(f"arrivals = {self.arrivals!r} has no use for {other}; leave it out")
+        return self
+
+    def processes(self) -> tuple[Arrivals, ...]:
+        """Return one arrival process for each load. Raises: ConfigurationError for an unusable rate or trace."""
+        if self.arrivals == "trace":
+            trace = Trace(self.trace_instants_s)
+            return tuple(trace.faster(speed) for speed in self.trace_speeds)
+        return tuple((Poisson if self.arrivals == "poisson" else Constant)(rate) for rate in self.rates_per_s)
+
+
+class LoadTable(ArrivalsTable):
+    """The fields of a `[load]` table of an agent, with the names and units of `run_load`."""
+
     decision_timeout_s: float = 20.0
     queries: int = 200
     replicates: int = 8
@@ -64,42 +99,50 @@ class LoadTable(BaseModel):
     budget_cost: float | None = None
     price: str | None = None
 
-    @model_validator(mode="after")
-    def _one_kind_of_arrivals(self) -> Self:
-        given, other = (
-            ("trace_instants_s", "rates_per_s") if self.arrivals == "trace" else ("rates_per_s", "trace_instants_s")
-        )
-        if not getattr(self, given):
-            raise ValueError(f"arrivals = {self.arrivals!r} needs {given}")
-        if getattr(self, other):
-            raise ValueError(f"arrivals = {self.arrivals!r} has no use for {other}; leave it out")
-        return self
-
-    def processes(self) -> tuple[Arrivals, ...]:
-        """Return one arrival process for each load. Raises: ConfigurationError for an unusable rate or trace."""
-        if self.arrivals == "trace":
-            trace = Trace(self.trace_instants_s)
-            return tuple(trace.faster(speed) for speed in self.trace_speeds)
-        return tuple((Poisson if self.arrivals == "poisson" else Constant)(rate) for rate in self.rates_per_s)
-
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `run_load`, without those that say who computes and where results go."""
         of_budget = {*FIELDS, "price"}
-        named = self.model_dump(exclude={"arrivals", "rates_per_s", "trace_instants_s", "trace_speeds", *of_budget})
+        named = self.model_dump(exclude={*ArrivalsTable.model_fields, *of_budget})
         limits = (self.budget_tokens, self.budget_calls, self.budget_cost)
         return {"arrivals": self.processes(), **named, "budget": second_budget(*limits, self.price, named="load")}
+
+
+class TracedLoadTable(ArrivalsTable):
+    """The fields of a `[load]` table of recorded runs, with the names and units of `load_on_traces`."""
+
+    traces: str
+    decision_timeout_s: float | tuple[float, ...] = 20.0
+    queries: int = 10_000
+    replicates: int = 8
+    seed: int = 7
+    alternatives: tuple[str, ...] | None = None
+    slots: int | tuple[int, ...] | None = 4
+    queue_policy: str | tuple[str, ...] = "first_come"
+    server_behaviour: str = STOPS.name
+    horizon_factor: float = HORIZON_FACTOR
+    warm_up_s: float | None = None
+    brownout: str | None = None
+    in_order: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """Return the keyword arguments of `load_on_traces`, the runs among them."""
+        named = self.model_dump(exclude={*ArrivalsTable.model_fields, "traces"})
+        return {"traces": import_traces(self.traces), "arrivals": self.processes(), **named}
 
 
 def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `run_load` from a `[load]` table: `run_load(**load_options(table), out=…)`.
 
+    For a table with `traces` they are those of `load_on_traces`, and the runs are read.
+
     Raises: ConfigurationError naming every field that does not fit, and how.
     """
+    model = TracedLoadTable if "traces" in table else LoadTable
     try:
         # As JSON types: a TOML array is a list, and a whole number may stand for a float.
-        return LoadTable.model_validate({name: _list_to_tuple(value) for name, value in table.items()}).options()
+        return model.model_validate({name: _list_to_tuple(value) for name, value in table.items()}).options()
     except ValidationError as error:
-        raise ConfigurationError(explain(error, LoadTable, "load")) from error
+        raise ConfigurationError(explain(error, model, "load")) from error
 
 
 def _list_to_tuple(value: Any) -> Any:

@@ -35,6 +35,18 @@ TABLE_NAMES: Final = ("queries", "servings")
 _LATE_MATTERS_FROM = 0.01
 
 
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a load study. Raises: RecordError if there is none, or a newer version wrote it."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RecordError(f"{folder} holds no load study that can be read ({error})") from error
+    if not isinstance(manifest, dict):
+        raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
+    require_known_schema(folder, manifest)
+    return manifest
+
+
 @dataclass(frozen=True, eq=False)
 class LoadStudy:
     """The result of `run_load`.
@@ -83,14 +95,8 @@ class LoadStudy:
     def load(cls, directory: str | os.PathLike[str]) -> LoadStudy:
         """Read a study that `save` wrote. Raises: RecordError if there is none, or a newer version wrote it."""
         folder = Path(directory)
-        try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise RecordError(f"{folder} holds no load study that can be read ({error})") from error
-        if not isinstance(manifest, dict):
-            raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
+        manifest = read_manifest(folder)
         queries, servings = (read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
-        require_known_schema(folder, manifest)
         return cls(concat_queries([queries]), concat_servings([servings]), manifest)
 
     @property

@@ -32,7 +32,7 @@ def run_load_study(
 ) -> None:
     """Run a load study, save it in a folder with its figures, and print its results. Raises: ConfigurationError."""
     from docmind_lab.analysis.plots.files import save_load_figures  # noqa: PLC0415 - slow, and --help does not need it
-    from docmind_lab.experiments.load import load_options, run_load  # noqa: PLC0415
+    from docmind_lab.experiments.load import load_on_traces, load_options, run_load  # noqa: PLC0415
 
     others = sorted(values.keys() - {"load"})
     if others:
@@ -40,21 +40,27 @@ def run_load_study(
     options = load_options(values["load"])
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-load")
     shown = ProgressBar("queries", "offering", shown=not as_json)
+    of_computing: dict[str, Any] = {"workers": workers, "out": folder, "progress": shown.show}
     try:
-        study = run_load(**options, settings=settings, workers=workers, out=folder, progress=shown.show)
+        study = (
+            load_on_traces(**options, **of_computing)
+            if "traces" in options
+            else run_load(**options, settings=settings, **of_computing)
+        )
     except KeyboardInterrupt:
         kept = f"; the crowds that were done are in {folder}" if folder.exists() else ""
         typer.echo(f"docmind-lab: interrupted{kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     finally:
         shown.close()
-    save_load_figures(study, folder)
+    figures = save_load_figures(study, folder)
     if as_json:
         rows = json.loads(study.summary().to_json(orient="records"))
         typer.echo(json.dumps({"study_id": study.manifest["study_id"], "folder": str(folder), "loads": rows}, indent=2))
         return
     console().print(str(study), soft_wrap=True, markup=False)
-    typer.echo(f"\nIn {folder}: queries.parquet, servings.parquet, goodput.png, abandoned.png, manifest.json")
+    tables = sorted(path.name for path in folder.glob("*.parquet"))
+    typer.echo(f"\nIn {folder}: {', '.join([*tables, *(path.name for path in figures)])}, manifest.json")
 
 
 # A pilot costs seconds: worth it before minutes, not before as many seconds again.

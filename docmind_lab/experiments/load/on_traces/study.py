@@ -16,11 +16,12 @@ import pandas as pd
 
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import files_of, prepare_folder
+from docmind_lab.analysis.tables.frames import read_parquet
 from docmind_lab.analysis.text import count_of
 from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.analysis.traces.rules import NamedRule, rules_of
 from docmind_lab.core.catalogue import label_of, order_of
-from docmind_lab.core.errors import ConfigurationError, SimulationError
+from docmind_lab.core.errors import ConfigurationError, RecordError, SimulationError
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.whole_files import write_whole
@@ -31,9 +32,11 @@ from docmind_lab.experiments.load.measures import goodput_differences, load_summ
 from docmind_lab.experiments.load.on_traces.cell import QUANTILES, Recorded, TracedCellResult, run_traced_cell
 from docmind_lab.experiments.load.on_traces.design import TracedLoadDesign
 from docmind_lab.experiments.load.on_traces.shapes import shapes_of
+from docmind_lab.experiments.load.study import read_manifest
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.faults import Fault
 
+TABLE_NAMES: Final = ("crowds", "queries")
 # One run of a trace costs about a thousandth of a run of the whole stack.
 _QUERIES_LIKE_A_RUN: Final = 1_000
 # In the name of an arm where the study has several of them.
@@ -81,9 +84,19 @@ class LoadOnTraces:
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write crowds.parquet, queries.parquet and manifest.json. Raises: ConfigurationError for a used folder."""
         folder = prepare_folder(directory)
-        for name, write in files_of(self, ("crowds", "queries")):
+        for name, write in files_of(self, TABLE_NAMES):
             write_whole(folder / name, write)
         return folder
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> LoadOnTraces:
+        """Read a study that `save` wrote. Raises: RecordError if there is none, or a newer version wrote it."""
+        folder = Path(directory)
+        manifest = read_manifest(folder)
+        if not (folder / f"{TABLE_NAMES[0]}.parquet").exists():
+            raise RecordError(f"{folder} holds no load study on traces: it has no {TABLE_NAMES[0]}.parquet")
+        crowds, queries = (read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
+        return cls(crowds, queries, manifest)
 
     @property
     def title(self) -> str:
@@ -173,6 +186,8 @@ def load_on_traces(
         progress: Called with (done, all) queries as crowds are done.
         stop: Once it is set by another thread, no further crowd is begun.
 
+    Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
+
     Raises:
         ConfigurationError: A value cannot be used, a run was cut, or an alternative would have changed a run's path.
         SimulationError: Nothing was done before the stop.
@@ -197,10 +212,7 @@ def load_on_traces(
     )
     folder = None if out is None else prepare_folder(out)
     crew = Workers.of(executor) if executor else workers_for(design.total_queries // _QUERIES_LIKE_A_RUN, workers)
-    study = _run(design, crew, progress, stop)
-    if folder is not None:
-        study.save(folder)
-    return study
+    return _run(design, crew, folder, progress, stop)
 
 
 def _several(value: Any) -> tuple[Any, ...]:
@@ -223,21 +235,37 @@ def _require_same_path(traces: Traces, rules: Sequence[NamedRule]) -> None:
 
 
 def _run(
-    design: TracedLoadDesign, crew: Workers, progress: Progress | None, stop: threading.Event | None
+    design: TracedLoadDesign,
+    crew: Workers,
+    folder: Path | None,
+    progress: Progress | None,
+    stop: threading.Event | None,
 ) -> LoadOnTraces:
     done: list[TracedCellResult] = []
+    interrupted: KeyboardInterrupt | None = None
     use = MachineUse()
-    with crew:
-        for result in compute_cells(design.cells(), _CROWDS, crew, stop, patience_s=math.inf):
-            if result.error is not None:
-                raise result.error
-            done.append(result)
-            use.add_workers(result.cpu_s)
-            if progress is not None:
-                progress(len(done) * design.queries, design.total_queries)
+    try:
+        with crew:
+            for result in compute_cells(design.cells(), _CROWDS, crew, stop, patience_s=math.inf):
+                if result.error is not None:
+                    raise result.error
+                done.append(result)
+                use.add_workers(result.cpu_s)
+                if progress is not None:
+                    progress(len(done) * design.queries, design.total_queries)
+    except KeyboardInterrupt as error:
+        interrupted = error
     if not done:
-        raise SimulationError("the load study was stopped before its first crowd was done")
-    done.sort(key=lambda result: result.cell_id)
+        raise interrupted or SimulationError("the load study was stopped before its first crowd was done")
+    study = _study_of(design, sorted(done, key=lambda result: result.cell_id), use)
+    if folder is not None:
+        study.save(folder)
+    if interrupted is not None:
+        raise interrupted
+    return study
+
+
+def _study_of(design: TracedLoadDesign, done: Sequence[TracedCellResult], use: MachineUse) -> LoadOnTraces:
     complete = len(done) * design.queries == design.total_queries
     manifest = manifest_of(design.design(), Settings(), study_id=design.study_id, complete=complete)
     spent = {"cpu_s": sum(each.cpu_s for each in done), "events": sum(each.events for each in done)}
