@@ -269,6 +269,75 @@ def test_runs_of_langsmith_are_read_from_every_form(form: str, tmp_path: Path) -
     assert_no_text(traces, tmp_path)
 
 
+# ---- what a tracing tool says of whether a run was good
+
+
+def langsmith_scored(path: Path, mean: float) -> Path:
+    rows = langsmith_rows()
+    rows[0]["feedback_stats"] = {"correct": {"n": 2, "avg": mean}, "note": {"n": 1, "avg": None}}
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_feedback_of_langsmith_says_whether_a_run_was_good(tmp_path: Path) -> None:
+    good, unsure = langsmith_scored(tmp_path / "good.jsonl", 1.0), langsmith_scored(tmp_path / "unsure.jsonl", 0.5)
+    assert import_traces(good, success="correct").runs["succeeded"].tolist() == [1.0]
+    assert import_traces(unsure, success="correct>=0.5").runs["succeeded"].tolist() == [1.0]
+    assert import_traces(unsure, success="correct >= 0.6").runs["succeeded"].tolist() == [0.0]
+    with pytest.raises(RecordError, match=r"'correct' is 0\.5, so say .* --success 'correct>=VALUE'"):
+        import_traces(unsure, success="correct")
+    unread = import_traces(good)
+    assert unread.runs["succeeded"].isna().all()
+    assert unread.notes[-1] == "Runs have scores (correct); --success NAME says which one means a good run."
+
+
+def test_scores_of_langfuse_stand_in_a_trace_or_are_records_of_their_own(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (EXPORTS / "langfuse.jsonl").read_text().splitlines()]
+    said = [{"name": "quality", "value": 4}, {"name": "tone", "value": "kind", "dataType": "CATEGORICAL"}]
+    whole = {"id": "t1", "sessionId": "chat-9", "observations": rows, "scores": said}
+    (tmp_path / "trace.json").write_text(json.dumps(whole))
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    (apart / "observations.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    pd.DataFrame([{"id": "s", "timestamp": "2026-11-23", "traceId": "t1", **said[0]}]).to_csv(
+        apart / "scores.csv", index=False
+    )
+    for source in (tmp_path / "trace.json", apart):
+        assert import_traces(source, success="quality>=4").runs["succeeded"].tolist() == [1.0]
+        assert import_traces(source, success="quality>=5").runs["succeeded"].tolist() == [0.0]
+    with pytest.raises(ConfigurationError, match="no run has a score named 'tone'; there are quality"):
+        import_traces(apart, success="tone")
+
+
+def test_an_evaluation_event_of_opentelemetry_is_a_score(tmp_path: Path) -> None:
+    agent = Agent()
+    top = agent.begin("invoke_agent support", 0, operation="invoke_agent")
+    top.add_event("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "correct", "gen_ai.evaluation.score.value": 0})
+    agent.end(agent.begin("chat", 1, top, operation="chat"), 3)
+    agent.end(top, 5)
+    (tmp_path / "spans.json").write_text(line_of(agent.spans[-2:]))
+    assert import_traces(tmp_path / "spans.json", success="correct").runs["succeeded"].tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("success", "message"),
+    [
+        (">=3", "name of a score, or NAME>=VALUE"),
+        ("quality>=high", "name of a score"),
+        ("correct", "no run has a score"),
+    ],
+)
+def test_a_success_that_cannot_be_used_is_named(success: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        import_traces(EXPORTS / "langfuse.jsonl", success=success)
+
+
+def test_only_exports_of_tracing_tools_have_scores(tmp_path: Path) -> None:
+    path = import_traces(EXPORTS / "langfuse.jsonl").write(tmp_path / "traces.jsonl")
+    with pytest.raises(ConfigurationError, match="of the format traces"):
+        import_traces(path, success="correct")
+
+
 # ---- Langfuse and Phoenix, as their own programs wrote them
 
 

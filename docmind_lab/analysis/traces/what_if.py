@@ -33,6 +33,7 @@ from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.server_behaviour import ServerBehaviour
 
 _DEADLINES_WHEN_LEFT_OUT: Final = 12
+_OF_TABLE: Final = "runs that ended otherwise, late callers, and work after the deadline (mean per run)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,18 +159,18 @@ class WhatIf(Answers):
         columns: dict[str, Any] = {
             "partial": rows["partial"],
             "nothing": rows["timed_out"] + rows["unfinished"],
-            "callers late": rows["overran"],
-            "worst (s)": [
+            "late": rows["overran"],
+            "worst s": [
                 _worst(each) if late else "" for each, late in _pairs(rows, "caller_overrun_worst_s", "overran")
             ],
-            "late calls": _means(rows["calls_after"], least, 2),
-            "late seconds": _means(rows["busy_after_s"], least, 1),
-            "late tokens": _means(rows["tokens_after"], least, 0),
+            "calls": _means(rows["calls_after"], least, 2),
+            "seconds": _means(rows["busy_after_s"], least, 1),
+            "tokens": _means(rows["tokens_after"], least, 0),
         }
-        measures = {"late calls": "calls_after", "late seconds": "busy_after_s", "late tokens": "tokens_after"}
+        measures = {"calls": "calls_after", "seconds": "busy_after_s", "tokens": "tokens_after"}
         unknown = [name for name, column in measures.items() if rows[column].isna().all()]
-        if self.price is not None and "late tokens" not in unknown:
-            columns["late cost"] = _means(rows["cost_after"], least, 4)
+        if self.price is not None and "tokens" not in unknown:
+            columns["cost"] = _means(rows["cost_after"], least, 4)
         known = {name: list(values) for name, values in columns.items() if name not in unknown}
         return pd.DataFrame(known, index=list(rows["arm"]))
 
@@ -187,7 +188,7 @@ class WhatIf(Answers):
         best = self.smallest(target)
         parts = [f"What if the deadline were another? {self.traces!r}", self.table().to_string(index=False)]
         if not math.isnan(best):
-            parts.append(f"At {best:g} s, means per run:\n{self.table(best).to_string()}")
+            parts.append(f"At {best:g} s, {_OF_TABLE}:\n{self.table(best).to_string()}")
         return "\n\n".join([*parts, "\n".join(self.sentences(target))])
 
     def markdown(self, target: float = 0.95) -> str:
@@ -195,7 +196,7 @@ class WhatIf(Answers):
         best = self.smallest(target)
         parts = [markdown_of_frame(self.table().set_index("decision timeout (s)"))]
         if not math.isnan(best):
-            parts.append(f"At {best:g} s, means per run:\n\n{markdown_of_frame(self.table(best))}")
+            parts.append(f"At {best:g} s, {_OF_TABLE}:\n\n{markdown_of_frame(self.table(best))}")
         return "\n\n".join([*parts, *(f"- {line}" for line in self.sentences(target))])
 
     def __repr__(self) -> str:
@@ -205,7 +206,7 @@ class WhatIf(Answers):
         best = self.smallest()
         tables = [self.table().to_html(border=0, index=False)]
         if not math.isnan(best):
-            caption = f"<p>At {best:g} s, means per run:</p>"
+            caption = f"<p>At {best:g} s, {_OF_TABLE}:</p>"
             tables.append(caption + self.table(best).rename_axis(index=None, columns="alternative").to_html(border=0))
         said = "".join(f"<li>{escape(line)}</li>" for line in self.sentences())
         return f"<p>{escape(repr(self.traces))}</p>{''.join(tables)}<ul>{said}</ul>"

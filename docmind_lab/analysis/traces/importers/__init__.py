@@ -15,6 +15,7 @@ FORMATS names them. A reader says in `Traces.notes` how many spans it used and l
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from docmind_lab.analysis.traces.importers.openinference import (
 from docmind_lab.analysis.traces.importers.otlp import is_otlp, otlp_spans
 from docmind_lab.analysis.traces.importers.recordings import is_recording, read_recording
 from docmind_lab.analysis.traces.importers.records import Record, records_of
-from docmind_lab.analysis.traces.importers.spans import ExportedSpan, traces_of_spans
+from docmind_lab.analysis.traces.importers.spans import ExportedSpan, Success, traces_of_spans
 from docmind_lab.analysis.traces.importers.trajectories import is_trajectories, read_trajectories
 from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.analysis.traces.studies import traces_of_study
@@ -69,31 +70,33 @@ Reader = Callable[[Path], Traces]
 """Reads a file or a folder. It raises RecordError naming the first bad record with its line."""
 
 
-def _reader_of_spans(name: str) -> Reader:
+def _read_spans(name: str, source: Path, success: Success | None = None) -> Traces:
     each = SPAN_FORMATS[name]
-    return lambda source: traces_of_spans(each.spans(records_of(source, each.wanted)), str(source))
+    return traces_of_spans(each.spans(records_of(source, each.wanted)), str(source), success)
 
 
 FORMATS: Final[Mapping[str, Reader]] = {
     "traces": Traces.read,
     "study": lambda folder: traces_of_study(load(folder)),
     "recording": read_recording,
-    **{name: _reader_of_spans(name) for name in SPAN_FORMATS},
+    **{name: functools.partial(_read_spans, name) for name in SPAN_FORMATS},
     "coding-sessions": lambda source: read_coding_sessions(records_of(source), str(source)),
     "trajectories": lambda source: read_trajectories(records_of(source), str(source)),
 }
 """The formats by name, with their readers."""
 
 
-def import_traces(source: str | os.PathLike[str], format_name: str | None = None) -> Traces:
+def import_traces(source: str | os.PathLike[str], format_name: str | None = None, success: str | None = None) -> Traces:
     """Read traces from a file or folder.
 
     Args:
         source: The file or folder.
         format_name: One of `FORMATS`; None recognises it.
+        success: The score of a tracing tool that says whether a run was good, "correct" or "quality>=4"; None where
+            the runs say so themselves, or nobody does.
 
     Raises:
-        ConfigurationError: There is no such file, or its format is not known.
+        ConfigurationError: There is no such file, its format is not known, or no run has that score.
         RecordError: A record cannot be read; it names the line.
     """
     path = Path(source)
@@ -102,7 +105,11 @@ def import_traces(source: str | os.PathLike[str], format_name: str | None = None
     name = format_name or _recognise(path)
     if name not in FORMATS:
         raise ConfigurationError(f"--format must be one of {', '.join(FORMATS)}, not {name!r}")
-    return FORMATS[name](path)
+    if success is None:
+        return FORMATS[name](path)
+    if name not in SPAN_FORMATS:
+        raise ConfigurationError(f"--success names a score of a tracing tool, and {path} is of the format {name}")
+    return _read_spans(name, path, Success.parse(success))
 
 
 def span_format_of(record: Record) -> str | None:

@@ -1,11 +1,14 @@
 """Observations and traces of Langfuse, as its interface and its API export them: JSON, JSON lines, CSV or Parquet.
 
 Source of the fields: Langfuse's public API (Observation, Trace, TraceWithFullDetails), and the exports of its tables.
-A session stands with the trace: export the traces into the same file or folder, or it is not known.
+A session and scores stand with the trace: export the traces into the same file or folder, or they are not known. Scores
+may also be records of their own.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -32,7 +35,7 @@ _TRACE: Final = frozenset({"session_id", "user_id", "observations", "timestamp"}
 
 def is_langfuse(record: Record) -> bool:
     """Whether a record is an observation or a trace of Langfuse."""
-    return _is_observation(record) or _is_trace(record)
+    return _is_observation(record) or _is_score(record) or _is_trace(record)
 
 
 def wanted_langfuse(column: str) -> bool:
@@ -41,29 +44,56 @@ def wanted_langfuse(column: str) -> bool:
 
 
 def langfuse_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
-    """Yield the spans of observations, with the sessions of their traces. Raises: RecordError for an unreadable one."""
+    """Yield the spans of observations, with the sessions and scores of their traces.
+
+    Raises: RecordError for one that cannot be read.
+    """
     sessions: dict[str, str] = {}
-    spans = list(_spans(records, sessions))
+    scores: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    spans = list(_spans(records, sessions, scores))
     for span in spans:
-        session = sessions.get(span.trace_id)
-        yield replace(span, session=session) if session else span
+        session = sessions.get(span.trace_id) or span.session
+        yield replace(span, session=session, scores=scores[span.trace_id])
 
 
-def _spans(records: Iterable[Record], sessions: dict[str, str]) -> Iterator[ExportedSpan]:
+def _spans(
+    records: Iterable[Record], sessions: dict[str, str], scores: defaultdict[str, dict[str, float]]
+) -> Iterator[ExportedSpan]:
     for record in records:
         if _is_observation(record):
             yield _span(record)
             continue
-        sessions[record.required("id")] = record.text("session_id")
-        observations = record.get("observations")
-        # The list of traces has only the ids of their observations.
-        for observation in observations if isinstance(observations, list) else []:
-            if isinstance(observation, dict):
-                yield _span(Record.of(record.where, observation))
+        if _is_score(record):
+            _keep_score(record, record.required("trace_id"), scores)
+            continue
+        trace_id = record.required("id")
+        sessions[trace_id] = record.text("session_id")
+        for score in _objects(record, "scores"):
+            _keep_score(score, trace_id, scores)
+        for observation in _objects(record, "observations"):
+            yield _span(observation)
+
+
+def _objects(record: Record, name: str) -> Iterator[Record]:
+    """Yield the objects of a list; the list of traces has only the ids of what belongs to them."""
+    values = record.get(name)
+    for value in values if isinstance(values, list) else []:
+        if isinstance(value, dict):
+            yield Record.of(record.where, value)
+
+
+def _keep_score(score: Record, trace_id: str, scores: defaultdict[str, dict[str, float]]) -> None:
+    # A category is a text, and says nothing of more or less.
+    with contextlib.suppress(ValueError):
+        scores[trace_id][score.text("name")] = float(score.text("value"))
 
 
 def _is_observation(record: Record) -> bool:
     return {"type", "trace_id", "start_time", "id"} <= record.values.keys()
+
+
+def _is_score(record: Record) -> bool:
+    return {"trace_id", "name", "value"} <= record.values.keys()
 
 
 def _is_trace(record: Record) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from docmind_lab.analysis.traces.importers.records import Record
+from docmind_lab.analysis.traces.importers.records import Record, as_mapping
 from docmind_lab.analysis.traces.importers.spans import (
     ExportedSpan,
     instant_ns,
@@ -62,4 +62,12 @@ def _span(record: Record) -> ExportedSpan:
         ),
         node=node,
         session=metadata_session(record, "extra.metadata"),
+        scores=_scores(record),
     )
+
+
+def _scores(record: Record) -> dict[str, float]:
+    """Return the mean of each feedback key that has numbers."""
+    named = as_mapping(record.get("feedback_stats"))
+    means = {name: stats.get("avg") for name, stats in named.items() if isinstance(stats, dict)}
+    return {name: float(mean) for name, mean in means.items() if isinstance(mean, int | float)}

@@ -186,7 +186,15 @@ def _span(
         model=_text(attributes, _MODELS),
         node=node,
         session=_text(attributes, _SESSIONS),
+        scores=_scores(events),
     )
+
+
+def _scores(events: list[tuple[str, int, dict[str, Any]]]) -> dict[str, float]:
+    """Return what evaluators said, by the events of the conventions gen_ai."""
+    said = [values for event, _, values in events if event == "gen_ai.evaluation.result"]
+    values = {str(each.get("gen_ai.evaluation.name")): each.get("gen_ai.evaluation.score.value") for each in said}
+    return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
 
 
 def _first_ns(attributes: Mapping[str, Any], events: list[tuple[str, int, dict[str, Any]]], begun: int) -> int | None:

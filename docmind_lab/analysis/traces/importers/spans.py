@@ -6,13 +6,13 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
 
-from docmind_lab.analysis.text import count_of
+from docmind_lab.analysis.text import count_of, join_names
 from docmind_lab.analysis.traces.importers.records import Record
 from docmind_lab.analysis.traces.model import CALL_KINDS, Span, TracedRun, Traces
-from docmind_lab.core.errors import RecordError
+from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import NAN
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -40,6 +40,7 @@ class ExportedSpan:
         model: The model; empty where not known.
         node: The node of a graph, or the agent, that it belongs to; empty where not known.
         session: The conversation; empty where not known.
+        scores: What people or evaluators said of the run, by the name of the score.
     """
 
     where: str
@@ -57,10 +58,51 @@ class ExportedSpan:
     model: str = ""
     node: str = ""
     session: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.ended_ns is not None and self.ended_ns < self.started_ns:
             raise RecordError(f"{self.where}: span {self.name!r} ends before it begins; check the clock that wrote it")
+
+
+@dataclass(frozen=True)
+class Success:
+    """The score that says whether a run was good, and from which value on it was.
+
+    Args:
+        score: Its name in the tracing tool.
+        at_least: From this value on a run was good; None for scores that are 0 or 1.
+    """
+
+    score: str
+    at_least: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return what "correct" or "quality>=4" says. Raises: ConfigurationError."""
+        name, sign, bound = (part.strip() for part in text.partition(">="))
+        try:
+            at_least = float(bound) if sign else None
+        except ValueError:
+            at_least = NAN
+        if not name or at_least != at_least:
+            raise ConfigurationError(f"--success must be the name of a score, or NAME>=VALUE: got {text!r}")
+        return cls(name, at_least)
+
+    def of(self, scores: Mapping[str, float], where: str) -> float:
+        """Return 1 for a run that was good, 0 for one that was not, NaN where nobody said.
+
+        Raises: RecordError for a value between 0 and 1, or beyond, that nobody has said the meaning of.
+        """
+        value = scores.get(self.score)
+        if value is None:
+            return NAN
+        if self.at_least is None and value not in (0.0, 1.0):
+            raise RecordError(
+                f"{where}: the score {self.score!r} is {value:g}, so say from which value on a run was good: "
+                f"--success '{self.score}>=VALUE'"
+            )
+        return float(value >= (1.0 if self.at_least is None else self.at_least))
 
 
 def instant_ns(record: Record, *paths: str) -> int | None:
@@ -131,7 +173,7 @@ def _under_what_is_left(spans: Iterable[ExportedSpan], left_out: Mapping[tuple[s
     return result
 
 
-def traces_of_spans(spans: Iterable[ExportedSpan], source: str) -> Traces:
+def traces_of_spans(spans: Iterable[ExportedSpan], source: str, success: Success | None = None) -> Traces:
     """Return the runs of exported spans: one for each trace.
 
     A run begins with its first span and ends with the last of those that are in no other. A span of no known kind is
@@ -140,9 +182,11 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str) -> Traces:
     Args:
         spans: The spans, in any order.
         source: What they were read from, for the tables.
+        success: The score that says whether a run was good; None where none does.
 
     Raises:
-        RecordError: There is no run in them.
+        RecordError: There is no run in them, or a score has a value of no known meaning.
+        ConfigurationError: No run has that score.
     """
     by_trace: dict[str, dict[str, ExportedSpan]] = {}
     count: Counter[str] = Counter()
@@ -151,13 +195,17 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str) -> Traces:
         of_trace = by_trace.setdefault(span.trace_id, {})
         count["twice"] += span.span_id in of_trace
         of_trace[span.span_id] = span
-    runs, rows = [], []
+    runs, rows, known = [], [], set[str]()
     for trace_id, of_trace in by_trace.items():
         if not any(span.kind for span in of_trace.values()):
             count["traces_without"] += 1
             count["without"] += len(of_trace)
             continue
         run, of_run = _run(trace_id, of_trace, source, count)
+        scores = {name: value for span in of_trace.values() for name, value in span.scores.items()}
+        known.update(scores)
+        if success is not None:
+            run = replace(run, succeeded=success.of(scores, next(iter(of_trace.values())).where))
         runs.append(run)
         rows += of_run
     if not runs:
@@ -165,7 +213,13 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str) -> Traces:
             f"{source} has no span of a model call, a tool, a retrieval or an agent ({count['all']} spans were read); "
             "export the spans of an instrumentation that follows the conventions gen_ai or openinference"
         )
-    return Traces.of(runs, rows, notes=tuple(_notes(count, runs, len(rows))))
+    if success is not None and success.score not in known:
+        there = f"there are {join_names(sorted(known))}" if known else "no run has a score at all"
+        raise ConfigurationError(f"--success: no run has a score named {success.score!r}; {there}")
+    notes = _notes(count, runs, len(rows))
+    if known and success is None:
+        notes.append(f"Runs have scores ({join_names(sorted(known))}); --success NAME says which one means a good run.")
+    return Traces.of(runs, rows, notes=tuple(notes))
 
 
 def _notes(count: Counter[str], runs: list[TracedRun], used: int) -> list[str]:
