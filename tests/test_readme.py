@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from docmind_lab.core.settings import variable_names
+from docmind_lab.interfaces.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,11 +24,10 @@ def test_make_targets_in_the_readme_are_in_the_makefile() -> None:
 
 def test_options_of_commands_in_the_readme_exist() -> None:
     for command, words in re.findall(r"^\$ docmind-lab ([\w-]+)(.*?)(?:#.*)?$", README, re.MULTILINE):
-        shown = subprocess.run(
-            [sys.executable, "-m", "docmind_lab", command, "--help"], capture_output=True, text=True, check=True
-        )
+        shown = CliRunner().invoke(app, [command, "--help"], terminal_width=200)
+        assert shown.exit_code == 0, shown.output
         for option in re.findall(r"--[a-z-]+", words):
-            assert option in shown.stdout, f"{command} {option}"
+            assert option in shown.output, f"{command} {option}"
 
 
 def test_settings_in_the_readme_are_settings() -> None:

@@ -44,6 +44,15 @@ def test_a_moved_slider_shows_what_traces_say_and_that_they_say_it(panel: TunePa
     assert shown[-1] == "", "once it is measured, nothing is shown from traces"
 
 
+def test_what_is_asked_for_now_does_not_wait_for_the_control(panel: TunePanel, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[str] = []
+    assert panel._control_engine is not None
+    monkeypatch.setattr(panel._control_engine, "stop", lambda: stopped.append("control"))
+    panel.run()
+    panel.wait(PATIENCE_S)
+    assert stopped == ["control"]
+
+
 def test_traces_of_other_settings_answer_nothing(panel: TunePanel) -> None:
     preview = panel._preview
     assert preview.answer(dataclasses.replace(panel.choice, fault="hang")) == ""

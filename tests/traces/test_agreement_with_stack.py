@@ -9,6 +9,7 @@ import pytest
 
 import docmind_lab as dl
 from docmind_lab.analysis.traces.agreement import SAME_SHARE, agreement_with_stack
+from docmind_lab.analysis.traces.studies import traces_of_study
 from docmind_lab.core.errors import ConfigurationError
 
 # Each with a deadline that cuts a good part of its runs. The seeds are used nowhere else.
@@ -43,6 +44,14 @@ def test_the_control_replayed_says_what_the_stack_does() -> None:
     assert found.differences.empty, found
     assert found.pairs["known"].all()
     assert "100.00% of 28 runs are the same" in repr(found)
+
+
+def test_a_research_run_that_keeps_documents_has_a_result_from_then_on() -> None:
+    study = dl.compare(
+        workload="research", decision_timeout_s=8, runs=2, seed=20262, alternatives="unguarded,A,D", clock="virtual"
+    )
+    assert traces_of_study(study).runs["result_from_s"].notna().all()
+    assert agreement_with_stack(study).differences.empty
 
 
 @pytest.mark.full

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
 from docmind_lab.analysis.traces.studies import traces_of_study
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import in_this_process
 from docmind_lab.experiments.load import (
     Constant,
     LoadDesign,
@@ -51,7 +53,7 @@ def traces_of(*runs: tuple[TracedRun, list[Span]]) -> Traces:
 
 def offered(traces: Traces, at_s: tuple[float, ...], timeout_s: float = 10.0, **options: Any) -> LoadOnTraces:
     """One query after the other, run n at instant n, and a last one far off, so that all before it count."""
-    first = {"alternatives": "B", "slots": 1, "in_order": True, "replicates": 1, "warm_up_s": 0.0, "workers": 1}
+    first = {"alternatives": "B", "slots": 1, "in_order": True, "replicates": 1, "warm_up_s": 0.0}
     arrivals = Trace((0.0, *at_s, 1_000.0))
     return load_on_traces(traces, [arrivals], queries=len(at_s) + 2, decision_timeout_s=timeout_s, **first | options)
 
@@ -145,7 +147,7 @@ def test_every_policy_serves_every_query_where_none_waits() -> None:
 
 def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Path) -> None:
     traces = traces_of(run_of((0.0, 2.0)), run_of((0.0, 1.0), (1.0, 5.0), name="b"))
-    options: dict[str, Any] = {"alternatives": "B,C", "slots": [1, 2], "queries": 200, "replicates": 2, "workers": 1}
+    options: dict[str, Any] = {"alternatives": "B,C", "slots": [1, 2], "queries": 200, "replicates": 2}
     one, again = (load_on_traces(traces, [0.1, 0.3], decision_timeout_s=6.0, **options) for _ in range(2))
     pd.testing.assert_frame_equal(one.crowds, again.crowds)
     assert one.manifest["study_id"] == again.manifest["study_id"]
@@ -161,6 +163,28 @@ def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Path) 
     read = LoadOnTraces.load(folder)
     pd.testing.assert_frame_equal(read.summary(), one.summary())
     assert repr(read) == repr(one)
+
+
+def same_crowds(executor: Executor) -> None:
+    traces = traces_of(run_of((0.0, 2.0)), run_of((0.0, 1.0), (1.0, 5.0), name="b"))
+    options: dict[str, Any] = {"alternatives": "B,C", "queries": 200, "replicates": 2, "decision_timeout_s": 6.0}
+    here = load_on_traces(traces, [0.1], **options)
+    there = load_on_traces(traces, [0.1], executor=executor, **options)
+    pd.testing.assert_frame_equal(here.crowds, there.crowds)
+    pd.testing.assert_frame_equal(here.queries, there.queries)
+
+
+def test_an_executor_computes_the_crowds() -> None:
+    with in_this_process()() as executor:
+        same_crowds(executor)
+
+
+@pytest.mark.full
+def test_a_cluster_of_dask_computes_the_crowds() -> None:
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
+    with distributed.LocalCluster(processes=True, **options) as cluster, distributed.Client(cluster) as client:
+        same_crowds(client.get_executor())
 
 
 def test_a_folder_without_a_study_on_traces_is_named(tmp_path: Path) -> None:
@@ -182,7 +206,6 @@ def test_an_interrupted_study_keeps_the_crowds_that_were_done(tmp_path: Path) ->
             decision_timeout_s=6.0,
             queries=200,
             replicates=1,
-            workers=1,
             out=out,
             progress=interrupt,
         )
@@ -208,7 +231,7 @@ def test_a_load_table_with_traces_is_a_study_on_them(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     out = tmp_path / "out"
-    done = CliRunner().invoke(app, ["sweep", str(study), "--out", str(out), "--workers", "1"])
+    done = CliRunner().invoke(app, ["sweep", str(study), "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert "crowds.parquet, queries.parquet, goodput.png, abandoned.png, manifest.json" in done.output
     assert len(LoadOnTraces.load(out).summary()) == 2 * 2 * 2 * 2
@@ -228,7 +251,7 @@ def test_a_load_table_with_traces_is_a_study_on_them(tmp_path: Path) -> None:
 )
 def test_a_value_that_cannot_be_used_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        load_on_traces(traces_of(run_of((0.0, 2.0))), [Constant(0.1)], **{"workers": 1, "replicates": 1, **changes})
+        load_on_traces(traces_of(run_of((0.0, 2.0))), [Constant(0.1)], **{"replicates": 1, **changes})
 
 
 def test_runs_that_were_cut_and_runs_that_adapt_are_refused() -> None:
@@ -297,7 +320,6 @@ def both(
         in_order=True,
         server_behaviour=behaviour,
         brownout=brownout,
-        workers=1,
         **same,
     )
     return stack, traced

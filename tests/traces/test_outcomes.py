@@ -114,6 +114,8 @@ def test_calls_without_a_step_around_them_are_steps_and_the_next_one_does_not_be
     assert one(at(2, "D", plain))[:3] == ("timed_out", 4.0, 0.0)
     # In the pause between two calls the flag is looked at when the next would begin.
     assert one(at(4.5, "D", plain))[:3] == ("timed_out", 5.0, 0.0)
+    # A call that ends just at the deadline is over, and the flag comes too late for the look after it.
+    assert one(at(4, "D", plain))[:3] == ("timed_out", 5.0, 0.0)
 
 
 def test_a_server_that_goes_on_finishes_the_call_that_was_cut_and_no_other() -> None:
@@ -150,6 +152,12 @@ def test_what_a_trace_did_not_observe_is_a_lower_bound() -> None:
     assert one(at(5, "unguarded", hung))[0] == "unfinished"
 
 
+def test_a_call_that_a_server_goes_on_with_past_the_horizon_is_a_lower_bound() -> None:
+    replay, rule = Replay(TWO_CALLS, GOES_ON), rule_of("C").rule
+    assert replay.under(rule, [7.5], horizon_factor=1.2).censored.all()
+    assert not replay.under(rule, [7.5], horizon_factor=2.0).censored.any()
+
+
 def test_the_same_deadline_under_another_horizon_is_another_answer() -> None:
     hung = Traces.of([run(ended_at_s=float("nan"), outcome="cut")], [call("a", 0, float("nan"), outcome="open")])
     replay = Replay(hung)
@@ -162,6 +170,47 @@ def test_retries_of_its_own_take_another_path_from_the_first_error_on() -> None:
     assert at(1, "A", failed).known.all()
     assert not at(5, "A", failed).known.any()
     assert at(5, "C", failed).known.all()
+
+
+def test_a_failure_that_no_call_shows_ends_what_is_known_too() -> None:
+    failed = Traces.of([run(ended_at_s=4.0, outcome="failed", retries="sdk:2")], [call("a", 0, 2), call("b", 2, 4)])
+    assert at(3, "A", failed).known.all()
+    assert not at(6, "A", failed).known.any()
+
+
+def test_a_call_with_next_to_no_time_left_is_refused_where_the_deadline_is_propagated() -> None:
+    late = Traces.of([run()], [call("a", 0, 4.998), call("b", 4.998, 10)])
+    assert one(at(5, "A", late, GOES_ON))[3] == 0.0
+    assert one(at(5, "C", late, GOES_ON))[3] == 5.0
+
+
+def test_an_agent_that_adapts_takes_another_path_where_it_is_told_of_the_deadline() -> None:
+    adapting = Traces.of([run(adapts=True)], [call("a", 0, 2), call("b", 3, 10)])
+    assert not at(5, "A", adapting).known.any()
+    assert at(5, "B", adapting).known.all()
+    assert at(5, "C", adapting).known.all()
+
+
+def test_the_task_of_a_peer_that_adapts_outlives_a_request_that_was_cut() -> None:
+    peer = {"kind": "peer", "server_started_at_s": 3.0, "server_ended_at_s": 10.0}
+    runs = [run(adapts=True), run("plain")]
+    traces = Traces.of(runs, [call("p", 3, 10, **peer), call("p", 3, 10, trace_id="plain", **peer)])
+    assert at(5, "C", traces).known[:, 0].tolist() == [False, True]
+    assert at(2, "C", traces).known.all(), "it had not begun"
+
+
+def test_what_a_server_asks_of_others_it_asks_until_its_own_work_ends() -> None:
+    spans = [
+        call("gateway", 0, 10, kind="tool", server_started_at_s=0.0, server_ended_at_s=10.0),
+        call("stock", 6, 9, "gateway", kind="tool", server_started_at_s=6.0, server_ended_at_s=9.0),
+    ]
+    nested = Traces.of([run()], spans)
+    stops = ServerBehaviour(name="stops", phases={}, other_requests="at_once")
+    goes_on = ServerBehaviour(name="on", phases={}, other_requests="at_its_end")
+    # The first in the table as well as a later one may hold others.
+    for traces in (nested, Traces.of([run()], [call("before", 0, 1), *spans])):
+        assert one(at(5, "C", traces, stops))[2:4] == (0.0, 0.0)
+        assert one(at(5, "C", traces, goes_on))[2:4] == (1.0, 8.0)
 
 
 def test_an_alternative_that_changes_the_path_of_a_run_is_refused_with_the_remedy() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.traces.model import TracedRun, Traces
@@ -54,6 +55,24 @@ def test_runs_of_one_session_are_not_independent() -> None:
     alone = [(str(number), seconds) for number, (_, seconds) in enumerate(durations)]
     by_session, independent = (in_time_shares(runs_of(each), TIMEOUTS, 0.95) for each in (durations, alone))
     assert ((by_session["high"] - by_session["low"]) > 1.5 * (independent["high"] - independent["low"])).all()
+
+
+def test_the_variance_of_a_share_is_the_jackknifes_over_sessions() -> None:
+    durations = slow_and_fast_sessions(np.random.default_rng(4), 12)
+    answered = pd.Series([float(seconds <= 1.0) for _, seconds in durations])
+    session = pd.Series([name for name, _ in durations])
+    left_out = np.array([answered[session != name].mean() for name in session.unique()])
+    variance = 11 / 12 * ((left_out - answered.mean()) ** 2).sum()
+    share = answered.mean()
+    expected = wilson(share, share * (1 - share) / variance, 11)
+    row = in_time_shares(runs_of(durations), np.array([1.0]), 0.95).iloc[0]
+    assert (row["low"], row["high"]) == pytest.approx(expected)
+
+
+def wilson(share: float, n: float, freedom: int) -> tuple[float, float]:
+    z = stats.t.ppf(0.975, freedom)
+    roots = np.roots([n + z * z, -(2 * n * share + z * z), n * share**2])
+    return min(roots), max(roots)
 
 
 def test_a_run_cut_before_a_timeout_is_estimated_and_not_counted_as_done() -> None:

@@ -165,7 +165,7 @@ def _design_effect(values: Floats, session: NDArray[np.int64], sessions: int) ->
     sums = np.bincount(session, weights=values - mean, minlength=sessions)
     sizes = np.bincount(session, minlength=sessions)
     without = sums / np.maximum(1.0 - sizes / n, 1.0 / n)
-    return float(sessions / (sessions - 1) * np.sum(without**2) / n**2 / alone)
+    return float((sessions - 1) / sessions * np.sum(without**2) / n**2 / alone)
 
 
 def _wilson(share: Floats, n: Floats, freedom: int, confidence: float) -> tuple[Floats, Floats]:

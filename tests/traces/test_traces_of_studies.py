@@ -1,0 +1,56 @@
+"""Which node of a graph a call was made in: the tables of a study do not say it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from docmind_lab.analysis.traces.studies import _RunOfStudy
+
+NAN = float("nan")
+
+
+def node(path: str, role: str, begun_at_s: float, ended_at_s: float) -> list[dict[str, Any]]:
+    ended = json.dumps({"node": path, "begun_at_s": begun_at_s, "outcome": "ok"})
+    return [
+        {"event": "node_started", "role": role, "at_s": begun_at_s, "detail": json.dumps({"node": path})},
+        {"event": "node_ended", "role": role, "at_s": ended_at_s, "detail": ended},
+    ]
+
+
+def call(call_id: str, role: str, started_at_s: float, ended_at_s: float) -> dict[str, Any]:
+    return {
+        "call_id": call_id,
+        "attempt": 1,
+        "role": role,
+        "kind": "llm",
+        "seen_from": "client",
+        "outcome": "ok",
+        "started_at_s": started_at_s,
+        "first_byte_at_s": NAN,
+        "ended_at_s": ended_at_s,
+        "input_tokens": NAN,
+        "output_tokens": NAN,
+    }
+
+
+def parents(calls: list[dict[str, Any]], *nodes: list[dict[str, Any]]) -> list[str]:
+    events = sorted((event for each in nodes for event in each), key=lambda event: event["at_s"])
+    run = {"run_id": "r", "horizon_s": 60.0}
+    return [span.parent_id for span in _RunOfStudy(run, calls, events, adapts=False).spans() if span.kind == "llm"]
+
+
+def test_a_call_belongs_to_the_node_of_its_role_that_was_at_work_all_the_while() -> None:
+    nodes = node("planner", "planner", 0, 6), node("writer", "writer", 1, 6)
+    assert parents([call("c", "planner", 2, 5)], *nodes) == ["node/planner/1"]
+
+
+def test_a_call_of_another_role_belongs_to_the_node_that_began_and_ended_with_it() -> None:
+    nodes = node("search", "search", 2, 5), node("writer/draft", "writer", 1, 9)
+    assert parents([call("c", "router", 2, 5)], *nodes) == ["node/search/1"]
+
+
+def test_a_call_that_outlives_its_node_belongs_to_the_one_that_called_for_this_role_before() -> None:
+    nodes = node("search", "search", 0, 4), node("writer", "writer", 2, 6)
+    calls = [call("first", "router", 0.5, 1), call("second", "router", 3, 8)]
+    assert parents(calls, *nodes) == ["node/search/1", "node/search/1"]
