@@ -33,6 +33,7 @@ def types_of(value: Any) -> Any:
         ('Grade it. Reply with JSON: {"score": int, "reason": str}', {"score": "int", "reason": "str"}),
         ("Respond ONLY with a JSON object with keys a, b and c.", {"a": "str", "b": "str", "c": "str"}),
         ("Return a JSON array of strings.", ["str"]),
+        ('Return ONLY a JSON array of file names (no ending). Example: ["tidal_rules"]', ["str"]),
         ('Return a JSON list of objects, each with "title" and "url".', [{"title": "str", "url": "str"}]),
         ('Answer as JSON: {{"x": ..., "y": [1, 2]}}', {"x": "str", "y": ["int"]}),
         (

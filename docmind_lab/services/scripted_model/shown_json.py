@@ -58,11 +58,16 @@ def schema_shown(prompt: str) -> Schema:
     """Return a schema of the JSON that a prompt asks for; of an object with a text `answer` if it says nothing more."""
     asked = WANTS_JSON.search(prompt)
     around = prompt[asked.start() : asked.end() + 20] if asked else ""
+    is_list = bool(_LIST.search(around))
+    if is_list and asked:
+        after = next(_examples(prompt[asked.start() :], plain=True), None)
+        if after and after.get("type") == "array":
+            return {"minItems": 1, **after}
     example = next(_examples(prompt), None)
     if example is None:
         fields = _fields_in_words(prompt, asked)
         example = _object(fields) if fields else None
-    if _LIST.search(around):
+    if is_list:
         items = example or {"type": "string"}
         return items if items.get("type") == "array" else {"type": "array", "items": items, "minItems": 1}
     return example or _object({"answer": {"type": "string"}})
@@ -92,8 +97,13 @@ def _object(fields: dict[str, Schema]) -> Schema:
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
-def _examples(prompt: str) -> Iterator[Schema]:
-    """Yield a schema of each object, or list of objects, that the prompt shows, from its outermost bracket."""
+def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
+    """Yield a schema of each object, or list of objects, that the prompt shows, from its outermost bracket.
+
+    Args:
+        prompt: The prompt.
+        plain: Lists of quoted texts count too.
+    """
     end = 0
     for start in [match.start() for match in re.finditer(r"[{\[]", prompt)][:_MOST_STARTS]:
         if start < end:
@@ -109,7 +119,9 @@ def _examples(prompt: str) -> Iterator[Schema]:
                 continue
             end = reader.at
         inner = found.get("items", found)
-        if inner.get("properties"):
+        if inner.get("properties") or (
+            plain and found["type"] == "array" and prompt[start + 1 :].lstrip()[:1] in "\"'"
+        ):
             yield found
 
 
