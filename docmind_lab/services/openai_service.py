@@ -186,6 +186,7 @@ class OpenAIService:
             payload=body,
         )
         plan = self._answer_plan(answer, dialect, streams=bool(chat.get("stream")))
+        plan = replace(plan, slowdown=self.profile.of_role(key.role).slowdown)
         browned = brownouts_of(self.faults, key, is_named=is_named)
         paces = tuple(Pace(each.factor, *each.window_s) for each in browned if each.factor and each.window_s)
         plan = replace(plan, paces=paces)
@@ -205,8 +206,7 @@ class OpenAIService:
         else:
             waits = (Wait(latency.first_token_s), Wait(latency.inter_token_s * tokens, tokens=tokens))
             steps = waits + json_steps(200, rendering.whole())
-        slowdown = self.profile.slowdown
-        return Plan(steps, "llm", answer.input_tokens, tokens, takes_slot=True, slowdown=slowdown)
+        return Plan(steps, "llm", answer.input_tokens, tokens, takes_slot=True)
 
     def _embeddings(self, request: ServiceRequest, dialect: Dialect, route: Route, body: Mapping[str, Any]) -> Plan:
         asked = dialect.embedding_request(route, body)

@@ -59,3 +59,38 @@ def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
     imported = sys.modules[module]
     assert imported.motto
     assert len(imported.store.store) == 2
+
+
+ASKS_ANOTHER = """
+from typing import TypedDict
+
+import httpx
+import requests
+from langgraph.graph import START, StateGraph
+
+names = httpx.get("https://made-up.example/names").json()["names"]
+more = requests.get("https://made-up.example/names", timeout=5).json()["names"]
+
+
+class State(TypedDict, total=False):
+    question: str
+    found: list[str]
+
+
+def look(state: State) -> State:
+    return {"found": names + more}
+
+
+graph = StateGraph(State).add_node(look).add_edge(START, "look").compile()
+"""
+
+
+def test_a_users_endpoints_answer_what_a_module_asks_as_it_is_imported(tmp_path: Path) -> None:
+    file, rows = tmp_path / "asks_another_as_it_is_imported.py", tmp_path / "rows.toml"
+    file.write_text(ASKS_ANOTHER)
+    rows.write_text('[[endpoint]]\nhost = "made-up.example"\njson = { names = ["quoll"] }\n')
+    study = dl.compare(
+        graph=f"{file}:graph", inputs=[{"question": "Who?"}], runs=1, alternatives="A", endpoints=rows, workers=1
+    )
+    assert set(study.runs["outcome"].astype("str")) == {"answered"}
+    assert sys.modules[file.stem].names == ["quoll"]

@@ -3,6 +3,7 @@
     LatencyProfile.fit("calls.csv", columns={"latency_s": "duration_ms:ms", "output_tokens": "tokens"})
 
 profile.py     latency profiles; dependence.py how calls of one run are slow together
+by_role.py     a profile for each role, as users write it
 sources.py     reads a frame, a file, a study, or an export of a tracing tool (traces/importers)
 calls.py       observed calls, one row each, and a user's columns as ours
 decompose.py   what a call's latency is made of: first token, tokens, search

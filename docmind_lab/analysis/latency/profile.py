@@ -129,6 +129,8 @@ class LatencyProfile:
         brownout: Share of runs in which every duration is longer.
         brownout_factor: Factor by which everything takes longer in those runs.
         slowdown: What each other call under way when a call starts adds to its time per token, as a share of it.
+        of_roles: Profiles of single roles, which their calls are drawn from in place of this one. The slots of the
+            server are this one's.
         evidence: What a fitted profile rests on, None for others. Equal profiles may differ in it, and manifests leave
             it out.
 
@@ -150,6 +152,7 @@ class LatencyProfile:
     brownout: float = dependence.OPTIONS["brownout"]
     brownout_factor: float = dependence.OPTIONS["brownout_factor"]
     slowdown: float = dependence.OPTIONS["slowdown"]
+    of_roles: Mapping[str, LatencyProfile] = field(default_factory=dict, hash=False)
     evidence: LatencyEvidence | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -170,11 +173,22 @@ class LatencyProfile:
         """The options by which calls are slow together, such as "correlation"; see `dependence`."""
         return {name: getattr(self, name) for name in dependence.OPTIONS}
 
+    @property
+    def level(self) -> str:
+        """The profile in tables: its name, and those of single roles: "typical,judge=slow"."""
+        return ",".join([self.name, *(f"{role}={one.name}" for role, one in self.of_roles.items())])
+
+    def of_role(self, role: str) -> LatencyProfile:
+        """Return the profile that the calls of a role are drawn from."""
+        return self.of_roles.get(role, self)
+
     def __repr__(self) -> str:
-        return "\n".join([self._title(), *(f"  {name}: {table}" for name, table in self._tables().items())])
+        own = [f"  {role}: {one.name}" for role, one in self.of_roles.items()]
+        return "\n".join([self._title(), *(f"  {name}: {table}" for name, table in self._tables().items()), *own])
 
     def _repr_html_(self) -> str:
-        rows = (f"<tr><th>{name}</th><td>{escape(table)}</td></tr>" for name, table in self._tables().items())
+        cells = self._tables() | {role: one.name for role, one in self.of_roles.items()}
+        rows = (f"<tr><th>{escape(name)}</th><td>{escape(table)}</td></tr>" for name, table in cells.items())
         about = f"<p>{escape(self.description)} Source: {escape(self.source)}</p>"
         return f"<p><b>{escape(self._title())}</b></p><table>{''.join(rows)}</table>{about}"
 
@@ -191,6 +205,8 @@ class LatencyProfile:
         Args:
             key: Names the call.
         """
+        if key.role in self.of_roles:
+            return self.of_roles[key.role].draw_llm(key)
         first_level, inter_level = (
             dependence.level_in_run(key, what, self.correlation) for what in ("first_token", "inter_token")
         )
@@ -209,6 +225,8 @@ class LatencyProfile:
         Args:
             key: Names the search.
         """
+        if key.role in self.of_roles:
+            return self.of_roles[key.role].draw_retrieval(key)
         return self.retrieval_s.at(dependence.level_in_run(key, "retrieval", self.correlation)) * self._slower(key)
 
     def _slower(self, key: DrawKey) -> float:
@@ -236,6 +254,7 @@ class LatencyProfile:
             first_token_s=self.first_token_s.scaled(factor),
             inter_token_s=self.inter_token_s.scaled(factor),
             retrieval_s=self.retrieval_s.scaled(factor),
+            of_roles={role: one.scaled(factor) for role, one in self.of_roles.items()},
             time_scale=time_scale,
             evidence=None,
         )
@@ -246,11 +265,16 @@ class LatencyProfile:
 
         Args:
             name: A number after a slash divides every duration: "typical/10". Options follow a question mark:
-                "typical/10?correlation=0.5&brownout=0.1"; see `dependence`.
+                "typical/10?correlation=0.5&brownout=0.1"; see `dependence`. Profiles of single roles follow a comma:
+                "typical,judge=mine-judge.json"; see `latency_profile`.
 
         Raises:
             ConfigurationError: The name is unknown, or the file cannot be used.
         """
+        if "," in name:
+            from docmind_lab.analysis.latency.by_role import latency_profile  # noqa: PLC0415 - it is a layer above
+
+            return latency_profile(name)
         name, mark, options = name.partition("?")
         if mark:
             return replace(cls.named(name), **dependence.parse_options(options, f"{name}?{options}"))  # type: ignore[arg-type]
@@ -302,6 +326,9 @@ class LatencyProfile:
         out = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
         # Left out where they are the default, so that the ids of studies without them stay what they were.
         out = {name: value for name, value in out.items() if dependence.OPTIONS.get(name) != value}
+        out.pop("of_roles")
+        if self.of_roles:
+            out["of_roles"] = {role: one.to_dict() for role, one in self.of_roles.items()}
         for name in _TABLE_FIELDS:
             out[name] = {"levels": list(out[name].levels), "values_s": list(out[name].values_s)}
         return out
@@ -317,7 +344,9 @@ class LatencyProfile:
             # bool is an int to isinstance, and is never meant here.
             if not isinstance(value, _FIELD_TYPES[name]) or isinstance(value, bool):
                 raise ConfigurationError(f"latency profile field {name!r} cannot be {value!r}")
-        return cls(**(values | {name: _table_from(name, values[name]) for name in _TABLE_FIELDS}))
+        values |= {name: _table_from(name, values[name]) for name in _TABLE_FIELDS}
+        values["of_roles"] = {role: cls.from_dict(one) for role, one in values.get("of_roles", {}).items()}
+        return cls(**values)
 
 
 _TABLE_FIELDS = ("first_token_s", "inter_token_s", "retrieval_s")
@@ -327,6 +356,7 @@ _FIELD_TYPES: dict[str, Any] = {
     **dict.fromkeys(_TABLE_FIELDS, Mapping),
     **dict.fromkeys(("hang_probability", "time_scale", "rank_correlation", *dependence.OPTIONS), (int, float)),
     "slots": (int, type(None)),
+    "of_roles": Mapping,
 }
 
 

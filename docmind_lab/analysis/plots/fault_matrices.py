@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from docmind_lab.analysis.conditions import joined_runs
 from docmind_lab.analysis.plots import look
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.core.deadlines import HELD_WITHIN_S
@@ -38,7 +39,7 @@ def fault_matrix_frame(*studies: StudyTables) -> pd.DataFrame:
     """
     if not studies:
         raise ConfigurationError("fault_matrix needs a study: pass one for each fault")
-    runs = pd.concat([study.runs for study in studies], ignore_index=True)
+    runs = joined_runs(studies)
     if runs["run_id"].duplicated().any():
         raise ConfigurationError("a study is given twice: pass each once")
     faults = [str(fault) for fault in runs["fault"].unique()]
@@ -130,7 +131,7 @@ def _write(ax: Axes, text: str, column: int, row: int, *, weight: str = "normal"
 
 
 def _context(studies: tuple[StudyTables, ...]) -> str:
-    return look.context_of(pd.concat([study.runs for study in studies], ignore_index=True))
+    return look.context_of(joined_runs(studies))
 
 
 def _legend(frame: pd.DataFrame) -> list[Artist]:

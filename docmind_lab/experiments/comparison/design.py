@@ -12,6 +12,7 @@ from typing import Any, cast
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.async_form import on_event_loop
 from docmind_lab.alternatives.base import options_json
+from docmind_lab.analysis.latency.by_role import require_roles
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget, require_one_time_budget
 from docmind_lab.core.catalogue import label_of
@@ -143,6 +144,7 @@ class Comparison(CommonOptions):
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"unknown clock {self.clock!r}; the clocks are {', '.join(CLOCKS)}")
         checked_node_mode(self.node_mode)
+        require_roles(self.profile, self.kind.roles)
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
@@ -173,7 +175,7 @@ class Comparison(CommonOptions):
         return (
             f"Comparison: {self.decision_timeout_s:g} s decision timeout, {self.runs} {self.kind.asked} × "
             f"{len(self.alternatives)} alternatives = {self.total_runs:,} runs, seed {self.seed}\n"
-            f"  {named}\n  {self.profile.name} latencies, fault {self.fault}, {self.clock} clock, "
+            f"  {named}\n  {self.profile.level} latencies, fault {self.fault}, {self.clock} clock, "
             f"corpus {self.documents.name}{budgets}"
         )
 
@@ -287,7 +289,7 @@ class Comparison(CommonOptions):
             question_id=question.id,
             router_injection=self.router_injection,
             retries=self.kind.retries(alternative, self.client_retries),
-            latency_profile=self.profile.name if has_server_log else "",
+            latency_profile=self.profile.level if has_server_log else "",
             fault=self.fault,
             stops_on_disconnect=self.stops_on_disconnect and self.behaviour in (None, STOPS),
             server_behaviour=behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect).name,

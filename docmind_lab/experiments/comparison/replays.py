@@ -59,6 +59,7 @@ def replayed_comparison(
             correlation=0.0,
             brownout=0.0,
             slowdown=0.0,
+            of_roles={},
         ),
         faults=() if design["fault"] == "none" else tuple(Fault.parse(text) for text in design["fault"].split("+")),
         stops_on_disconnect=design["stops_on_disconnect"],

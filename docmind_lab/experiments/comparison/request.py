@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.latency.by_role import ProfileChoice
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
@@ -34,7 +34,7 @@ class CompareRequest(CommonOptions):
     runs: int | None = None
     seed: int = DEFAULT_SEED
     alternatives: Sequence[str | Alternative] | str | None = None
-    profile: str | LatencyProfile | None = None
+    profile: ProfileChoice | Sequence[str] | None = None
     fault: Sequence[str | Fault] | str = ()
     retries: int | None = None
     router_injection: bool | None = None

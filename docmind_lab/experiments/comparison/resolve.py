@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.latency.by_role import latency_profile
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, RecordError
@@ -93,7 +93,7 @@ def _new_comparison(request: CompareRequest, clock: ClockName, settings: Setting
         runs=defaults.runs if request.runs is None else request.runs,
         seed=request.seed,
         alternatives=alternatives if request.alternatives is not None else kind.possible(alternatives),
-        profile=LatencyProfile.named(profile) if isinstance(profile, str) else profile,
+        profile=latency_profile(profile, defaults.profile),
         faults=faults_in(kind, written)
         if is_own
         else tuple(Fault.parse(item) if isinstance(item, str) else item for item in written),

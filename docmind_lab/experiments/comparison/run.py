@@ -14,7 +14,7 @@ import pandas as pd
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.latency.by_role import ProfileChoice
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import Study, prepare_folder
 from docmind_lab.analysis.tables.frames import to_frame
@@ -68,7 +68,7 @@ def compare(
     seed: int = DEFAULT_SEED,
     *,
     alternatives: Sequence[str | Alternative] | str | None = None,
-    profile: str | LatencyProfile | None = None,
+    profile: ProfileChoice | None = None,
     fault: Sequence[str | Fault] | str = (),
     stops_on_disconnect: bool = True,
     server_behaviour: ServerBehaviour | str | None = None,
@@ -125,7 +125,8 @@ def compare(
         runs: How many questions each alternative is asked. Defaults to 40, on the wall clock to 8.
         seed: Keys the questions, latencies and faults.
         alternatives: Levels, letters ("A"), variants ("A:per_read", "B:naive") or instances. None means all.
-        profile: A latency profile or its name. Defaults to "heavy_tail/3", on the wall clock to "typical/6".
+        profile: A latency profile or its name. Defaults to "heavy_tail/3", on the wall clock to "typical/6". Or
+            profiles by role, such as {"*": "typical", "judge": "judge.json"}; of your own graph, roles are its nodes.
         fault: One fault or several, as `services.faults` writes them.
         stops_on_disconnect: Whether the model server stops generating when its client leaves.
         server_behaviour: What it does then, in more words: the name of a profile that ships with the package, such as

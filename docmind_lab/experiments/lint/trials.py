@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.async_form import on_event_loop
@@ -25,6 +29,7 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import Inputs, graph_named, own_graph
+from docmind_lab.workloads.own.references import AGENT_PREFIX
 from docmind_lab.workloads.own.watch import REMEDY
 
 _CANNOT_BE_JUDGED = "cannot be judged in virtual time"
@@ -63,7 +68,7 @@ class TrialBench:
         self, graph: Any, inputs: Inputs, *, deadline_key: str, profile: str, seed: int, **settings: Any
     ) -> None:
         self._own = own_graph(graph, inputs, deadline_key=deadline_key, **settings)
-        self._reference = graph if isinstance(graph, str) else "module:attribute"
+        self._given = _words_of(graph, inputs, settings)
         self._deadline_key, self.profile, self.seed = deadline_key, profile, seed
         self._settings = Settings()
         self._system = SimulatedSystem(self._settings, kind=self._own.workload, corpus=self._own.corpus)
@@ -117,8 +122,8 @@ class TrialBench:
         return dict(self._done)
 
     def command(self, trial: Trial) -> str:
-        """Return the command that measures the same run again, with placeholders for a graph or inputs in memory."""
-        words = ["docmind-lab", "compare", "--graph", self._reference, "--inputs", "inputs.jsonl"]
+        """Return the command that measures the same run again, with placeholders for what is in memory."""
+        words = ["docmind-lab", "compare", *self._given]
         words += ["--alternatives", trial.alternative, "--decision-timeout", repr(trial.decision_timeout_s)]
         words += ["--runs", str(self._own.questions), "--seed", str(self.seed), "--profile", self.profile]
         words += ["--fault", trial.fault] if trial.fault != "none" else []
@@ -142,3 +147,34 @@ class TrialBench:
             # As `compare` has it for such a graph, so that its command gives the same run, by the same id.
             side_by_side=1,
         )
+
+
+def _words_of(graph: Any, inputs: Inputs, settings: Mapping[str, Any]) -> list[str]:
+    """Return the options that name a graph, its inputs and what its runs are given besides.
+
+    Args:
+        graph: A reference, or what is in memory.
+        inputs: A file, or what is in memory.
+        settings: The keywords of `own_graph`.
+    """
+    reference = graph if isinstance(graph, str) else "module:attribute"
+    option = "--agent" if reference.startswith(AGENT_PREFIX) else "--graph"
+    file = os.fspath(inputs) if isinstance(inputs, str | os.PathLike) else "inputs.jsonl"
+    words = [option, reference.removeprefix(AGENT_PREFIX), "--inputs", file]
+    for name in ("context", "config"):
+        if settings.get(name):
+            words += [f"--{name}", _as_json(settings[name])]
+    if settings.get("store") is not None:
+        words += ["--store", settings["store"] if isinstance(settings["store"], str) else "module:attribute"]
+    for answer in settings.get("resume") or ():
+        words += ["--resume", _as_json(answer)]
+    if settings.get("endpoints") is not None:
+        words += ["--endpoints", os.fspath(settings["endpoints"])]
+    return words
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return TypeAdapter(type(value)).dump_json(value).decode()
+    except PydanticSchemaGenerationError:
+        return type(value).__name__

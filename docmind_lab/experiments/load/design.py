@@ -11,6 +11,7 @@ from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
+from docmind_lab.analysis.latency.by_role import require_roles
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget, require_one_time_budget
 from docmind_lab.core.clock import CLOCKS, ClockName
@@ -24,7 +25,7 @@ from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.services.faults import Fault
-from docmind_lab.workloads.kinds import retries_of_alternative
+from docmind_lab.workloads.kinds import retries_of_alternative, workload_kind
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES = 2_000
@@ -89,6 +90,7 @@ class LoadDesign:
             raise ConfigurationError("alternatives is empty; name at least one, such as B")
         require_loads(self.arrivals)
         load_questions(self.documents)
+        require_roles(self.profile, workload_kind("supervisor").roles)
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
         for point in self.arrivals:
@@ -185,7 +187,7 @@ class LoadDesign:
             question_id=question.id,
             router_injection=self.router_injection,
             retries=retries_of_alternative(alternative, self.client_retries),
-            latency_profile=self.profile.name,
+            latency_profile=self.profile.level,
             fault=self.fault,
             stops_on_disconnect=self.stops_on_disconnect,
             server_behaviour=behaviour_of(None, stops_on_disconnect=self.stops_on_disconnect).name,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.analysis.latency.by_role import ProfileChoice, latency_profile
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import prepare_folder
 from docmind_lab.core.budgets import Budget
@@ -44,7 +44,7 @@ def run_load(
     replicates: int = 8,
     seed: int = 7,
     alternatives: Sequence[str | Alternative] | str | None = None,
-    profile: str | LatencyProfile = "local_gpu",
+    profile: ProfileChoice = "local_gpu",
     slots: int | None = None,
     callers: int | None = None,
     stops_on_disconnect: bool = True,
@@ -78,7 +78,7 @@ def run_load(
             over them.
         seed: Draws arrivals, questions and latencies.
         alternatives: Levels, letters ("A"), variants ("B:naive") or instances; None for all.
-        profile: A latency profile or its name.
+        profile: A latency profile or its name, or profiles by role.
         slots: Model calls that the provider works on at once; None for the profile's own.
         callers: Queries that the system takes at once, the others wait; None for no limit.
         stops_on_disconnect: Whether the model server stops when its client leaves.
@@ -104,7 +104,7 @@ def run_load(
     or for a crowd that ends its worker twice; SimulationStalled for one that left virtual time.
     """
     settings = settings or Settings()
-    known = LatencyProfile.named(profile) if isinstance(profile, str) else profile
+    known = latency_profile(profile, "local_gpu")
     design = LoadDesign(
         arrivals=tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals),
         alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),

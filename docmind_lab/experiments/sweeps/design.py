@@ -173,7 +173,7 @@ class StudyDesign(BaseModel):
         except ConfigurationError as error:
             # A name that nothing has is found when the runs are planned, and to look at a design must not raise.
             return f"{title}: {error}"
-        profiles = [profile_of(item).name for item in self.factors.latency_profile]
+        profiles = [profile_of(item).level for item in self.factors.latency_profile]
         workloads = [shown_name(name) for name in self.factors.workload]
         levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles, "workload": workloads}
         told = [name for name, values in levels.items() if name in self.factors.model_fields_set or len(values) > 1]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis.latency.by_role import latency_profile
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind, Price
 from docmind_lab.core.clock import ClockName
@@ -25,6 +26,9 @@ NoLimit = Literal["none"]
 
 FIELDS: Final[dict[str, Kind]] = {"budget_tokens": "tokens", "budget_calls": "calls", "budget_cost": "cost"}
 """Field of a study → the budget that it sets."""
+
+
+_PROFILE: Final = "heavy_tail/3"
 
 
 def second_budget(
@@ -92,7 +96,7 @@ class Factors(BaseModel):
     decision_timeout_s: Numbers[float] = (20.0,)
     deadline_propagation: Levels[bool | Literal["own"]] = ("own",)
     router_injection: Levels[bool] = (False,)
-    latency_profile: Levels[Any] = ("heavy_tail/3",)
+    latency_profile: Levels[Any] = (_PROFILE,)
     fault: Levels[str] = ("none",)
     stops_on_disconnect: Levels[bool] = (True,)
     server_behaviour: Levels[str] = ("own",)
@@ -168,8 +172,6 @@ def budgets_of(factors: Factors, price: str | None) -> list[Budget]:
 
 def profile_of(level: Any) -> LatencyProfile:
     """Return the latency profile of one level."""
-    if isinstance(level, LatencyProfile):
-        return level
-    if not isinstance(level, str):
-        raise ConfigurationError(f"{level!r} is neither a name nor a LatencyProfile")
-    return LatencyProfile.named(level)
+    if not isinstance(level, str | LatencyProfile | Mapping):
+        raise ConfigurationError(f"{level!r} is no profile, no name of one, and no table of profiles by role")
+    return latency_profile(level, _PROFILE)

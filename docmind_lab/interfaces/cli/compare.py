@@ -32,7 +32,7 @@ def compare(
     runs: options.Runs = None,
     seed: options.Seed = 7,
     alternatives: options.Alternatives = None,
-    profile: options.Profile = "",
+    profile: options.Profile = None,
     fault: options.Faults = None,
     stops_on_disconnect: options.StopsOnDisconnect = True,
     server_behaviour: options.ServerBehaviour = "",

@@ -60,7 +60,7 @@ def ask(
         str, typer.Option(help="How the deadline is enforced: A to F or a name; A when left out.")
     ] = "",
     documents: options.Documents = "",
-    profile: options.SimulatedProfile = "",
+    profile: options.SimulatedProfile = None,
     fault: options.SimulatedFaults = None,
     otlp: Annotated[
         bool, typer.Option("--otlp", help="Send spans of the query to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
@@ -77,7 +77,7 @@ def ask(
     Exit code 1: there is no whole answer of the agents, or none was found in the documents.
     """
     # Function-level: the stack takes seconds to import, and --help must not.
-    from docmind_lab.analysis.latency.profile import LatencyProfile  # noqa: PLC0415
+    from docmind_lab.analysis.latency.by_role import latency_profile  # noqa: PLC0415
     from docmind_lab.docmind.coordinator import MultiAgentCoordinator  # noqa: PLC0415
     from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
     from docmind_lab.services.faults import Fault  # noqa: PLC0415
@@ -93,7 +93,7 @@ def ask(
         name = next(name for name, value in simulated.items() if value)
         raise ConfigurationError(f"{name} is of the simulated services, and yours answer here; leave it out")
     faults = tuple(Fault.parse(text) for text in fault or ())
-    services = ServiceOptions(profile=LatencyProfile.named(profile or "fast"), faults=faults)
+    services = ServiceOptions(profile=latency_profile(profile or (), "fast"), faults=faults)
     telemetry = Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None)
     with MultiAgentCoordinator(
         settings,

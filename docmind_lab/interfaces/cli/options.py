@@ -21,7 +21,7 @@ _FAULT = (
 )
 _PROFILE = (
     "Latency profile: fast, typical, heavy_tail, local_gpu, coding_2026 or a file of docmind-lab profile; "
-    "/N divides it."
+    "/N divides it. ROLE=PROFILE is for one role only; may be repeated."
 )
 
 # An option in each group of the help.
@@ -113,9 +113,13 @@ BudgetCost = Annotated[
 ]
 Price = Annotated[str, _budget(help="INPUT/OUTPUT, the price of a million tokens of each, such as 0.15/0.60.")]
 
-Profile = Annotated[str, _meets(help=f"{_PROFILE} heavy_tail/3 when left out, typical/6 on the wall clock.")]
-ServiceProfile = Annotated[str, _meets(help=_PROFILE)]
-SimulatedProfile = Annotated[str, _meets(help=f"Of the simulated services, fast when left out. {_PROFILE}")]
+Profile = Annotated[
+    list[str] | None, _meets(help=f"{_PROFILE} heavy_tail/3 when left out, typical/6 on the wall clock.")
+]
+ServiceProfile = Annotated[list[str] | None, _meets(help=f"{_PROFILE} typical when left out.")]
+SimulatedProfile = Annotated[
+    list[str] | None, _meets(help=f"Of the simulated services, fast when left out. {_PROFILE}")
+]
 Faults = Annotated[list[str] | None, _meets(help=_FAULT)]
 SimulatedFaults = Annotated[list[str] | None, _meets(help=f"Of the simulated services. {_FAULT}")]
 StopsOnDisconnect = Annotated[

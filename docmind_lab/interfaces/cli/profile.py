@@ -92,7 +92,8 @@ def profile(
         target = Path(out)
         for level, one in fits.items():
             path = save_profile(one, target.with_stem(f"{target.stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', level)}"))
-            typer.echo(f"{each} {level}: {one.source}; use it as --profile {path}")
+            for_it = f"{level}={path}" if each == "node" else path
+            typer.echo(f"{each} {level}: {one.source}; use it as --profile {for_it}")
         return
     fitted = fit_profile(source, _columns(mapped or []), ok=ok or (), options=options)
     written = [save_profile(fitted, out)]

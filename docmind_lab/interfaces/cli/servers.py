@@ -60,7 +60,7 @@ def _folder(named: str) -> Path:
 
 def serve(
     port: Annotated[int, typer.Option(help="Port on loopback; 0 for a free one.")] = 0,
-    profile: options.ServiceProfile = "typical",
+    profile: options.ServiceProfile = None,
     fault: options.Faults = None,
     seed: Annotated[int, typer.Option(help="Seed for clients that do not say which run they belong to.")] = 0,
     stops_on_disconnect: options.StopsOnDisconnect = True,
@@ -68,7 +68,7 @@ def serve(
 ) -> None:
     """Serve the simulated model and vector store on loopback; print their addresses as one JSON line when ready."""
     # Function-level: importing the services takes seconds, and --help must not.
-    from docmind_lab.analysis.latency.profile import LatencyProfile  # noqa: PLC0415
+    from docmind_lab.analysis.latency.by_role import latency_profile  # noqa: PLC0415
     from docmind_lab.core.server_behaviour import ServerBehaviour  # noqa: PLC0415
     from docmind_lab.services.faults import Fault  # noqa: PLC0415
     from docmind_lab.services.server import ServiceOptions  # noqa: PLC0415
@@ -77,7 +77,7 @@ def serve(
     if server_behaviour and not stops_on_disconnect:
         raise ConfigurationError("--server-behaviour says what --no-stops-on-disconnect would; leave one of them out")
     options = ServiceOptions(
-        profile=LatencyProfile.named(profile),
+        profile=latency_profile(profile or ()),
         faults=tuple(Fault.parse(text) for text in fault or ()),
         stops_on_disconnect=stops_on_disconnect,
         seed=seed,

@@ -10,6 +10,7 @@ schema_rules.py   what a schema asks of a value: bounds, lengths, schemas put to
 patterns.py       texts that match a regular expression
 decisions.py      choices between options, made so that every loop ends
 text_protocols.py replies in the protocols that prompts describe in words
+shown_json.py     the JSON that a prompt describes, as a schema
 tokens.py         the model's own tokenizer
 research.py, staged.py   the roles of the other systems under a deadline
 """

@@ -14,6 +14,7 @@ from docmind_lab.services.scripted_model.conversation import Conversation, Reply
 from docmind_lab.services.scripted_model.decisions import decide, options_in
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
 from docmind_lab.services.scripted_model.schema_values import value_for
+from docmind_lab.services.scripted_model.shown_json import WANTS_JSON, schema_shown
 
 OBSERVATION: Final = "Observation:"
 """Some frameworks put a tool's result into the words of the user, after this word."""
@@ -21,10 +22,6 @@ OBSERVATION: Final = "Observation:"
 _OFFERED = re.compile(r"(?:one of|following tools?:)\s*\[(?P<names>[^\]\n]+)\]")
 _ACTION = re.compile(r"^\s*Action:\s*(?P<name>[^\n]+?)\s*$", re.MULTILINE)
 _ASKED = re.compile(r"^\s*Question:\s*(?P<question>[^\n]+)$", re.MULTILINE)
-_WANTS_JSON = re.compile(
-    r"\b(return|respond|reply|output|answer|format|produce|provide|write)\b[^.\n]{0,80}\bJSON\b", re.IGNORECASE
-)
-_KEY = re.compile(r"[\"'`](\w+)[\"'`]")
 _WANTS_WORD = re.compile(
     r"\b(only|respond|answer|return|output|reply|classify|choose|select|pick|give)\b", re.IGNORECASE
 )
@@ -38,8 +35,8 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
         return Reply(_react(prompt, conversation))
     if _CODE_AGENT in prompt and "<code>" in prompt:
         return Reply(_code(conversation))
-    if _schema_in(prompt) is not None or _WANTS_JSON.search(prompt):
-        return Reply(json.dumps(object_in_words(conversation)))
+    if _schema_in(prompt) is not None or WANTS_JSON.search(prompt):
+        return Reply(json.dumps(_value_in_words(prompt, conversation)))
     lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
     options = next((found for line in lines if (found := options_in(line))), ())
     return Reply(str(decide(conversation, "word", options))) if options else None
@@ -47,10 +44,16 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
 
 def object_in_words(conversation: Conversation) -> dict[str, Any]:
     """Return the JSON object that the prompt describes: by a schema, an example, or names of its keys."""
-    prompt = _prompt(conversation)
+    value = _value_in_words(_prompt(conversation), conversation)
+    return value if isinstance(value, dict) else {"items": value}
+
+
+def _value_in_words(prompt: str, conversation: Conversation) -> Any:
     schema = _schema_in(prompt)
-    value = _object_like(prompt, conversation) if schema is None else value_for(schema, conversation)
-    return dict(value)
+    if schema is None:
+        return value_for(schema_shown(prompt), conversation)
+    # LangChain leaves out that it is of an object.
+    return value_for({"type": "object", **schema} if "properties" in schema else schema, conversation)
 
 
 def _prompt(conversation: Conversation) -> str:
@@ -83,50 +86,24 @@ def _code(conversation: Conversation) -> str:
 
 def _schema_in(prompt: str) -> Mapping[str, Any] | None:
     """Return the JSON schema that a prompt shows, as LangChain's and LlamaIndex's output parsers write it."""
+    found: dict[str, Any] | None = None
+    end = 0
     for shown in re.finditer(r"schema", prompt, re.IGNORECASE):
-        start = prompt.find("{", shown.end())
+        # The word also stands inside schemas.
+        start = prompt.find("{", shown.end()) if shown.end() > end else -1
         while 0 <= start < shown.end() + 400:
             try:
-                value, _ = json.JSONDecoder().raw_decode(prompt, start)
+                value, after = json.JSONDecoder().raw_decode(prompt, start)
             except (ValueError, RecursionError):
-                value = None
-            if isinstance(value, dict) and ("properties" in value or "$ref" in value):
-                return value
+                value, after = None, start
+            if isinstance(value, dict) and _is_schema(value):
+                # The last one: LangChain explains before what a schema is, by an example.
+                found, end = value, after
+                break
             start = prompt.find("{", start + 1)
-    return None
+    return found
 
 
-def _object_like(prompt: str, conversation: Conversation) -> dict[str, Any]:
-    """Return an object with the keys of the example that a prompt shows, or else with those that it quotes."""
-    for start in (match.start() for match in re.finditer(r"\{", prompt)):
-        try:
-            example, _ = json.JSONDecoder().raw_decode(prompt, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(example, dict) and example:
-            return dict(value_for(_schema_of(example), conversation))
-    asked = _WANTS_JSON.search(prompt)
-    sentence = prompt[asked.start() : asked.end() + 300] if asked else ""
-    keys = dict.fromkeys(_KEY.findall(sentence)) or {"answer": None}
-    fields = {key: {"type": "string"} for key in keys}
-    return dict(value_for({"type": "object", "properties": fields, "required": list(fields)}, conversation))
-
-
-def _schema_of(example: Any) -> dict[str, Any]:
-    if isinstance(example, dict):
-        fields = {name: _schema_of(value) for name, value in example.items()}
-        return {"type": "object", "properties": fields, "required": list(fields)}
-    if isinstance(example, list):
-        return {"type": "array", "items": _schema_of(example[0]) if example else {"type": "string"}}
-    if isinstance(example, bool):
-        return {"type": "boolean"}
-    if isinstance(example, int | float):
-        # The number of an example says how large one is: 0 is the place of the first, 0.9 a share, 8 a score.
-        low, high = min(0 if isinstance(example, float) else 1, example), max(0, example)
-        is_share = isinstance(example, float) and 0 <= example <= 1
-        kind = "integer" if isinstance(example, int) else "number"
-        return {"type": kind, "minimum": low, "maximum": 1 if is_share else high}
-    options = re.split(r"\s*\|\s*|\s+or\s+", example) if isinstance(example, str) else []
-    # "yes or no", not a sentence with an "or" in it.
-    is_choice = len(options) > 1 and all(re.fullmatch(r"[\w'\"-]{1,30}", option) for option in options)
-    return {"enum": [option.strip("'\"") for option in options]} if is_choice else {"type": "string"}
+def _is_schema(value: Mapping[str, Any]) -> bool:
+    fields = value.get("properties")
+    return "$ref" in value or (isinstance(fields, dict) and all(isinstance(each, dict) for each in fields.values()))

@@ -34,7 +34,14 @@ from docmind_lab.workloads.agents.inputs import as_question
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries, shown_name
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.making import simulated_while_made
-from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_graph, load_object, takes_config
+from docmind_lab.workloads.own.references import (
+    AnyGraph,
+    compile_graph,
+    digest_of,
+    load_graph,
+    load_object,
+    takes_config,
+)
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
 from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
 from docmind_lab.workloads.own.workload import OwnWorkload
@@ -111,12 +118,15 @@ def own_graph(
         options["store"] = _register(store, getattr(store, "__name__", "store"), _live_stores)
     if isinstance(graph, str):
         if general.config:
-            with _making(services):
+            with _making(services, options.get("endpoints", "")):
                 if takes_config(load_object(graph)):
                     options["config"] = _as_json(general.config)
-        name, found = graph, _load_once(graph, options.get("config", ""), services)
+        name = graph
+        found = _load_once(graph, options.get("config", ""), services, options.get("endpoints", ""))
+        # Files of one name in two folders are two systems, and so are two versions of one.
+        options |= {"text": digest} if (digest := digest_of(graph)) else {}
     else:
-        with _making(services):
+        with _making(services, options.get("endpoints", "")):
             found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
         name = _register(found, str(found.get_name()).replace("?", "_").replace(":", "_"), _live)
     query = f"?{urlencode(options)}" if options else ""
@@ -132,7 +142,8 @@ def graph_named(workload: str) -> AnyGraph:
     reference, options = _parts_of_name(workload)
     if reference in _live:
         return _live[reference]
-    return _load_once(reference, options.get("config", ""), options.get("services", "simulated"))
+    services = options.get("services", "simulated")
+    return _load_once(reference, options.get("config", ""), services, options.get("endpoints", ""))
 
 
 def _parts_of_name(workload: str) -> tuple[str, dict[str, str]]:
@@ -183,14 +194,14 @@ def _of_agent(agent: Agent) -> dict[str, Any]:
 
 
 @functools.cache
-def _load_once(reference: str, config: str, services: str) -> AnyGraph:
+def _load_once(reference: str, config: str, services: str, endpoints: str) -> AnyGraph:
     """Load a graph; a module is imported once in a process, and a function that makes a graph called once."""
-    with _making(services):
+    with _making(services, endpoints):
         return load_graph(reference, json.loads(config) if config else None)
 
 
-def _making(services: str) -> contextlib.AbstractContextManager[None]:
-    return contextlib.nullcontext() if services == "own" else simulated_while_made()
+def _making(services: str, endpoints: str) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if services == "own" else simulated_while_made(endpoints)
 
 
 def _as_json(config: Mapping[str, Any]) -> str:

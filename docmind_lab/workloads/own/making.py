@@ -17,21 +17,24 @@ from docmind_lab.core.errors import NotSimulated
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.guest_libraries import watch_libraries
 from docmind_lab.network.guests import GuestCall, GuestHooks
+from docmind_lab.services.endpoints import EndpointTable
 from docmind_lab.services.server import ServiceOptions, ServiceProcess
 from docmind_lab.workloads.own.tokenizer import provide_vocabularies
 from docmind_lab.workloads.own.watch import SimulatedDestinations
 
-_ANYWHERE = SimulatedDestinations("http://simulated/v1", "http://simulated")
-
 
 @contextlib.contextmanager
-def simulated_while_made() -> Iterator[None]:
-    """Answer requests to models, vector stores and ready endpoints inside the block; others go where they go."""
+def simulated_while_made(endpoints: str = "") -> Iterator[None]:
+    """Answer requests to models, vector stores and endpoints inside the block; others go where they go.
+
+    Args:
+        endpoints: File with the user's endpoints of other services, beside the ready ones; empty for none.
+    """
     with contextlib.ExitStack() as stack:
-        watch = _Watch(stack)
+        watch = _Watch(stack, endpoints)
         hooks = GuestHooks(lambda: watch)
         hooks.install()
-        watch_libraries(hooks, lambda host: watch if _ANYWHERE.endpoints.has_host(host) else None)
+        watch_libraries(hooks, lambda host: watch if watch.anywhere.endpoints.has_host(host) else None)
         provide_vocabularies(hooks, lambda: True)
         try:
             yield
@@ -41,18 +44,19 @@ def simulated_while_made() -> Iterator[None]:
 
 
 class _Watch:
-    """Sends each request that simulated services answer to them. stack: ends them."""
+    """Sends each request that simulated services answer to them. stack: ends them. endpoints: the user's file."""
 
     records = carries = True
 
-    def __init__(self, stack: contextlib.ExitStack) -> None:
+    def __init__(self, stack: contextlib.ExitStack, endpoints: str) -> None:
+        self.anywhere = SimulatedDestinations("http://simulated/v1", "http://simulated", EndpointTable(endpoints))
         self._stack, self._lock = stack, threading.Lock()
         self._to: SimulatedDestinations | None = None
 
     def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
         """Return where a request goes; a request that nothing simulates keeps its address."""
         try:
-            _ANYWHERE.of(method, url)
+            self.anywhere.of(method, url)
         except NotSimulated:
             return GuestCall(None)
         return GuestCall(None, to=self._services().of(method, url))
@@ -60,9 +64,10 @@ class _Watch:
     def _services(self) -> SimulatedDestinations:
         with self._lock:
             if self._to is None:
-                options = ServiceOptions(LatencyProfile.named("fast"))
+                table = self.anywhere.endpoints
+                options = ServiceOptions(LatencyProfile.named("fast"), endpoints=table.file)
                 addresses = self._stack.enter_context(ServiceProcess(options)).addresses
-                self._to = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url)
+                self._to = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url, table)
             return self._to
 
     def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> BaseException:

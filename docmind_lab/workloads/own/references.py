@@ -10,6 +10,7 @@ its only one. A function may be async, and may be a context manager, which stays
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -84,6 +85,20 @@ def load_object(reference: str, what: str = "graph") -> Any:
             raise ConfigurationError(f"{what} {reference!r}: module {place} has no attribute {attribute}")
         found = getattr(found, name)
     return found
+
+
+def digest_of(reference: str) -> str:
+    """Return a digest of the text of the file that a loaded reference names; empty if it is no text of Python's.
+
+    Args:
+        reference: As `load_graph` takes it.
+    """
+    reference = reference.removeprefix(AGENT_PREFIX)
+    if Path(reference.partition(":")[0]).suffix == ".json":
+        reference = _of_json(reference)
+    place = reference.rpartition(":")[0]
+    file = place if place.endswith(".py") else getattr(sys.modules.get(place), "__file__", None) or ""
+    return hashlib.blake2b(Path(file).read_bytes(), digest_size=4).hexdigest() if file.endswith(".py") else ""
 
 
 def takes_config(found: Any) -> bool:

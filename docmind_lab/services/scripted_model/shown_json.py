@@ -1,0 +1,251 @@
+"""The JSON that a prompt describes without a JSON schema, as a schema: by an example, or by the names of its keys.
+
+    schema_shown('Reply with JSON: {"score": int, "verdict": "good" | "bad"}')
+    schema_shown("Respond with a JSON object with keys title (string) and tags (list of strings)")
+
+Prompts show what no parser of JSON reads: types in place of values, choices, comments, dots, braces written twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from docmind_lab.services.scripted_model.decisions import options_in
+
+Schema = dict[str, Any]
+
+WANTS_JSON: Final = re.compile(
+    r"\b(return|respond|reply|output|answer|format|produce|provide|write)\b[^.\n]{0,80}\bJSON\b", re.IGNORECASE
+)
+_LIST: Final = re.compile(r"\bJSON[ -]?(array|list)\b|\b(array|list) of JSON\b", re.IGNORECASE)
+_QUOTED_KEY = re.compile(r"[\"'`](\w+)[\"'`](?P<words>[^\"'`\n]{0,100})")
+_BULLET = re.compile(
+    r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]*[\"'`*]{0,3}(?P<key>[A-Za-z_]\w*)[\"'`*]{0,3}(?P<words>[ \t]*[:(–-].*)$"
+)
+_NAMED = re.compile(
+    r"\b(?:keys?|fields?|properties|attributes)\b[ \t]*(?:named|called|are|is|of)?[ \t]*:?[ \t]*"
+    r"(?P<names>\w+(?:[ \t]*\([^)\n]*\))?(?:(?:,[ \t]*(?:and[ \t]+)?|[ \t]+and[ \t]+)\w+(?:[ \t]*\([^)\n]*\))?)*)",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?:\band[ \t]+)?(?P<key>\w+)(?P<words>[ \t]*\([^)\n]*\))?")
+_NO_KEY = frozenset({"and", "the", "these", "following", "below", "exactly", "only"})
+# Alone after "keys", these go on with the sentence: "with the keys in this order".
+_NO_KEY_ALONE = _NO_KEY | {"a", "an", "as", "in", "for", "with", "should", "must", "from", "to", "that", "you"}
+_RANGE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:-|–|to|and)\s*(\d+(?:\.\d+)?)")
+_KINDS: Final = (
+    ("array", re.compile(r"\b(list|array|lists|arrays)\b", re.IGNORECASE)),
+    ("boolean", re.compile(r"\bbool(ean)?\b|\btrue\b.{1,5}\bfalse\b", re.IGNORECASE)),
+    ("integer", re.compile(r"\b(int|integer|whole number)\b", re.IGNORECASE)),
+    ("number", re.compile(r"\b(float|number|decimal|double)\b", re.IGNORECASE)),
+    ("number", re.compile(r"^\W*\d+(\.\d+)?\s*(-|–|to)\s*\d+(\.\d+)?\W*$", re.IGNORECASE)),
+)
+_IS_BOOLEAN = re.compile(r"^(is|has|should|needs?|can)_")
+_IS_NUMBER = re.compile(r"score|rating|confidence|probability|certainty", re.IGNORECASE)
+_CHOICE = re.compile(r"[\w' \"-]{1,30}")
+# Up to the next comma or end of a bracket that is not inside quotes or a bracket of its own.
+_SCALAR = re.compile(r"(?:\"(?:[^\"\\\n]|\\.)*\"|<[^>\n]*>|\[[^\]\n]*\]|\([^)\n]*\)|[^,}\]\n\"])+")
+_SPACE = re.compile(r"\s+|//[^\n]*|#[^\n]*")
+_BETWEEN = re.compile(rf"{_SPACE.pattern}|,|\.\.\.|…")
+_DEEPEST = 20
+_MOST_STARTS = 100
+_LONGEST = 8_000
+
+
+def schema_shown(prompt: str) -> Schema:
+    """Return a schema of the JSON that a prompt asks for; of an object with a text `answer` if it says nothing more."""
+    asked = WANTS_JSON.search(prompt)
+    around = prompt[asked.start() : asked.end() + 20] if asked else ""
+    is_list = bool(_LIST.search(around))
+    if is_list and asked:
+        after = next(_examples(prompt[asked.start() :], plain=True), None)
+        if after and after.get("type") == "array":
+            return {"minItems": 1, **after}
+    example = next(_examples(prompt), None)
+    if example is None:
+        fields = _fields_in_words(prompt, asked)
+        example = _object(fields) if fields else None
+    if is_list:
+        items = example or {"type": "string"}
+        return items if items.get("type") == "array" else {"type": "array", "items": items, "minItems": 1}
+    return example or _object({"answer": {"type": "string"}})
+
+
+def schema_of(example: Any) -> Schema:
+    """Return a schema of values like an example's."""
+    if isinstance(example, dict):
+        return _object({name: schema_of(value) for name, value in example.items()})
+    if isinstance(example, list):
+        return {"type": "array", "items": schema_of(example[0]) if example else {"type": "string"}}
+    if isinstance(example, bool):
+        return {"type": "boolean"}
+    if isinstance(example, int | float):
+        # The number of an example says how large one is: 0 is the place of the first, 0.9 a share, 8 a score.
+        low, high = min(0 if isinstance(example, float) else 1, example), max(0, example)
+        is_share = isinstance(example, float) and 0 <= example <= 1
+        kind = "integer" if isinstance(example, int) else "number"
+        return {"type": kind, "minimum": low, "maximum": 1 if is_share else high}
+    options = re.split(r"\s*\|\s*|\s+or\s+", example) if isinstance(example, str) else []
+    # "yes or no", not a sentence with an "or" in it.
+    is_choice = len(options) > 1 and all(re.fullmatch(r"[\w'\"-]{1,30}", option) for option in options)
+    return {"enum": [option.strip("'\"") for option in options]} if is_choice else {"type": "string"}
+
+
+def _object(fields: dict[str, Schema]) -> Schema:
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
+    """Yield a schema of each object, or list of objects, that the prompt shows, from its outermost bracket.
+
+    Args:
+        prompt: The prompt.
+        plain: Lists of quoted texts count too.
+    """
+    end = 0
+    for start in [match.start() for match in re.finditer(r"[{\[]", prompt)][:_MOST_STARTS]:
+        if start < end:
+            continue
+        try:
+            value, end = json.JSONDecoder().raw_decode(prompt, start)
+            found = schema_of(value)
+        except (ValueError, RecursionError):
+            reader = _Reader(prompt[: start + _LONGEST], start)
+            try:
+                found = reader.value()
+            except (ValueError, IndexError, RecursionError):
+                continue
+            end = reader.at
+        inner = found.get("items", found)
+        if inner.get("properties") or (
+            plain and found["type"] == "array" and prompt[start + 1 :].lstrip()[:1] in "\"'"
+        ):
+            yield found
+
+
+def _fields_in_words(prompt: str, asked: re.Match[str] | None) -> dict[str, Schema]:
+    """Return the fields that the prompt names after it asks for JSON: in a list, in quotes, or after "keys"."""
+    if asked is None:
+        return {}
+    after = prompt[asked.start() : asked.end() + 1_000]
+    bullets = [match for line in after.splitlines()[1:] if (match := _BULLET.match(line))]
+    if bullets:
+        return {match["key"]: described(match["key"], match["words"], prompt) for match in bullets}
+    near = after[: asked.end() - asked.start() + 300]
+    quoted = {match[1]: match["words"] for match in _QUOTED_KEY.finditer(near)}
+    if not quoted:
+        named = _NAMED.search(near)
+        parts = list(_NAME.finditer(named["names"])) if named else []
+        none = _NO_KEY if len(parts) > 1 else _NO_KEY_ALONE
+        quoted = {part["key"]: part["words"] or "" for part in parts if part["key"].lower() not in none}
+    return {key: described(key, words, prompt) for key, words in quoted.items()}
+
+
+def described(name: str, words: str, prompt: str = "") -> Schema:
+    """Return the schema of a field by what is said of it.
+
+    Args:
+        name: Of the field.
+        words: What stands beside its name, such as "(integer)" or "<number between 0 and 1>".
+        prompt: Whose lines that name the field may hold its options.
+    """
+    kind = next((kind for kind, said in _KINDS if said.search(words)), "")
+    if kind == "array":
+        return {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    if kind == "boolean":
+        return {"type": "boolean"}
+    if kind:
+        return {"type": kind, **_bounds(words)}
+    named = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
+    lines = (words, *(line for line in prompt.splitlines() if named.search(line)))
+    for line in lines:
+        # The names of the fields, which are quoted too, are no options.
+        options = () if WANTS_JSON.search(line) else options_in(line)
+        if options and name not in options:
+            return {"enum": list(options)}
+    choice = re.fullmatch(r"\s*\((?P<options>[\w-]+(?:, [\w-]+)*,? or [\w-]+)\)\W*(?:and)?\s*", words)
+    if choice:
+        return {"enum": re.split(r",? or |, ", choice["options"])}
+    if _IS_BOOLEAN.match(name):
+        return {"type": "boolean"}
+    if _IS_NUMBER.search(name):
+        return {"type": "number", **(_bounds(words) or {"minimum": 0, "maximum": 1})}
+    return {"type": "string"}
+
+
+def _bounds(words: str) -> Schema:
+    found = _RANGE.search(words)
+    if not found or float(found[1]) > float(found[2]):
+        return {}
+    low, high = (float(part) if "." in part else int(part) for part in found.groups())
+    return {"minimum": low, "maximum": high}
+
+
+class _Reader:
+    """Reads an example that is nearly JSON. Its methods raise ValueError or IndexError where it is not."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text, self.at, self.depth, self.name = text, at, 0, ""
+
+    def value(self) -> Schema:
+        """Read a value, and return its schema."""
+        self._skip(_SPACE)
+        sign = self.text[self.at]
+        if sign not in "{[":
+            return self._scalar()
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise ValueError("too deep")
+        found = self._fields() if sign == "{" else self._items()
+        self.depth -= 1
+        return found
+
+    def _skip(self, what: re.Pattern[str]) -> None:
+        while found := what.match(self.text, self.at):
+            self.at = found.end()
+
+    def _fields(self) -> Schema:
+        # In a template of Python's, each brace is there twice.
+        self.at += 2 if self.text[self.at : self.at + 2] == "{{" else 1
+        fields: dict[str, Schema] = {}
+        while True:
+            self._skip(_BETWEEN)
+            if self.text[self.at] == "}":
+                self.at += 2 if self.text[self.at : self.at + 2] == "}}" else 1
+                return _object(fields)
+            key = re.compile(r"[\"'`]?(?P<key>[A-Za-z_][\w -]{0,60}?)[\"'`]?\s*:(?!//)").match(self.text, self.at)
+            if key is None:
+                raise ValueError("no key")
+            self.at = key.end()
+            self.name = key["key"]
+            fields[key["key"]] = self.value()
+
+    def _items(self) -> Schema:
+        self.at += 1
+        items: list[Schema] = []
+        while True:
+            self._skip(_BETWEEN)
+            if self.text[self.at] == "]":
+                self.at += 1
+                return {"type": "array", "items": items[0] if items else {"type": "string"}, "minItems": 1}
+            items.append(self.value())
+
+    def _scalar(self) -> Schema:
+        found = _SCALAR.match(self.text, self.at)
+        if found is None:
+            raise ValueError("no value")
+        self.at = found.end()
+        said = re.split(r"\s(?://|#)", found[0])[0].strip()
+        try:
+            return schema_of(json.loads(said))
+        except ValueError:
+            pass
+        parts = [part.strip(" \"'`") for part in re.split(r"\s*\|\s*|\s+or\s+|(?<=[\"'])\s*/\s*(?=[\"'])", said)]
+        is_choice = len(parts) > 1 and all(_CHOICE.fullmatch(part) for part in parts)
+        if is_choice and {part.lower() for part in parts} <= {"true", "false"}:
+            return {"type": "boolean"}
+        if is_choice and not {"null", "none", "None"} & set(parts):
+            return {"enum": parts}
+        return described(self.name, said)

@@ -1,0 +1,117 @@
+"""Profiles of single roles: how they are written, what is drawn from them, and where they travel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import docmind_lab as dl
+from docmind_lab.analysis.latency.by_role import latency_profile
+from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey
+from docmind_lab.experiments.sweeps.design import StudyDesign
+
+GRAPH = """
+from typing import TypedDict
+
+from langchain_openai import ChatOpenAI
+from langgraph.graph import END, START, StateGraph
+
+model = ChatOpenAI(model="any", api_key="any")
+
+
+class State(TypedDict, total=False):
+    topic: str
+    draft: str
+    verdict: str
+
+
+def write(state: State) -> State:
+    return {"draft": str(model.invoke(f"Write about {state['topic']}").content)}
+
+
+def judge(state: State) -> State:
+    return {"verdict": str(model.invoke(f"Judge: {state['draft']}").content)}
+
+
+builder = StateGraph(State)
+builder.add_node("write", write)
+builder.add_node("judge", judge)
+builder.add_edge(START, "write")
+builder.add_edge("write", "judge")
+builder.add_edge("judge", END)
+graph = builder.compile()
+"""
+
+
+def constant(name: str, seconds: float) -> LatencyProfile:
+    first, per_token = QuantileTable.constant(seconds), QuantileTable.constant(0.0)
+    return LatencyProfile(name, "Always the same.", "Made for a test.", first, per_token, first)
+
+
+def test_a_role_draws_from_its_own_profile_and_the_others_from_the_rest() -> None:
+    profile = latency_profile({"*": constant("quick", 1.0), "judge": constant("slow", 9.0)})
+    assert profile.draw_llm(DrawKey(7, "judge", "1")).first_token_s == 9.0
+    assert profile.draw_retrieval(DrawKey(7, "judge", "1")) == 9.0
+    assert profile.draw_llm(DrawKey(7, "write", "1")).first_token_s == 1.0
+    assert (profile.name, profile.level) == ("quick", "quick,judge=slow")
+    assert LatencyProfile.from_dict(profile.to_dict()) == profile
+    assert profile.scaled(0.5).draw_llm(DrawKey(7, "judge", "1")).first_token_s == 4.5
+
+
+@pytest.mark.parametrize(
+    ("written", "level"),
+    [
+        ("typical,judge=fast", "typical,judge=fast"),
+        (["judge=fast/2", "typical/10"], "typical/10,judge=fast/2"),
+        ("judge=fast", "heavy_tail,judge=fast"),
+        ("typical?correlation=0.5,judge=fast?brownout=0.1", "typical?correlation=0.5,judge=fast?brownout=0.1"),
+        ({"judge": "fast"}, "heavy_tail,judge=fast"),
+    ],
+)
+def test_profiles_by_role_are_written_in_one_way_everywhere(written: object, level: str) -> None:
+    assert latency_profile(written, "heavy_tail").level == level  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("typical,fast", "every role has two, typical and fast"),
+        ("judge=fast,judge=typical", "role judge has two"),
+        ("typical,judge=quick", "no latency profile is named 'quick'"),
+        ({"judge": "typical,write=fast"}, "a role has one profile"),
+    ],
+)
+def test_what_cannot_be_read_is_named(written: object, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        latency_profile(written)  # type: ignore[arg-type]
+
+
+def test_a_graphs_nodes_have_profiles_of_their_own_in_compare(tmp_path: Path) -> None:
+    file = tmp_path / "by_role_graph.py"
+    file.write_text(GRAPH)
+    asked = {"graph": f"{file}:graph", "inputs": [{"topic": "tides"}], "runs": 2, "alternatives": "unguarded"}
+    profile = {"*": constant("quick", 1.0), "judge": constant("slow", 9.0)}
+    study = dl.compare(20, profile=profile, workers=1, **asked)  # type: ignore[arg-type]
+    assert set(study.runs["latency_profile"]) == {"quick,judge=slow"}
+    calls = study.calls[(study.calls["seen_from"] == "server") & (study.calls["kind"] == "llm")]
+    lasted = (calls["ended_at_s"] - calls["started_at_s"]).groupby(calls["role"].astype("str")).max()
+    assert lasted.to_dict() == {"judge": pytest.approx(9.0), "write": pytest.approx(1.0)}
+    assert set(study.manifest["design"]["latency_profile"]["of_roles"]) == {"judge"}
+    plain = dl.compare(20, profile=constant("quick", 1.0), workers=1, **asked)  # type: ignore[arg-type]
+    assert "of_roles" not in plain.manifest["design"]["latency_profile"], "ids of studies without them stay"
+    assert plain.manifest["study_id"] != study.manifest["study_id"]
+    with pytest.raises(ConfigurationError, match=r"no role is 'jugde'; name one of write, judge"):
+        dl.compare(20, profile={"jugde": "fast"}, **asked)  # type: ignore[arg-type]
+
+
+def test_a_study_file_names_profiles_by_role_as_text_or_as_a_table() -> None:
+    table = {"*": "typical", "synthesis": "fast"}
+    design = StudyDesign(factors={"latency_profile": ["typical,synthesis=fast", table], "alternative": "A"}, repeats=1)  # type: ignore[arg-type]
+    assert len(design.plan.combinations) == 1, "they are one level"
+    assert design.plan.combinations[0].comparison.profile.level == "typical,synthesis=fast"
+    unknown = StudyDesign(factors={"latency_profile": "typical,judge=fast", "alternative": "A"}, repeats=1)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="no role is 'judge'; name one of supervisor"):
+        _ = unknown.plan

@@ -1,0 +1,119 @@
+"""JSON that a prompt asks for in prose: what the simulated model answers fits what was shown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+from langchain_core.output_parsers import JsonOutputParser, PydanticOutputParser
+from langchain_core.prompts import PromptTemplate
+from pydantic import BaseModel, Field
+
+from docmind_lab.core.randomness import DrawKey
+from docmind_lab.services.scripted_model.any_agent import reply_of_assistant
+from docmind_lab.services.scripted_model.conversation import Conversation
+from docmind_lab.services.scripted_model.shown_json import schema_shown
+
+
+def replied(prompt: str, seed: int = 7) -> str:
+    messages = ({"role": "system", "content": prompt}, {"role": "user", "content": "What is a tide?"})
+    return reply_of_assistant(Conversation(messages, key=DrawKey(seed, "grader", "1"))).text
+
+
+def types_of(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: types_of(each) for name, each in value.items()}
+    return [types_of(value[0])] if isinstance(value, list) else type(value).__name__
+
+
+@pytest.mark.parametrize(
+    ("prompt", "types"),
+    [
+        ('Grade it. Reply with JSON: {"score": int, "reason": str}', {"score": "int", "reason": "str"}),
+        ("Respond ONLY with a JSON object with keys a, b and c.", {"a": "str", "b": "str", "c": "str"}),
+        ("Return a JSON array of strings.", ["str"]),
+        ('Return ONLY a JSON array of file names (no ending). Example: ["tidal_rules"]', ["str"]),
+        ('Return a JSON list of objects, each with "title" and "url".', [{"title": "str", "url": "str"}]),
+        ('Answer as JSON: {{"x": ..., "y": [1, 2]}}', {"x": "str", "y": ["int"]}),
+        (
+            'Respond in JSON:\n{\n  "ok": true/false,  // or\n  "tags": ["..."],\n}',
+            {"ok": "bool", "tags": ["str"]},
+        ),
+        (
+            "The output should be JSON. Keys: queries (list of texts), why",
+            {"queries": ["str"], "why": "str"},
+        ),
+        ("Output JSON with these fields:\n- name: the name\n- age: in years (integer)", {"name": "str", "age": "int"}),
+        ('Return JSON like {"steps": [{"id": 1, "task": "..."}, ...]}', {"steps": [{"id": "int", "task": "str"}]}),
+        ("Return a JSON object.", {"answer": "str"}),
+        ('Reply in JSON format: {"risk": <float between 0 and 1>, "why": "<text>"}', {"risk": "float", "why": "str"}),
+    ],
+)
+def test_json_is_answered_that_fits_what_is_shown(prompt: str, types: Any) -> None:
+    assert {json.dumps(types_of(json.loads(replied(prompt, seed)))) for seed in range(20)} == {json.dumps(types)}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "key", "options"),
+    [
+        ('Respond with JSON: {"next": "writer" | "critic" | "FINISH"}', "next", {"writer", "critic", "FINISH"}),
+        ('Respond as JSON with "mood" (good, bad or neutral).', "mood", {"good", "bad", "neutral"}),
+        (
+            "Give a binary score 'yes' or 'no'.\nProvide the binary score as a JSON with a single key 'score'.",
+            "score",
+            {"yes", "no"},
+        ),
+    ],
+)
+def test_a_choice_is_one_of_the_options(prompt: str, key: str, options: set[str]) -> None:
+    assert {json.loads(replied(prompt, seed))[key] for seed in range(20)} <= options
+
+
+def test_the_range_that_is_shown_bounds_a_number() -> None:
+    scores = [json.loads(replied('Return JSON: {"score": <integer 1-5>}', seed))["score"] for seed in range(50)]
+    assert all(1 <= score <= 5 for score in scores)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["Explain what JSON is.", "Which parser reads JSON fastest?", 'The set {"a": 1} is shown.', "Use {name: value}."],
+)
+def test_prose_is_answered_where_no_json_is_asked_for(prompt: str) -> None:
+    with pytest.raises(ValueError, match="Expecting value"):
+        json.loads(replied(prompt))
+
+
+class Source(BaseModel):
+    title: str
+    url: str = Field(description="where it is")
+
+
+class Report(BaseModel):
+    """A report with everything that schemas have."""
+
+    verdict: Literal["accept", "revise"]
+    score: int = Field(ge=1, le=10)
+    share: float = Field(ge=0, le=1)
+    sources: list[Source] = Field(min_length=1, max_length=3)
+    note: str | None = None
+
+
+@pytest.mark.parametrize(
+    "parser", [PydanticOutputParser(pydantic_object=Report), JsonOutputParser(pydantic_object=Report)]
+)
+def test_langchains_format_instructions_are_followed(parser: Any) -> None:
+    template = PromptTemplate.from_template(
+        "Review it.\n{format}\nThe draft: {draft}", partial_variables={"format": parser.get_format_instructions()}
+    )
+    for seed in range(20):
+        found = parser.parse(replied(template.format(draft='It says {"a": 1}.'), seed))
+        Report.model_validate(found if isinstance(found, dict) else found.model_dump())
+
+
+ODD = ("{" * 5_000, '{"a": ' * 2_000, "[" * 9_000, '{"a' + " " * 9_000, "{a: " + "(" * 5_000, "{a: " + "<" * 5_000)
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_what_nobody_can_read_takes_no_time(text: str) -> None:
+    assert schema_shown(f"Return JSON: {text}")["type"] in ("object", "array")
