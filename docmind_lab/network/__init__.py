@@ -11,6 +11,7 @@ transports.py       httpx and httpx2 transports over pools with that backend
 clients.py          HTTP clients for the openai and qdrant libraries
 guests.py           HTTP clients of a user's graph, timed and bounded in the same way
 guest_libraries.py  http.client (requests, urllib3) and aiohttp in the same way
+grpc_channels.py    gRPC channels, whose requests nothing here sees
 library_watch.py    who watches the requests of other libraries
 primp_client.py     primp, below searches with DuckDuckGo's library, whose requests httpx sends
 guest_http_client.py  hooks on http.client and urllib3

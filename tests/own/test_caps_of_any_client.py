@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.request
 from typing import Any
@@ -16,6 +17,7 @@ from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.network.grpc_channels import grpc_targets
 
 
 class State(TypedDict, total=False):
@@ -89,6 +91,44 @@ def test_no_request_past_the_cap_is_sent_whatever_library_sends_it(node: Any) ->
 def test_a_capped_study_of_a_model_whose_requests_are_not_seen_ends_with_one_line() -> None:
     with pytest.raises(ConfigurationError, match="the model of node ask answered, and no HTTP request of it was seen"):
         compared(by_a_model_in_this_process, "", max_requests=5)
+
+
+def test_a_cap_is_refused_beside_an_open_grpc_channel_before_anything_is_sent() -> None:
+    grpc = pytest.importorskip("grpc")
+    asked: list[str] = []
+    with grpc.insecure_channel("127.0.0.1:9"):
+        with pytest.raises(ConfigurationError, match=r"a gRPC channel to dns:///127.0.0.1:9 is open.*transport='rest'"):
+            compared(lambda state: asked.append(state["url"]), "", max_requests=5)
+    assert not asked
+    assert grpc_targets() == [], "it is closed"
+
+
+def test_a_grpc_channel_that_a_node_opens_ends_a_capped_study() -> None:
+    grpc = pytest.importorskip("grpc")
+    opened: list[Any] = []
+
+    def ask(state: State) -> State:
+        opened.append(grpc.insecure_channel("models.example:443"))
+        return {"answer": "yes"}
+
+    try:
+        with pytest.raises(ConfigurationError, match=r"a gRPC channel to dns:///models\.example:443 is open"):
+            compared(ask, "", max_requests=5)
+        # Two runs warm up, and the second of the four may have begun when the first is looked at.
+        assert len(opened) <= 4
+    finally:
+        for channel in opened:
+            channel.close()
+
+
+def test_channels_of_event_loops_are_found_and_those_to_collectors_are_not() -> None:
+    aio = pytest.importorskip("grpc.aio")
+
+    async def targets() -> list[str]:
+        async with aio.insecure_channel("models.example:443"), aio.insecure_channel("127.0.0.1:4317"):
+            return grpc_targets()
+
+    assert [target.removeprefix("dns:///") for target in asyncio.run(targets())] == ["models.example:443"]
 
 
 @pytest.mark.full

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.analysis.text import join_names
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.caps import CapMeter, Caps
 from docmind_lab.experiments.recordings.writing import RecordingWriter, require_no_recording
+from docmind_lab.network.grpc_channels import grpc_targets
 from docmind_lab.network.taps import Tap
 
 _WARM_UP = "warm-up-"
@@ -97,6 +99,16 @@ def _require_seen(measured: MeasuredRun) -> None:
             )
 
 
+def _require_no_grpc() -> None:
+    """Return if no gRPC channel is open in this process. Raises: ConfigurationError naming where one leads to."""
+    targets = grpc_targets()
+    if targets:
+        raise ConfigurationError(
+            f"max_requests and max_tokens: a gRPC channel to {join_names(targets)} is open, and no cap sees its "
+            "requests; use the client's HTTP transport (such as transport='rest'), or leave the caps out"
+        )
+
+
 @dataclass
 class LiveStudy:
     """A live study under way: its cap meter, its recording and its stored runs."""
@@ -110,7 +122,12 @@ class LiveStudy:
     def open(
         cls, kept: RecordingOptions, manifest: Mapping[str, Any], run_ids: Iterable[str], cells: Path | None
     ) -> Iterator[LiveStudy]:
-        """Open a live study. manifest: of the study. cells: a folder for its finished runs."""
+        """Open a live study. manifest: of the study. cells: a folder for its finished runs.
+
+        Raises: ConfigurationError for caps that cannot hold, since gRPC has connections of its own.
+        """
+        if kept.caps.are_set:
+            _require_no_grpc()
         with contextlib.ExitStack() as stack:
             wire = cls(
                 CapMeter(kept.caps) if kept.caps.are_set else None, store=None if cells is None else CellStore(cells)
@@ -135,6 +152,7 @@ class LiveStudy:
         for measured in runs:
             if self.meter is not None:
                 _require_seen(measured)
+                _require_no_grpc()
             if self.meter is not None and measured.run.run_id in self.meter.cut:
                 continue
             if self.writer is not None:
