@@ -30,6 +30,7 @@ from docmind_lab.experiments.crash_test.observation import Ending, Observation, 
 from docmind_lab.experiments.crash_test.probes import ProbedEndpoints, ProbedModel, ProbeSaver, ProbeStore
 from docmind_lab.experiments.crash_test.trial import TrialRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.services.plan import Chunk, Headers
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
@@ -162,7 +163,12 @@ class CrashBench:
             known={} if trial.is_control else self._known,
         )
         endpoints = ProbedEndpoints(options.endpoint_service(), journal)
-        return dataclasses.replace(door, llm=ProbedModel(model, journal), endpoints=endpoints)
+
+        def note_chunk(step: Headers | Chunk) -> None:
+            if isinstance(step, Chunk):
+                journal.mark("chunk", "of a response")
+
+        return dataclasses.replace(door, llm=ProbedModel(model, journal), endpoints=endpoints, on_send=note_chunk)
 
     def graph(self, journal: Journal) -> AnyGraph:
         """Return the graph for one trial, with its checkpointer and its store watched.

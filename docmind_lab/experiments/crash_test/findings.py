@@ -121,6 +121,7 @@ def timeline_of(observation: Observation, verdict: Verdict) -> tuple[str, ...]:
     lines.sort()
     cut = next(index for index, line in enumerate(lines) if line[1] == 0)
     shown = set(range(cut - _BEFORE, cut + _AFTER)) | {index for index, line in enumerate(lines) if line[1] == 2}
+    shown |= {index for index, line in enumerate(lines) if line[2].startswith("effect ")}
     if verdict.at_s is not None:
         at = min(range(len(lines)), key=lambda index: abs(lines[index][0] - (verdict.at_s or 0.0)))
         shown |= set(range(at - 3, at + 2))

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import math
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -105,7 +106,7 @@ class TrialRun:
             NotSimulated: The graph leaves virtual time; it says what for.
             ConfigurationError: The checkpointer cannot be used.
         """
-        with self._files.watched(), patch.object(threading, "excepthook", _forget_exception), _no_warnings():
+        with self._files.watched(), _no_words_of_the_dead():
             try:
                 # Made in virtual time, so that the locks of a graph that is made anew wait there.
                 self.graph = VirtualClock(stall_after_s=60.0).run(self.bench.graph, self.journal)
@@ -335,16 +336,20 @@ class TrialRun:
 
 
 @contextlib.contextmanager
-def _no_warnings() -> Iterator[None]:
-    """Say nothing of coroutines and files that a killed process has not come to the end of."""
-    with warnings.catch_warnings():
+def _no_words_of_the_dead() -> Iterator[None]:
+    """Say nothing of threads that the cut ended, nor of coroutines and files that a killed process left half done."""
+
+    def say_nothing(details: object) -> None:
+        pass
+
+    with (
+        patch.object(threading, "excepthook", say_nothing),
+        patch.object(sys, "unraisablehook", say_nothing),
+        warnings.catch_warnings(),
+    ):
         for category in (RuntimeWarning, ResourceWarning):
             warnings.simplefilter("ignore", category)
         yield
-
-
-def _forget_exception(details: threading.ExceptHookArgs) -> None:
-    """Say nothing of an exception that ends a thread of the graph's own: the cut is its cause, as a rule."""
 
 
 def _from_here(place: str) -> str:
