@@ -21,9 +21,9 @@ from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
 from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
 from docmind_lab.interfaces.cli import main
 
-HERE = Path(__file__).parent
-CHARGE = "planted/planted_double_charge.py"
-LOST = "planted/planted_lost_update.py"
+GRAPHS = Path(__file__).parents[1] / "support"
+CHARGE = "planted_double_charge.py"
+LOST = "planted_lost_update.py"
 
 
 class State(TypedDict, total=False):
@@ -31,8 +31,8 @@ class State(TypedDict, total=False):
 
 
 @pytest.fixture(autouse=True)
-def _in_this_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(HERE)
+def _beside_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(GRAPHS)
 
 
 def steps(*names: str, wait_s: float = 0.1) -> Any:
@@ -133,7 +133,7 @@ def test_a_finding_is_shrunk_to_a_small_input_and_a_test_that_repeats_it() -> No
 
 
 def test_cut_at_repeats_one_cut_and_passes_on_a_corrected_graph() -> None:
-    services, given = "planted/services.toml", {"order": "17"}
+    services, given = "crash_services.toml", {"order": "17"}
     with pytest.raises(AssertionError, match=r"charges is done twice[\s\S]*the deadline"):
         cut_at(f"{CHARGE}:broken", given, "A", 0.2, endpoints=services)
     observation = cut_at(f"{CHARGE}:mended", given, "A", 0.2, endpoints=services)
@@ -217,7 +217,7 @@ def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
 def test_the_command_prints_findings_and_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs, tests = tmp_path / "inputs.jsonl", tmp_path / "test_found.py"
     inputs.write_text('{"order": "17"}\n')
-    words = ["crash-test", "--inputs", str(inputs), "--endpoints", "planted/services.toml", "--alternatives", "A"]
+    words = ["crash-test", "--inputs", str(inputs), "--endpoints", "crash_services.toml", "--alternatives", "A"]
     words += ["--no-kill", "--runs", "20", "--workers", "1"]
     assert exit_code([*words, "--graph", f"{CHARGE}:broken", "--tests", str(tests)]) == 1
     shown = capsys.readouterr().out
