@@ -132,7 +132,9 @@ def _lines_of_finding(number: int, finding: Finding) -> Iterator[str]:
     yield f"{number}. {finding.what} ({', '.join(finding.alternatives)}; {count_of(finding.trials, 'trial')})"
     cut = "killed" if trial.is_kill else f"{trial.alternative}, deadline"
     order = "" if trial.schedule is None else f", schedule {trial.schedule}"
-    yield f"    input {trial.input_id}, {cut} at {trial.at_s:.6f} s{order}"
+    name, _, is_shorter = trial.input_id.partition("~")
+    shorter = " (shortened)" if is_shorter else ""
+    yield f"    input {name}{shorter}, {cut} at {trial.at_s:.6f} s{order}"
     yield f"    {finding.evidence}"
     yield from (f"    {line}" for line in finding.timeline)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from docmind_lab.analysis.text import count_of
 from docmind_lab.experiments.crash_test.invariants.verdict import Reference, Verdict, effects_of
 from docmind_lab.experiments.crash_test.journal import FIRST, RESUMED
 from docmind_lab.experiments.crash_test.observation import Observation
@@ -17,7 +18,7 @@ def judge_effects(observation: Observation, reference: Reference) -> Verdict:
         if count > usual[what] and _of_place(done, what) > _of_place(usual, what):
             at_s = [effect.at_s for effect in observation.effects if effect.what == what][-1]
             times = "twice" if count == 2 * max(1, usual[what]) else f"{count} times"
-            evidence = f"{count} times without a common idempotency key; an undisturbed run does it {usual[what]} times"
+            evidence = f"{count} times without a common idempotency key; an undisturbed run does it {count_of(usual[what], 'time')}"
             return Verdict("effects", "broken", f"{what} is done {times}", evidence, at_s)
     ended = observation.resumed or observation.first
     if ended.outcome == "answered" and not observation.saved.error:
