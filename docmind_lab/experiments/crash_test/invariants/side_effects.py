@@ -18,7 +18,8 @@ def judge_effects(observation: Observation, reference: Reference) -> Verdict:
         if count > usual[what] and _of_place(done, what) > _of_place(usual, what):
             at_s = [effect.at_s for effect in observation.effects if effect.what == what][-1]
             times = "twice" if count == 2 * max(1, usual[what]) else f"{count} times"
-            evidence = f"{count} times without a common idempotency key; an undisturbed run does it {count_of(usual[what], 'time')}"
+            usually = count_of(usual[what], "time")
+            evidence = f"{count} times without a common idempotency key; an undisturbed run does it {usually}"
             return Verdict("effects", "broken", f"{what} is done {times}", evidence, at_s)
     ended = observation.resumed or observation.first
     if ended.outcome == "answered" and not observation.saved.error:
