@@ -27,6 +27,7 @@ NAMES = (
     "peers",
     "own_graph",
     "enforcement",
+    "crash",
 )
 
 

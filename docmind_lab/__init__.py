@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from docmind_lab.experiments import lint
     from docmind_lab.experiments.comparison import compare
+    from docmind_lab.experiments.crash_test import crash_test
     from docmind_lab.experiments.sweeps.design import StudyDesign
     from docmind_lab.experiments.sweeps.runner import sweep
     from docmind_lab.interfaces.panels import browse, tune
@@ -79,6 +80,7 @@ _HOMES = {
     "Traces": "docmind_lab.analysis.traces.model",
     "browse": "docmind_lab.interfaces.panels",
     "compare": "docmind_lab.experiments.comparison",
+    "crash_test": "docmind_lab.experiments.crash_test",
     "deadline": "docmind_lab.enforcement",
     "deadline_headers": "docmind_lab.network.deadline_headers",
     "disconnected": "docmind_lab.enforcement",
@@ -119,6 +121,7 @@ __all__ = [
     "agreement",
     "browse",
     "compare",
+    "crash_test",
     "deadline",
     "deadline_headers",
     "disconnected",

@@ -2,6 +2,8 @@
 
 from docmind_lab.experiments.testing import (
     assert_keeps_deadline,
+    assert_survives_cuts,
+    cut_at,
 )
 
-__all__ = ["assert_keeps_deadline"]
+__all__ = ["assert_keeps_deadline", "assert_survives_cuts", "cut_at"]

@@ -27,6 +27,9 @@ from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.analysis.traces.model import TracedRun
 from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.crash_test import CrashReport
+from docmind_lab.experiments.crash_test import Finding as CrashFinding
+from docmind_lab.experiments.crash_test.observation import Trial
 from docmind_lab.experiments.lint.findings import Evidence, Finding
 from docmind_lab.experiments.lint.report import Verdict
 from docmind_lab.experiments.load import LoadStudy
@@ -277,6 +280,19 @@ def test_what_the_lint_says_is_html_in_a_notebook_which_breaks_no_words():
         assert page.open == []
     assert "&lt;model&gt;" in evidence._repr_html_()
     assert "Defeats A, B." in finding._repr_html_()
+
+
+def test_what_a_crash_test_says_is_html_in_a_notebook():
+    trial = Trial("001", "A", 0.4)
+    found = CrashFinding(
+        "effects", "POST <a> is done twice", ("A",), 2, trial, {"order": "17"}, "2 times", ("0.4 cut",)
+    )
+    report = CrashReport("a:graph", (found,), (), (), {"effects": 2}, 2)
+    for shown in (found, report):
+        page = WellFormed()
+        page.feed(shown._repr_html_())
+        assert page.open == []
+        assert "&lt;a&gt;" in shown._repr_html_()
 
 
 def test_a_result_says_how_it_ended_and_not_what_was_said():

@@ -6,5 +6,6 @@ comparison   the alternatives side by side
 sweeps       designed studies, kept in folders
 load         queries that arrive whatever happens to those before
 recordings   live studies recorded and replayed
+crash_test   what a deadline or a kill leaves behind, wherever it falls
 lint         whether a graph keeps its deadline; testing asserts it in a test
 """

@@ -1,4 +1,4 @@
-"""An assertion for tests of your own graph: that the graph keeps its deadline.
+"""Assertions for tests of your own graph: that it keeps its deadline, and that it survives being cut anywhere.
 
     from docmind_lab.testing import assert_keeps_deadline
 
@@ -13,9 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S
+from docmind_lab.experiments.crash_test.testing import assert_survives_cuts, cut_at
 from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.report import summary_of
 from docmind_lab.workloads.own import Inputs
+
+__all__ = ["assert_keeps_deadline", "assert_survives_cuts", "cut_at"]
 
 
 def assert_keeps_deadline(

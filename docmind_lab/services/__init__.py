@@ -7,6 +7,7 @@ faults.py           Fault: what can go wrong, which requests it strikes, its not
 fault_plans.py      apply a fault to a plan
 scripted_model/     the model's replies
 openai_service.py   the simulated model server
+conversation_rules.py  what providers refuse a conversation for
 dialects/           in which it is asked: OpenAI, Anthropic, Gemini, Ollama
 vector_service.py   the simulated vector store
 endpoints.py        other services that a graph calls: a table that users extend

@@ -44,6 +44,7 @@ LATENCIES: Final = ("retrieval_s", "first_token_s")
 """The distributions of a latency profile that an endpoint may take its time from."""
 
 _LONGEST_S = 3600.0
+_CHANGING: Final = ("POST", "PUT", "PATCH", "DELETE")
 _VALUE = re.compile(r"\{(query|json|form|header)\.([A-Za-z0-9_.\-]+)\}|\{(host|path|method)\}")
 _REFUSALS: Mapping[str, int] = {"http_500": 500, "rate_limit": 429}
 
@@ -113,6 +114,8 @@ class Endpoint:
         function: "module:attribute" of a function from `EndpointRequest` to an answer, or the function.
         latency: Seconds, or the distribution of the profile from which they are drawn.
         headers: Of the answer.
+        effect: Whether a request changes something, which `crash-test` counts; None for what the method says: POST,
+            PUT, PATCH and DELETE do.
         folder: Where modules are looked for first.
 
     Raises:
@@ -129,6 +132,7 @@ class Endpoint:
     latency: float | str = "retrieval_s"
     headers: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
+    effect: bool | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.host, str) or not self.host:
@@ -150,6 +154,8 @@ class Endpoint:
             raise ConfigurationError(f"latency must be between 0 and {_LONGEST_S:g} seconds, not {self.latency!r}")
         if not isinstance(self.headers, Mapping) or not all(isinstance(each, str) for each in self.headers.values()):
             raise ConfigurationError("headers must be a table of texts")
+        if self.effect is not None and not isinstance(self.effect, bool):
+            raise ConfigurationError(f"effect must be true or false, not {self.effect!r}")
         if self.function:
             self._call  # noqa: B018 - a function that cannot be imported is refused here
 
@@ -160,6 +166,10 @@ class Endpoint:
             and fnmatch.fnmatchcase(host.lower(), self.host.lower())
             and fnmatch.fnmatchcase(path, self.path)
         )
+
+    def has_effect(self, method: str) -> bool:
+        """Whether a request by this method changes something at the service."""
+        return method in _CHANGING if self.effect is None else self.effect
 
     @functools.cached_property
     def _call(self) -> Callable[[EndpointRequest], Any]:

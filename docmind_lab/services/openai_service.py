@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from docmind_lab.analysis.latency.profile import LatencyProfile, LlmLatency
+from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.dialects import Answer, Dialect, Dialects, Refusal, Route
 from docmind_lab.services.dialects.exchange import FinishReason, Rendering
 from docmind_lab.services.dialects.vectors import size_of, vector_of
@@ -89,7 +90,8 @@ class OpenAIService:
     request that names none. variation: share of the model's decisions that go another way, see
     `scripted_model/variation.py`. script: the model's reply to a conversation. dialects: in which it is asked; services
     that share them know each other's earlier responses. known: plans of chat completions, by request and key: they
-    depend on nothing else, and runs of one seed under several alternatives ask the same.
+    depend on nothing else, and runs of one seed under several alternatives ask the same. checks_conversation: whether a
+    conversation that breaks the provider's rules is refused (`conversation_rules.py`).
     """
 
     profile: LatencyProfile
@@ -100,6 +102,7 @@ class OpenAIService:
     script: Callable[[Conversation], Reply] = reply_to
     dialects: Dialects = field(default_factory=Dialects, repr=False, compare=False)
     known: dict[tuple[object, ...], Plan] = field(default_factory=dict, repr=False, compare=False)
+    checks_conversation: bool = False
 
     def plan(self, request: ServiceRequest) -> Plan:
         """Return the plan for a request; one that cannot be served gets an error in its dialect at once."""
@@ -140,6 +143,7 @@ class OpenAIService:
                 return self._embeddings(request, dialect, route, body)
             chat = dialect.chat(route, body)
             _check(chat)
+            self._check_rules(dialect, body)
             conversation = Conversation.from_request(chat)
             if route.operation == "count":
                 return self._information(dialect, route, _tokens_of(conversation))
@@ -147,6 +151,14 @@ class OpenAIService:
         except ODD_REQUEST as error:
             # The reply follows from the request alone: what a script cannot read was not put as it should be.
             raise Refusal(400, f"The conversation cannot be read ({type(error).__name__}).") from error
+
+    def _check_rules(self, dialect: Dialect, body: Mapping[str, Any]) -> None:
+        """Check the conversation by the provider's rules. Raises: Refusal in the provider's words."""
+        if not self.checks_conversation:
+            return
+        broken = refusal_of(body, type(dialect).__module__.rpartition(".")[2])
+        if broken is not None:
+            raise broken
 
     def _completion(
         self,

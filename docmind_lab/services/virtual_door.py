@@ -34,7 +34,7 @@ from docmind_lab.services.hops.host import HopHost
 from docmind_lab.services.log import RequestRow, ServiceLog
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
-from docmind_lab.services.plan import RUN_IS_OVER, Service, ServiceRequest
+from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Headers, Service, ServiceRequest
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_host import Host, VirtualHost
 from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer
@@ -54,7 +54,7 @@ class VirtualDoor:
     agents behave; left out, by the habits that are assumed and as fast as the model is. hops: how the hops behave; left
     out, there are none. endpoints: of other services; left out, there are none. cpu_charge: see
     `ServiceOptions`. behaviour: what is done with a call whose client has left; left out, what `stops_on_disconnect`
-    says.
+    says. on_send: told of each head of a reply, and each part of its body, as it is sent.
     """
 
     llm: Service
@@ -68,6 +68,7 @@ class VirtualDoor:
     endpoints: Service | None = None
     cpu_charge: CpuCharge = 0.0
     behaviour: ServerBehaviour | None = None
+    on_send: Callable[[Headers | Chunk], object] | None = None
     log: ServiceLog = field(default_factory=ServiceLog)
     _charged_at_s: float = field(default=0.0, init=False, repr=False)
     _first_request_at: float = field(default=math.nan, init=False, repr=False)
@@ -113,7 +114,7 @@ class VirtualDoor:
             self._queue, self._clock = SlotQueue(self.slots), None
 
     def _accepted(self, wire: Wire) -> HttpConnection:
-        return HttpConnection(wire, self._serve)
+        return HttpConnection(wire, self._serve, self.on_send)
 
     def _serve(self, request: ServiceRequest, connection: HttpConnection) -> None:
         clock = self._clock

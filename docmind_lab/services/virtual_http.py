@@ -35,10 +35,14 @@ Serve = Callable[[ServiceRequest, "HttpConnection"], None]
 
 
 class HttpConnection:
-    """One kept-alive connection. serve: called for each request as soon as it is all there."""
+    """One kept-alive connection.
 
-    def __init__(self, wire: Wire, serve: Serve) -> None:
-        self._wire, self._serve = wire, serve
+    serve: called for each request as soon as it is all there. on_send: told of each head of a reply and each part of
+    its body as it is sent; None for nobody.
+    """
+
+    def __init__(self, wire: Wire, serve: Serve, on_send: Callable[[Headers | Chunk], object] | None = None) -> None:
+        self._wire, self._serve, self.on_send = wire, serve, on_send
         self._http = h11.Connection(h11.SERVER)
         self._head: h11.Request | None = None
         self._body: list[bytes] = []
@@ -97,6 +101,8 @@ class HttpConnection:
 
     def send(self, step: Headers | Chunk) -> None:
         """Send the head of a reply or a part of its body."""
+        if self.on_send is not None:
+            self.on_send(step)
         event: h11.Response | h11.Data
         if isinstance(step, Headers):
             event = h11.Response(status_code=step.status, headers=list(step.headers))

@@ -23,6 +23,10 @@ RealLock, RealSimpleQueue = threading.Lock, queue.SimpleQueue
 real_start, real_join, real_is_alive = threading.Thread.start, threading.Thread.join, threading.Thread.is_alive
 
 
+ITEM_OF_QUEUE = "an item of a queue"
+"""What an idle worker of a pool waits for, in words."""
+
+
 class SimulationOver(BaseException):
     """Ends an actor that outlives its run. A BaseException, so that `except Exception` does not catch it."""
 

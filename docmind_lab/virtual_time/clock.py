@@ -15,6 +15,7 @@ from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.virtual_time.actors import RealLock, current_actor
 from docmind_lab.virtual_time.ending import MainThread, end_on_interrupt, watch
 from docmind_lab.virtual_time.kernel import Alarm, Kernel
+from docmind_lab.virtual_time.leftovers import LeftAtWork, left_at_work
 from docmind_lab.virtual_time.one_core import OneCore
 from docmind_lab.virtual_time.patches import flush_jupyter_in_real_time, patched_for, virtual_for, virtual_primitives
 from docmind_lab.virtual_time.times import sleep
@@ -61,6 +62,9 @@ class VirtualClock:
     where, remedy: what an error says of something that has no virtual time: the part of the program that a thread is in
     (thread id, None for the calling thread → text), set during a run by code that knows; and the remedy.
 
+    on_wait: told of each wait of an actor that took time, when it is over: (name of its thread, what it waited for,
+    instant at which it began). An idle worker of a pool is not told of.
+
     Raises: ConfigurationError for a value that cannot be used, or on a Python whose primitives are not known.
     """
 
@@ -95,6 +99,7 @@ class VirtualClock:
         self.handovers = 0
         self.where: Callable[[int | None], str] | None = None
         self.remedy = REMEDY
+        self.on_wait: Callable[[str, str, float], object] | None = None
         self._at_end: list[Callable[[], object]] = []
 
     def __repr__(self) -> str:
@@ -228,6 +233,13 @@ class VirtualClock:
         if self._runs is None or not 0 <= seconds < math.inf:
             raise SimulationError(f"charge is for 0 or more CPU seconds in the run that is going on, not {seconds!r}")
         self._kernel.now_s += seconds
+
+    def left_at_work(self) -> list[LeftAtWork]:
+        """Return the threads, jobs of pools and tasks that the run has begun and that have not ended.
+
+        An idle worker of a pool is none, and neither is the calling thread.
+        """
+        return left_at_work(self._kernel)
 
     def at_end(self, function: Callable[[], object]) -> None:
         """Register a function to be called outside the simulation when the run ends, the latest one first."""

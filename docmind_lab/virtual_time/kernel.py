@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from docmind_lab.core.errors import NotSimulated, RunCut, SimulatedDeadlock, SimulationError
-from docmind_lab.virtual_time.actors import Actor, SimulationOver, calling_actor, this_thread
+from docmind_lab.virtual_time.actors import ITEM_OF_QUEUE, Actor, SimulationOver, calling_actor, this_thread
 from docmind_lab.virtual_time.reports import place_of, where_everyone_waits
 
 if TYPE_CHECKING:
@@ -112,7 +112,11 @@ class Kernel:
         if timeout_s is not None:
             actor.wakes_at_s = self.now_s + max(0.0, timeout_s)
             heapq.heappush(self._timers, (actor.wakes_at_s, kind, next(self._tickets), actor, actor.wait_number))
+        begun_s = self.now_s
         self._hand_over(actor)
+        is_idle_worker = not actor.ends_count and waits_for == ITEM_OF_QUEUE
+        if self.clock is not None and self.clock.on_wait is not None and self.now_s > begun_s and not is_idle_worker:
+            self.clock.on_wait(actor.name, waits_for, begun_s)
         return actor.woken
 
     def pause(self) -> None:

@@ -15,7 +15,7 @@ from threading import get_ident
 from types import FrameType, GenericAlias
 from typing import Any, ClassVar
 
-from docmind_lab.virtual_time.actors import Actor, RealLock, RealSimpleQueue, current_actor, this_thread
+from docmind_lab.virtual_time.actors import ITEM_OF_QUEUE, Actor, RealLock, RealSimpleQueue, current_actor, this_thread
 
 _RealLockType: type = type(RealLock())
 
@@ -212,7 +212,7 @@ class SimulatedSimpleQueue(metaclass=ReplacementType):
         kernel, end_s = actor.kernel, None if timeout is None else actor.kernel.now_s + timeout
         while self._items.empty():
             left_s = None if end_s is None else end_s - kernel.now_s
-            if not kernel.wait(self._waiters, left_s, "an item of a queue"):
+            if not kernel.wait(self._waiters, left_s, ITEM_OF_QUEUE):
                 break
         return self._items.get(block=False)
 

@@ -62,7 +62,7 @@ def simulate(
         seed=schedule,
         horizon_s=facts.horizon_s + _AFTER_HORIZON_S,
         stall_after_s=stall_after_s,
-        on_entry=[lambda _: _fixed_randomness(facts.seed), lambda _: plain_parameters(), door.open],
+        on_entry=[lambda _: fixed_randomness(facts.seed), lambda _: plain_parameters(), door.open],
     )
     try:
         return clock.run(measure, dataclasses.replace(order, facts=facts), workload, door, clock)
@@ -73,7 +73,7 @@ def simulate(
 
 
 @contextlib.contextmanager
-def _fixed_randomness(seed: int) -> Iterator[None]:
+def fixed_randomness(seed: int) -> Iterator[None]:
     """Make the global random generator and garbage collection behave the same in every repeat of a run.
 
     The openai client draws the jitter of its retries from there. An object that closes a connection when it is

@@ -11,6 +11,7 @@ documents.py   a folder of documents, and one question
 profile.py     a latency profile of measured calls
 probe.py       whether a server stops when its client leaves
 doctor.py      endpoints, versions, settings; the deadline of a user's graph
+crash_test.py  a user's graph, cut at every point of a run
 servers.py     JupyterLab, and the simulated services
 console.py     what the commands share; printing.py a study on a terminal
 

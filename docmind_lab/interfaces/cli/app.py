@@ -17,6 +17,7 @@ import typer
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.interfaces.cli.compare import compare
 from docmind_lab.interfaces.cli.console import INTERRUPTED
+from docmind_lab.interfaces.cli.crash_test import crash_test
 from docmind_lab.interfaces.cli.diff import diff
 from docmind_lab.interfaces.cli.doctor import doctor
 from docmind_lab.interfaces.cli.documents import ask, index
@@ -64,6 +65,7 @@ for command, short_help in (
     (index, "Index a folder of documents, or bring its index up to date."),
     (profile, "Make a latency profile of calls that were measured."),
     (doctor, "Check versions, settings and endpoints, or the deadline of your own graph."),
+    (crash_test, "Cut your own graph at every point a deadline can fall, and see what that leaves."),
     (lab, "Open JupyterLab on the notebooks."),
     (serve, "Serve the simulated model and vector store."),
 ):

@@ -137,6 +137,11 @@ def own_graph(
     return OwnGraph(f"{OWN_PREFIX}{name}{query}", corpus, len(asked))
 
 
+def inputs_named(corpus: str) -> tuple[GraphInput, ...]:
+    """Return the inputs for a name that `own_graph` gave. Raises: ConfigurationError in a process without them."""
+    return _cases(corpus)
+
+
 def graph_named(workload: str) -> AnyGraph:
     """Return the graph for a name that `own_graph` gave; it is made once in a process. Raises: ConfigurationError."""
     reference, options = _parts_of_name(workload)

@@ -1,0 +1,23 @@
+"""The crash test: cut a user's graph at every point at which a deadline can fall, and judge what is left behind.
+
+journal.py      what happened in one trial, and whether its process lives
+probes.py       a watched checkpointer, store, services, callbacks, temporary files
+held_locks.py   the locks that a graph's code can reach
+observation.py  a trial, and what it showed
+bench.py        the graph and its services, for one trial after the other
+trial.py        one trial: run, cut or kill, come to rest, go on
+cut_points.py   the instants at which an undisturbed run can be cut, and which are tried
+invariants/     the verdicts on a trial
+cells.py        trials over worker processes
+shrink.py       the smallest trial that shows a finding
+findings.py     a finding, its timeline, its test
+report.py       the report and its lines
+run.py          crash_test
+testing.py      the assertions for a user's tests
+"""
+
+from docmind_lab.experiments.crash_test.findings import Finding
+from docmind_lab.experiments.crash_test.report import CrashReport
+from docmind_lab.experiments.crash_test.run import crash_test
+
+__all__ = ["CrashReport", "Finding", "crash_test"]

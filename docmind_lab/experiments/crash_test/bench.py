@@ -1,0 +1,230 @@
+"""A user's graph on simulated services, on which trials are carried out one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import StateGraph
+from langgraph.pregel import Pregel
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.async_form import on_event_loop
+from docmind_lab.alternatives.bound import copy_with
+from docmind_lab.alternatives.controls import Unguarded
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.catalogue import CATALOGUE, level_and_variant
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import DrawKey
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.crash_test.journal import Journal
+from docmind_lab.experiments.crash_test.observation import Ending, Observation, Promise, Trial
+from docmind_lab.experiments.crash_test.probes import ProbedEndpoints, ProbedModel, ProbeSaver, ProbeStore
+from docmind_lab.experiments.crash_test.trial import TrialRun
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.services.plan import Chunk, Headers
+from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.services.virtual_door import VirtualDoor
+from docmind_lab.workloads.kinds import OWN_PREFIX, workload_kind
+from docmind_lab.workloads.own import GraphInput, graph_named, load_graph
+from docmind_lab.workloads.own.making import simulated_while_made
+from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_object
+from docmind_lab.workloads.own.settings import store_for_run
+
+DURABILITIES: Final = ("sync", "async", "exit")
+_DURABILITY_KEY: Final = "__pregel_durability"
+
+SaverMaker = Callable[[], BaseCheckpointSaver[Any]]
+
+# Makers of live objects, by the name of the workload: only this process has them.
+_live_makers: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The graph under test and what its runs are given: everything that a worker process needs.
+
+    Args:
+        workload: Name of the graph, as `own_graph` gives it.
+        corpus: Name of its inputs.
+        inputs: The inputs themselves.
+        profile: Latencies of the simulated services.
+        seed: Keys every draw.
+        deadline_key: Key of the graph's input that takes the deadline.
+        durability: When LangGraph writes checkpoints: "sync", "async" or "exit".
+        checkpointer: A reference to a function that makes the checkpointer of one trial; empty for the graph's own.
+        endpoints: File with simulated endpoints of other services; empty for the ready ones alone.
+    """
+
+    workload: str
+    corpus: str
+    inputs: tuple[GraphInput, ...]
+    profile: str = "typical"
+    seed: int = 7
+    deadline_key: str = "deadline_ts"
+    durability: str = "async"
+    checkpointer: str = ""
+    endpoints: str = ""
+
+
+def register_makers(workload: str, graph: Any, checkpointer: Any) -> None:
+    """Remember live functions that make the graph or its checkpointer anew for each trial."""
+    if callable(graph) and not isinstance(graph, StateGraph | Pregel):
+        _live_makers[f"graph {workload}"] = graph
+    if callable(checkpointer):
+        _live_makers[f"checkpointer {workload}"] = checkpointer
+
+
+def reply_by_content(conversation: Conversation) -> Reply:
+    """Return the scripted model's reply, drawn by what was said and not by who asks when.
+
+    So a resumed conversation gets the replies of an undisturbed one.
+    """
+    said = repr([(message.get("role"), message.get("content")) for message in conversation.messages])
+    return reply_to(dataclasses.replace(conversation, key=DrawKey(0, said, "0")))
+
+
+class CrashBench:
+    """Carries out trials of one graph, each in a world of its own in virtual time.
+
+    Args:
+        subject: The graph and what its runs are given.
+
+    Raises:
+        ConfigurationError: A value of the subject cannot be used.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        if subject.durability not in DURABILITIES:
+            raise ConfigurationError(f"durability must be one of {', '.join(DURABILITIES)}, not {subject.durability!r}")
+        self.subject = subject
+        self._system = SimulatedSystem(Settings(), kind=subject.workload, corpus=subject.corpus)
+        self._questions = {one.id: one for one in subject.inputs}
+        self._kind = workload_kind(subject.workload)
+        self._known: dict[tuple[object, ...], Any] = {}
+        # What the user's next message came to, by the thread that it was sent to.
+        self.asked: dict[tuple[object, ...], tuple[Ending, tuple[str, ...]]] = {}
+
+    @property
+    def async_only(self) -> bool:
+        """Whether the graph runs on an event loop only."""
+        return self._kind.async_only
+
+    def alternative(self, trial: Trial) -> Alternative:
+        """Return the alternative of a trial; nobody limits a run whose process is killed."""
+        found = Unguarded() if trial.is_kill else parse_alternatives(trial.alternative)[0]
+        return on_event_loop(found) if self.async_only else found
+
+    def promise(self, trial: Trial) -> Promise:
+        """Return what the alternative of a trial promises once the caller was told.
+
+        A control promises nothing, and B lets the work go on. What cancels cannot cancel the code of a sync node, which
+        it runs in a thread: there it promises only that no further node begins.
+        """
+        if trial.is_kill:
+            return "none"
+        level, _ = level_and_variant(trial.alternative)
+        if CATALOGUE[level].is_control or level == "hard_timeout":
+            return "none"
+        is_of_loop = parse_alternatives(trial.alternative)[0].node_mode == "async"
+        return "steps" if is_of_loop and not self.async_only else "quiet"
+
+    def observe(self, trial: Trial) -> Observation:
+        """Carry out a trial and return what it showed. Raises: NotSimulated for a graph that leaves virtual time."""
+        return TrialRun(self, trial).run()
+
+    def question(self, trial: Trial) -> GraphInput:
+        """Return the input of a trial."""
+        return self._questions[trial.input_id]
+
+    def add(self, question: GraphInput) -> None:
+        """Add an input that trials may name."""
+        self._questions[question.id] = question
+
+    def services(self, trial: Trial, journal: Journal) -> VirtualDoor:
+        """Return the simulated services of a trial."""
+        seed = self.subject.seed + trial.is_control
+        profile = LatencyProfile.named(self.subject.profile)
+        options = ServiceOptions(profile=profile, seed=seed, endpoints=self.subject.endpoints)
+        door = self._system.door(options)
+        model: Any = dataclasses.replace(
+            door.llm,  # type: ignore[type-var]
+            script=reply_by_content,
+            checks_conversation=True,
+            known={} if trial.is_control else self._known,
+        )
+        endpoints = ProbedEndpoints(options.endpoint_service(), journal)
+
+        def note_chunk(step: Headers | Chunk) -> None:
+            if isinstance(step, Chunk):
+                journal.mark("chunk", "of a response")
+
+        return dataclasses.replace(door, llm=ProbedModel(model, journal), endpoints=endpoints, on_send=note_chunk)
+
+    def graph(self, journal: Journal) -> AnyGraph:
+        """Return the graph for one trial, with its checkpointer and its store watched.
+
+        A function that makes the graph is called anew, so that nothing of an earlier trial is in it.
+        """
+        made = self._made()
+        saver, store = self._saver(made), store_for_run(None) if made.store is None else made.store
+        changed = {"checkpointer": ProbeSaver(saver, journal), "store": ProbeStore(store, journal)}
+        return copy_with(type(made), made, **changed)  # type: ignore[no-any-return]
+
+    def _made(self) -> AnyGraph:
+        reference = self.subject.workload.removeprefix(OWN_PREFIX).partition("?")[0]
+        maker = _live_makers.get(f"graph {self.subject.workload}")
+        with simulated_while_made():
+            if maker is not None:
+                return compile_graph(maker, reference)
+            if self._is_made_by_function:
+                return load_graph(reference)
+        return graph_named(self.subject.workload)
+
+    @functools.cached_property
+    def _is_made_by_function(self) -> bool:
+        """Whether the reference names a function that needs nothing to make the graph."""
+        reference = self.subject.workload.removeprefix(OWN_PREFIX).partition("?")[0]
+        if ":" not in reference or reference.startswith("agent:"):
+            return False
+        found = load_object(reference)
+        return inspect.isfunction(found) and not inspect.signature(found).parameters
+
+    def _saver(self, graph: AnyGraph) -> BaseCheckpointSaver[Any]:
+        maker = _live_makers.get(f"checkpointer {self.subject.workload}")
+        if maker is None and self.subject.checkpointer:
+            maker = load_object(self.subject.checkpointer, "checkpointer")
+        if maker is None:
+            # A graph without one is given one by the server it is deployed to.
+            return graph.checkpointer if isinstance(graph.checkpointer, BaseCheckpointSaver) else InMemorySaver()
+        made = maker()
+        if not isinstance(made, BaseCheckpointSaver):
+            raise ConfigurationError(
+                f"checkpointer: the function makes a {type(made).__name__}, not a checkpointer of LangGraph"
+            )
+        return made
+
+    def config(self) -> dict[str, Any]:
+        """Return what every run is configured with."""
+        return {"configurable": {_DURABILITY_KEY: self.subject.durability}}
+
+    def close(self) -> None:
+        """Close the simulated services."""
+        self._system.close()
+
+    @contextlib.contextmanager
+    def closing(self) -> Iterator[CrashBench]:
+        """Close the bench after a block."""
+        try:
+            yield self
+        finally:
+            self.close()

@@ -1,0 +1,94 @@
+"""Trials over worker processes: a group of trials of one graph that one worker carries out."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from docmind_lab.core.errors import SimulationStalled
+from docmind_lab.experiments.batch.runner import Computing, compute_cells
+from docmind_lab.experiments.batch.workers import Workers
+from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
+from docmind_lab.experiments.crash_test.observation import Observation, Trial
+
+TRIALS_PER_CELL = 6
+
+# Virtual time belongs to a process as a whole.
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class CrashCell:
+    """Trials that one worker carries out. id: unique in its crash test."""
+
+    id: str
+    subject: Subject
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True)
+class CrashCellResult:
+    """What the trials of a cell showed. stalled: why its worker cannot be used again; error: why there is nothing."""
+
+    cell_id: str
+    observations: tuple[Observation, ...] = ()
+    stalled: str = ""
+    error: Exception | None = None
+
+
+def run_crash_cell(cell: CrashCell, attempt: int = 1) -> CrashCellResult:
+    """Carry out the trials of a cell, one after the other. attempt: counts, as in `run_cell`."""
+    observations: list[Observation] = []
+    with _one_at_a_time:
+        for trial in cell.trials:
+            try:
+                observations.append(bench_of(cell.subject).observe(trial))
+            except SimulationStalled as error:
+                if attempt == 1 and len(cell.trials) > 1:
+                    return CrashCellResult(cell.id, stalled=str(error).partition("\n")[0])
+                why = str(error).partition("\n")[0]
+                rest = cell.trials[len(observations) :]
+                observations += [Observation(each, not_judged=why) for each in rest]
+                break
+    return CrashCellResult(cell.id, tuple(observations))
+
+
+# Two: a crash test that shrinks an input has one bench for it and one for the inputs that it was given.
+@functools.lru_cache(maxsize=2)
+def bench_of(subject: Subject) -> CrashBench:
+    """Return the bench of this process for a subject, made at its first use."""
+    return CrashBench(subject)
+
+
+def observe_all(
+    subject: Subject,
+    trials: Sequence[Trial],
+    workers: Workers,
+    stop: threading.Event | None = None,
+    done: Callable[[int], None] = lambda count: None,
+) -> Iterator[Observation]:
+    """Yield what each trial showed, as it is done.
+
+    Args:
+        subject: The graph and what its runs are given.
+        trials: What is to be tried.
+        workers: Carry it out.
+        stop: Set by another thread, no further trial is begun.
+        done: Called with the number of trials that were just done.
+
+    Raises: what a trial raises that cannot be carried out at all.
+    """
+    chunks = [tuple(trials[at : at + TRIALS_PER_CELL]) for at in range(0, len(trials), TRIALS_PER_CELL)]
+    cells = {f"{number:05}": CrashCell(f"{number:05}", subject, chunk) for number, chunk in enumerate(chunks)}
+    computing = Computing(run_crash_cell, lambda cell_id, error: CrashCellResult(cell_id, error=error))
+    for result in compute_cells(cells.values(), computing, workers, stop):
+        trials_of = cells[result.cell_id].trials
+        if isinstance(result.error, SimulationStalled):
+            why = str(result.error).partition("\n")[0]
+            yield from (Observation(trial, not_judged=why) for trial in trials_of)
+        elif result.error is not None:
+            raise result.error
+        yield from result.observations
+        done(len(trials_of))

@@ -1,0 +1,210 @@
+"""What one trial showed: what became of the run that was cut, its thread, its effects and its leftovers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import BaseModel
+
+from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.experiments.crash_test.journal import FIRST, Effect, Mark
+
+KILL: Final = "kill"
+"""Stands where an alternative stands, for a process that is killed."""
+
+Promise = Literal["quiet", "steps", "none"]
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+# Ids of tool calls, which a simulated model derives from where in the run it is asked.
+_CALL_ID = re.compile(r"\b(call|toolu|fc)_[0-9a-f]{16}_\d+")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run to be cut.
+
+    Args:
+        input_id: Of the input.
+        alternative: As `parse_alternatives` takes it, or `KILL`.
+        at_s: Instant of the deadline or of the kill, in virtual seconds; None for a run that is not cut.
+        schedule: Draws another order of threads and tasks that are ready; None for first come, first served.
+        is_control: Whether time and latencies are others, which tells what of an answer depends on them.
+    """
+
+    input_id: str
+    alternative: str
+    at_s: float | None = None
+    schedule: int | None = None
+    is_control: bool = False
+
+    @property
+    def is_kill(self) -> bool:
+        """Whether the process is killed, and no deadline ends the run."""
+        return self.alternative == KILL
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one part of a trial ended.
+
+    Args:
+        outcome: As an alternative says it; "killed", or "no end" for one that was still under way at its horizon.
+        error: Type and first line of the exception that ended it; empty for none.
+        answer: What the run answered.
+        told_at_s: Instant at which its caller had the outcome; None without one.
+    """
+
+    outcome: str
+    error: str = ""
+    answer: str = ""
+    told_at_s: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.outcome} ({self.error})" if self.error else self.outcome
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A thread as its checkpointer has it.
+
+    Args:
+        is_there: Whether it has a checkpoint.
+        pending: Nodes that are to run next.
+        values: Key of the state → its value in a form that can be compared.
+        error: Why it cannot be read; empty if it can.
+        interrupts: How many interrupts wait for an answer.
+    """
+
+    is_there: bool = False
+    pending: tuple[str, ...] = ()
+    values: Mapping[str, str] | None = None
+    error: str = ""
+    interrupts: int = 0
+
+    @property
+    def answer(self) -> str:
+        """The answer that the state holds."""
+        return answer_in(self.values)
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something of the run that was still there when everything had come to rest. name: compares runs."""
+
+    kind: str
+    name: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}" + (f", at {self.where}" if self.where and self.where != self.name else "")
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a trial showed.
+
+    Args:
+        trial: What was asked.
+        first: How the run ended that was cut.
+        saved: The thread when that run had come to rest.
+        resumed: How its resumption ended; None if there was nothing to resume.
+        completed: The thread after that.
+        asked: How the user's next message ended, in a copy of the thread; None if there was no conversation.
+        marks: Everything that was watched, in the order of time.
+        effects: The side effects.
+        refusals: (part, words) of each conversation that a provider would refuse.
+        leftovers: What remained of the run.
+        promise: What the alternative promises once the caller was told: that nothing goes on ("quiet"), that no
+            further step begins ("steps"), or nothing ("none").
+        not_judged: Why the trial cannot be judged; empty if it can.
+    """
+
+    trial: Trial
+    first: Ending = Ending("no end")
+    saved: Saved = Saved()
+    resumed: Ending | None = None
+    completed: Saved | None = None
+    asked: Ending | None = None
+    marks: tuple[Mark, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()
+    leftovers: tuple[Leftover, ...] = ()
+    promise: Promise = "quiet"
+    not_judged: str = ""
+
+    @property
+    def told_at_s(self) -> float | None:
+        """When the caller of the cut run was told, or its process killed."""
+        return self.trial.at_s if self.trial.is_kill else self.first.told_at_s
+
+    def of(self, part: str = FIRST) -> list[Mark]:
+        """Return the marks of one part."""
+        return [mark for mark in self.marks if mark.part == part]
+
+    @property
+    def last(self) -> Saved:
+        """The thread when everything was over."""
+        return self.saved if self.completed is None else self.completed
+
+
+def comparable(values: Any) -> dict[str, str]:
+    """Return each key of a state with its value in a form that is the same for equal content.
+
+    Ids of messages are left out, and so is the deadline. A conversation counts by its latest answer: what was said on
+    the way to it may differ.
+    """
+    if not isinstance(values, Mapping):
+        return {"value": _text_of(values)}
+    made = {}
+    for key, value in values.items():
+        if key == DEADLINE_KEY or str(key).startswith("__"):
+            continue
+        is_conversation = isinstance(value, list) and value and all(isinstance(one, BaseMessage) for one in value)
+        made[str(key)] = _latest_answer(value) if is_conversation else _text_of(value)
+    return made
+
+
+def thread_text(checkpoint: Mapping[str, Any]) -> str:
+    """Return the content of a checkpoint as a text that is the same for equal content, ids of messages aside."""
+    return _text_of(checkpoint.get("channel_values"))
+
+
+def answer_in(values: Mapping[str, str] | None) -> str:
+    """Return the answer in a comparable state: that of its messages, or all of it where it has none."""
+    if values is None:
+        return ""
+    return values["messages"] if "messages" in values else json.dumps(dict(values), sort_keys=True)
+
+
+def _latest_answer(messages: Sequence[BaseMessage]) -> str:
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            return ""
+        if isinstance(message, AIMessage) and not message.tool_calls and message.text:
+            return _CALL_ID.sub(r"\1", message.text)
+    return ""
+
+
+def _text_of(value: Any) -> str:
+    return _CALL_ID.sub(r"\1", json.dumps(_plain(value), sort_keys=True, default=str))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseMessage):
+        return [value.type, value.text, [[call["name"], call["args"]] for call in getattr(value, "tool_calls", ())]]
+    if isinstance(value, BaseModel):
+        return _plain(value.model_dump())
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(json.dumps(_plain(item), sort_keys=True, default=str) for item in value)
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    return _ADDRESS.sub("", repr(value))

@@ -1,0 +1,282 @@
+"""What a trial puts around a graph to see it: a checkpointer, a store, callbacks, the services.
+
+Writes and steps take a little virtual time, so that a cut can fall before, within and after each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from unittest.mock import patch
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import convert_to_openai_messages
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.store.base import BaseStore, Op, PutOp, Result
+
+from docmind_lab.alternatives.passing_saver import PassingSaver
+from docmind_lab.docmind.graphs.observer import is_node
+from docmind_lab.experiments.crash_test.journal import WRITE_S, Journal
+from docmind_lab.services.conversation_rules import refusal_of
+from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointService
+from docmind_lab.services.plan import Chunk, Headers, Plan, Service, ServiceRequest
+from docmind_lab.virtual_time import current_clock
+
+_KEY_HEADERS = ("idempotency-key", "x-idempotency-key")
+
+
+@contextlib.contextmanager
+def _written(journal: Journal, kind: str, what: str) -> Iterator[None]:
+    journal.require_life()
+    journal.mark(kind, what, "begins")
+    journal.clock.sleep(WRITE_S / 2)
+    journal.require_life()
+    yield
+    journal.clock.sleep(WRITE_S / 2)
+    journal.mark(kind, what, "ends")
+
+
+@contextlib.asynccontextmanager
+async def _awritten(journal: Journal, kind: str, what: str) -> AsyncIterator[None]:
+    journal.require_life()
+    journal.mark(kind, what, "begins")
+    await asyncio.sleep(WRITE_S / 2)
+    journal.require_life()
+    yield
+    await asyncio.sleep(WRITE_S / 2)
+    journal.mark(kind, what, "ends")
+
+
+class ProbeSaver(PassingSaver):
+    """A checkpointer that marks every write, and writes nothing for a process that was killed."""
+
+    def __init__(self, inner: BaseCheckpointSaver[Any], journal: Journal) -> None:
+        super().__init__(inner)
+        self._journal = journal
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Put a checkpoint, marked."""
+        with _written(self._journal, "checkpoint", _name_of(metadata)):
+            return super().put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Put a task's writes, marked."""
+        with _written(self._journal, "pending write", _channels_of(writes)):
+            super().put_writes(config, writes, task_id, task_path)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Put a checkpoint, marked."""
+        async with _awritten(self._journal, "checkpoint", _name_of(metadata)):
+            return await super().aput(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Put a task's writes, marked."""
+        async with _awritten(self._journal, "pending write", _channels_of(writes)):
+            await super().aput_writes(config, writes, task_id, task_path)
+
+
+def _name_of(metadata: CheckpointMetadata) -> str:
+    return f"step {metadata.get('step', 0)}"
+
+
+def _channels_of(writes: Sequence[tuple[str, Any]]) -> str:
+    return ", ".join(dict.fromkeys(channel for channel, _ in writes if not channel.startswith("branch:")))
+
+
+class ProbeStore(BaseStore):
+    """A store that marks every write, and writes nothing for a process that was killed."""
+
+    def __init__(self, inner: BaseStore, journal: Journal) -> None:
+        self._inner, self._journal = inner, journal
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out the operations, those that write marked."""
+        asked = list(ops)
+        written = _written_by(asked)
+        if not written:
+            return self._inner.batch(asked)
+        with _written(self._journal, "store write", written):
+            return self._inner.batch(asked)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out the operations, those that write marked."""
+        asked = list(ops)
+        written = _written_by(asked)
+        if not written:
+            return await self._inner.abatch(asked)
+        async with _awritten(self._journal, "store write", written):
+            return await self._inner.abatch(asked)
+
+
+def _written_by(ops: Sequence[Op]) -> str:
+    return ", ".join("/".join((*op.namespace, op.key)) for op in ops if isinstance(op, PutOp))
+
+
+class StepCallbacks(BaseCallbackHandler):
+    """Lets each step take its time, counts the effects that tools declare, and checks what models are sent.
+
+    A tool declares its effect in its metadata: {"effect": "charge"}, and with {"idempotency_key": "order_id"} the
+    argument that makes two calls one effect.
+    """
+
+    run_inline = True
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__()
+        self._journal = journal
+        self._nodes: set[Any] = set()
+        self._tools: dict[Any, tuple[str, str, str]] = {}
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **details: Any) -> None:
+        """Let the beginning of a node take its time."""
+        if is_node(details.get("tags")):
+            self._nodes.add(details["run_id"])
+            self._journal.spend_step()
+
+    def on_chain_end(self, outputs: Any, **details: Any) -> None:
+        """Let the end of a node take its time."""
+        if details["run_id"] in self._nodes:
+            self._nodes.discard(details["run_id"])
+            self._journal.spend_step()
+
+    def on_tool_start(self, serialized: Any, input_str: Any, **details: Any) -> None:
+        """Mark the beginning of a tool, and remember the effect that it declares."""
+        name = str((serialized or {}).get("name") or "")
+        given, declared = details.get("inputs") or {}, details.get("metadata") or {}
+        argument = str(declared.get("idempotency_key") or "")
+        key = str(given.get(argument, "")) if argument else ""
+        self._tools[details["run_id"]] = name, str(declared.get("effect") or ""), key
+        self._journal.mark("tool", name, "begins")
+        self._journal.spend_step()
+
+    def on_tool_end(self, output: Any, **details: Any) -> None:
+        """Mark the end of a tool, with its effect."""
+        self._end_tool(details["run_id"], has_effect=True)
+
+    def on_tool_error(self, error: BaseException, **details: Any) -> None:
+        """Mark the end of a tool that failed, which has no effect."""
+        self._end_tool(details["run_id"], has_effect=False)
+
+    def _end_tool(self, run_id: Any, *, has_effect: bool) -> None:
+        name, effect, key = self._tools.pop(run_id, ("", "", ""))
+        if effect and has_effect:
+            self._journal.effect(f"{effect} (tool {name})", key)
+        self._journal.mark("tool", name, "ends")
+        self._journal.spend_step()
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **details: Any) -> None:
+        """Check the conversation that a chat model is sent, wherever the model is."""
+        for conversation in messages:
+            try:
+                payload = {"messages": convert_to_openai_messages(conversation)}
+            except Exception:  # noqa: BLE001 - a kind of message that has no counterpart there has no rule either
+                continue
+            refusal = refusal_of(payload, "openai_chat")
+            if refusal is not None:
+                self._journal.refusal(str(refusal))
+
+
+@dataclasses.dataclass(frozen=True)
+class ProbedModel:
+    """The simulated model, whose refusals of a conversation are noted."""
+
+    inner: Service
+    journal: Journal
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        """See `Service`."""
+        plan = self.inner.plan(request)
+        first = plan.steps[0] if plan.steps else None
+        if isinstance(first, Headers) and first.status == 400:
+            self.journal.refusal(_words_in(plan))
+        return plan
+
+
+def _words_in(plan: Plan) -> str:
+    body = b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return body.decode("utf-8", "replace")
+    error = found.get("error") if isinstance(found, Mapping) else None
+    return str(error.get("message", error)) if isinstance(error, Mapping) else str(error or found)
+
+
+@dataclasses.dataclass(frozen=True)
+class ProbedEndpoints:
+    """The simulated endpoints of other services, whose effects are noted when they have the request.
+
+    Only a row of the user's own is known to change something: the ready ones are searches and the like.
+    """
+
+    inner: EndpointService
+    journal: Journal
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        """See `Service`."""
+        host, _, rest = request.path.removeprefix(ENDPOINTS_PATH).partition("/")
+        row = self.inner.table.of_user(request.method, host, f"/{rest}")
+        if row is not None and row.has_effect(request.method):
+            key = next((request.headers[name] for name in _KEY_HEADERS if name in request.headers), "")
+            self.journal.effect(f"{request.method} {host}/{rest}", key)
+        return self.inner.plan(request)
+
+
+class TemporaryFiles:
+    """The temporary files and folders that the actors of one run make."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Note what the standard library makes during a block, and remove what is left of it afterwards."""
+        make_file, make_folder = tempfile._mkstemp_inner, tempfile.mkdtemp  # type: ignore[attr-defined]
+
+        def file(*arguments: Any, **options: Any) -> Any:
+            made = make_file(*arguments, **options)
+            if current_clock() is not None:
+                self.made.append(os.fsdecode(made[1]))
+            return made
+
+        def folder(*arguments: Any, **options: Any) -> Any:
+            made = make_folder(*arguments, **options)
+            if current_clock() is not None:
+                self.made.append(os.fsdecode(made))
+            return made
+
+        with patch.object(tempfile, "_mkstemp_inner", file), patch.object(tempfile, "mkdtemp", folder):
+            try:
+                yield
+            finally:
+                for path in self.made:
+                    with contextlib.suppress(OSError):
+                        os.unlink(path) if not os.path.isdir(path) else shutil.rmtree(path)
+
+    def left(self) -> list[str]:
+        """Return the paths that are still there."""
+        return [path for path in self.made if os.path.exists(path)]

@@ -1,0 +1,167 @@
+"""The report of a crash test: its findings, what an alternative leaves, and how much was tried."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from docmind_lab.analysis.text import count_of
+from docmind_lab.experiments.crash_test.findings import Finding
+from docmind_lab.experiments.crash_test.invariants import INVARIANTS
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of one input's run under one alternative was tried.
+
+    Args:
+        input_id: Of the input.
+        alternative: Or "kill".
+        found: Cut points of the undisturbed run.
+        tried: Of those, at which instants the run was cut.
+        skipped: Why the others were not; empty if all were.
+        kinds: Kind of cut point → (found, tried).
+        not_judged: Trials that could not be judged, with the reason of the first.
+        schedules: Orders of threads and tasks under which each point was tried.
+    """
+
+    input_id: str
+    alternative: str
+    found: int
+    tried: int
+    skipped: str = ""
+    kinds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    not_judged: tuple[int, str] = (0, "")
+    schedules: int = 1
+
+
+@dataclass(frozen=True)
+class CrashReport:
+    """The result of a crash test.
+
+    Args:
+        graph: Its reference, or its name.
+        findings: What does not hold, the most frequent first.
+        left: What an alternative leaves that promises nothing of the kind.
+        coverage: How much was tried, for each input and alternative.
+        judged: Invariant → in how many trials it was judged.
+        trials: How many runs were cut.
+        notes: What a reader should know of the measurement.
+        seed: Of the draws.
+        options: Further arguments of `cut_at` that repeat a trial.
+    """
+
+    graph: str
+    findings: tuple[Finding, ...]
+    left: tuple[Finding, ...]
+    coverage: tuple[Coverage, ...]
+    judged: Mapping[str, int]
+    trials: int
+    notes: tuple[str, ...] = ()
+    seed: int = 7
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every invariant held in every trial, and at least one trial was judged."""
+        return not self.findings and any(self.judged.values())
+
+    def pytest_functions(self) -> str:
+        """Return a test for each finding, as the text of a module."""
+        tests = [finding.pytest_function(self.graph, self.seed, self.options) for finding in self.findings]
+        head, _, _ = tests[0].partition("@pytest") if tests else ("", "", "")
+        return head + "\n\n".join(test[len(head) :] for test in tests)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON types."""
+        return {
+            "graph": self.graph,
+            "holds": self.holds,
+            "trials": self.trials,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "left": [finding.to_dict() for finding in self.left],
+            "coverage": [dataclasses.asdict(each) for each in self.coverage],
+            "judged": dict(self.judged),
+            "notes": list(self.notes),
+            "seed": self.seed,
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(lines_of(self))
+
+    # As HTML, since a notebook breaks long lines of plain text in mid-word.
+    def _repr_html_(self) -> str:
+        found = "".join(finding._repr_html_() for finding in self.findings)
+        return f"<p>{escape(summary_of(self))}</p>{found}"
+
+
+def lines_of(report: CrashReport) -> Iterator[str]:
+    """Yield the report, a line each."""
+    for number, finding in enumerate(report.findings, 1):
+        yield from _lines_of_finding(number, finding)
+        yield "    test:"
+        options = report.options
+        yield from (
+            f"      {line}".rstrip()
+            for line in finding.pytest_function(report.graph, report.seed, options).splitlines()
+        )
+        yield ""
+    if not report.findings:
+        yield "No findings."
+        yield ""
+    for left in report.left:
+        where = ", ".join(left.alternatives)
+        yield f"{where} leaves, as it says: {left.what} ({count_of(left.trials, 'trial')})"
+    if report.left:
+        yield ""
+    for name, meaning in INVARIANTS.items():
+        broken = sum(finding.invariant == name for finding in report.findings)
+        verdict = count_of(broken, "finding") if broken else "holds" if report.judged[name] else "not judged"
+        yield f"{name:<13} {verdict:<12} {meaning} ({count_of(report.judged[name], 'trial')})"
+    yield ""
+    yield from _lines_of_coverage(report)
+    yield from report.notes
+    yield summary_of(report)
+
+
+def _lines_of_finding(number: int, finding: Finding) -> Iterator[str]:
+    trial = finding.trial
+    yield f"{number}. {finding.what} ({', '.join(finding.alternatives)}; {count_of(finding.trials, 'trial')})"
+    cut = "killed" if trial.is_kill else f"{trial.alternative}, deadline"
+    order = "" if trial.schedule is None else f", schedule {trial.schedule}"
+    name, _, is_shorter = trial.input_id.partition("~")
+    shorter = " (shortened)" if is_shorter else ""
+    yield f"    input {name}{shorter}, {cut} at {trial.at_s:.6f} s{order}"
+    yield f"    {finding.evidence}"
+    yield from (f"    {line}" for line in finding.timeline)
+
+
+def _lines_of_coverage(report: CrashReport) -> Iterator[str]:
+    for each in report.coverage:
+        schedules = f" under {each.schedules} schedules" if each.schedules > 1 else ""
+        skipped = f"; {each.skipped}" if each.skipped else ""
+        yield f"input {each.input_id}, {each.alternative}: {each.tried} of {each.found} cut points{schedules}{skipped}"
+        if each.not_judged[0]:
+            yield f"  {count_of(each.not_judged[0], 'trial')} not judged: {each.not_judged[1]}"
+    kinds: dict[str, list[int]] = {}
+    for each in report.coverage:
+        for kind, (found, tried) in each.kinds.items():
+            counted = kinds.setdefault(kind, [0, 0])
+            counted[0] += found
+            counted[1] += tried
+    for kind, (found, tried) in sorted(kinds.items()):
+        yield f"  {kind:<22} {tried} of {found}"
+    yield ""
+
+
+def summary_of(report: CrashReport) -> str:
+    """Return one sentence: how many trials, and what they found."""
+    trials = count_of(report.trials, "trial")
+    if not any(report.judged.values()):
+        return f"{report.graph}: nothing could be judged in {trials}."
+    if report.findings:
+        return f"{report.graph}: {count_of(len(report.findings), 'finding')} in {trials}."
+    return f"{report.graph}: every invariant held in {trials}."

@@ -1,0 +1,383 @@
+"""One trial: run the graph, cut it or kill it, wait until all is at rest, go on with its thread, and say what happened.
+
+The whole of a trial is one world in virtual time. A kill ends the first run of its clock at the instant, with whatever
+was under way, and a second run of the same clock goes on from what reached the stores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TYPE_CHECKING, Any, Final, cast
+from unittest.mock import patch
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
+
+from docmind_lab.alternatives.base import Outcome
+from docmind_lab.alternatives.bound import copy_with
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
+from docmind_lab.experiments.crash_test.held_locks import held_locks, release_lock
+from docmind_lab.experiments.crash_test.journal import ASKED, FIRST, RESUMED, WRITE_S, Edge, Journal, Mark
+from docmind_lab.experiments.crash_test.observation import (
+    Ending,
+    Leftover,
+    Observation,
+    Saved,
+    Trial,
+    answer_in,
+    comparable,
+    thread_text,
+)
+from docmind_lab.experiments.crash_test.probes import StepCallbacks, TemporaryFiles
+from docmind_lab.experiments.measurement.simulation import fixed_randomness
+from docmind_lab.network.openai_parameters import plain_parameters
+from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.network.snapshots import Snapshot
+from docmind_lab.services.endpoints import EndpointTable
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.services.virtual_door import PORT
+from docmind_lab.virtual_time import VirtualClock
+from docmind_lab.workloads.own import GraphInput, OwnWorkload
+from docmind_lab.workloads.own.references import AnyGraph
+from docmind_lab.workloads.own.watch import SimulatedDestinations
+
+if TYPE_CHECKING:
+    from docmind_lab.experiments.crash_test.bench import CrashBench
+
+LONG_S: Final = 3600.0
+"""Virtual seconds that a run has that is not cut, and the resumption of one that was."""
+SETTLE_S: Final = 30.0
+"""Virtual seconds for which a run is watched after its caller was told."""
+_LATER_S: Final = 1000.0
+# What goes on in the trial beside the two runs and the question: reading the thread, unwinding.
+_SPARE_S: Final = 600.0
+_STALL_AFTER_S: Final = 10.0
+
+_CALLER: Final = "docmind-crash-caller"
+_HERE: Final = f"{os.getcwd()}{os.sep}"
+
+NEXT_MESSAGE: Final = "Thank you. What else should I know?"
+"""What the user says next, in a thread whose run was cut."""
+
+
+class TrialRun:
+    """Carries out one trial. bench: makes the graph and its services."""
+
+    def __init__(self, bench: CrashBench, trial: Trial) -> None:
+        self.bench, self.trial = bench, trial
+        self.question: GraphInput = bench.question(trial)
+        self.clock = VirtualClock(
+            seed=trial.schedule,
+            horizon_s=3 * (LONG_S + SETTLE_S) + _SPARE_S + _LATER_S,
+            stall_after_s=_STALL_AFTER_S,
+        )
+        at_s = math.inf if trial.at_s is None else trial.at_s
+        self.journal = Journal(self.clock, at_s if trial.is_kill else math.inf)
+        door = bench.services(trial, self.journal)
+        self.door = door
+        seed = bench.subject.seed
+        self.clock.on_entry = (lambda _: fixed_randomness(seed), lambda _: plain_parameters(), door.open)
+        self.clock.on_wait = self._note_wait
+        self.graph: AnyGraph
+        self.thread_id = f"crash-{trial.input_id}-{trial.alternative}"
+        self._files = TemporaryFiles()
+        self._recorders: dict[str, Recorder] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+        self._asks: Any = None
+        self._missing: NotSimulated | None = None
+
+    def run(self) -> Observation:
+        """Carry the trial out.
+
+        Raises:
+            NotSimulated: The graph leaves virtual time; it says what for.
+            ConfigurationError: The checkpointer cannot be used.
+        """
+        with self._files.watched(), _no_words_of_the_dead():
+            try:
+                # Made in virtual time, so that the locks of a graph that is made anew wait there.
+                self.graph = VirtualClock(stall_after_s=60.0).run(self.bench.graph, self.journal)
+                held = set(held_locks(self.graph))
+                if self.trial.is_kill and self.trial.at_s is not None:
+                    return self._killed(held)
+                return self.clock.run(self._cut, held)
+            except (NotSimulated, SimulationStalled):
+                raise
+            except SimulationError as error:
+                return Observation(self.trial, not_judged=_first_line(error))
+            finally:
+                _forget(self.graph, self.thread_id) if hasattr(self, "graph") else None
+
+    # ---- the parts
+
+    def _cut(self, held_before: set[str]) -> Observation:
+        first = self._first()
+        leftovers = self._leftovers(held_before)
+        return self._go_on(first, leftovers)
+
+    def _killed(self, held_before: set[str]) -> Observation:
+        assert self.trial.at_s is not None
+        full_s, self.clock.horizon_s = self.clock.horizon_s, self.trial.at_s
+        try:
+            ended = self.clock.run(self._until_killed, self.trial.at_s)
+        except SimulationError:
+            if self.clock.now() < self.trial.at_s:
+                raise
+            ended = None
+        for name, lock in held_locks(self.graph).items():
+            if name not in held_before:
+                release_lock(lock)  # a new process has its own
+        self.journal.dead_from_s, self.clock.horizon_s = math.inf, full_s
+        first = ended or Ending("killed", told_at_s=self.trial.at_s)
+        return self.clock.run(self._go_on, first, ())
+
+    def _until_killed(self, at_s: float) -> Ending | None:
+        """Run until the instant of the kill; return the ending of a run that was over before."""
+        future = self._start(FIRST, self._given(), LONG_S)
+        with contextlib.suppress(FutureTimeoutError):
+            outcome, told_at_s = future.result(timeout=max(0.0, at_s - self.clock.now()))
+            self.clock.sleep(max(0.0, at_s - self.clock.now()))
+            self._take_snapshot(FIRST)
+            return _ending(outcome, told_at_s)
+        self._take_snapshot(FIRST)
+        return None
+
+    def _first(self) -> Ending:
+        if self.trial.is_control:
+            self.clock.sleep(_LATER_S)
+        limit_s = LONG_S if self.trial.at_s is None else self.trial.at_s
+        return self._run(FIRST, self._given(), limit_s)
+
+    def _go_on(self, first: Ending, leftovers: tuple[Leftover, ...]) -> Observation:
+        """Resume the thread, ask on in a copy of it, and put everything together."""
+        if self._missing is not None:
+            raise self._missing
+        latest, saved = self._read()
+        resumed = completed = None
+        if not saved.error and first.outcome != "answered" and not saved.interrupts:
+            # Also where no node is said to be next: writes that are not in a checkpoint yet may lead to one.
+            resumed = self._run(RESUMED, None if saved.is_there else self._given(), LONG_S)
+        if resumed is not None:
+            completed = self._read()[1]
+        asked = self._asked(latest, saved)
+        marks = sorted((*self.journal.marks, *self._marks()), key=lambda mark: (mark.at_s, mark.kind, mark.what))
+        return Observation(
+            self.trial,
+            first,
+            saved,
+            resumed,
+            completed,
+            asked,
+            tuple(marks),
+            tuple(self.journal.effects),
+            tuple(self.journal.refusals),
+            leftovers,
+            promise=self.bench.promise(self.trial),
+        )
+
+    def _asked(self, latest: CheckpointTuple | None, saved: Saved) -> Ending | None:
+        """Return how the user's next message ends; of trials that leave the same thread, the first one asks."""
+        if latest is None or "messages" not in self.graph.channels:
+            return None
+        node_mode = self.bench.alternative(self.trial).node_mode
+        key = (self.trial.input_id, self.trial.schedule, node_mode, thread_text(latest.checkpoint), saved.pending)
+        if key not in self.bench.asked:
+            ending = self._ask(latest)
+            words = tuple(words for part, words in self.journal.refusals if part == ASKED)
+            self.bench.asked[key] = ending, words
+        ending, words = self.bench.asked[key]
+        self.journal.refusals = [each for each in self.journal.refusals if each[0] != ASKED]
+        self.journal.refusals += [(ASKED, each) for each in words]
+        return ending
+
+    def _ask(self, latest: CheckpointTuple) -> Ending:
+        """Send the user's next message to a copy of the thread as the cut run had left it."""
+        saver = InMemorySaver()
+        there: RunnableConfig = {"configurable": {"thread_id": "asked", "checkpoint_ns": ""}}
+        checkpoint = latest.checkpoint
+        saver.put(there, checkpoint, latest.metadata, checkpoint["channel_versions"])
+        self._asks = copy_with(type(self.graph), self.graph, checkpointer=saver)
+        given = {**self._given(), "messages": [HumanMessage(NEXT_MESSAGE, id="next")]}
+        return self._run(ASKED, given, LONG_S)
+
+    def _given(self) -> dict[str, Any]:
+        # A copy: a node may change in place what it is given.
+        return copy.deepcopy(dict(self.question.given))
+
+    # ---- one run of the graph
+
+    def _run(self, part: str, inputs: Any, limit_s: float) -> Ending:
+        future = self._start(part, inputs, limit_s)
+        ending = Ending("no end")
+        with contextlib.suppress(FutureTimeoutError):
+            outcome, told_at_s = future.result(timeout=limit_s + LONG_S if self.trial.at_s else LONG_S + SETTLE_S)
+            ending = _ending(outcome, told_at_s)
+        # What begins late in a thread of nobody's is seen too, so the whole time is waited for.
+        self.clock.sleep(SETTLE_S)
+        self._take_snapshot(part)
+        return ending
+
+    def _start(self, part: str, inputs: Any, limit_s: float) -> Future[tuple[Outcome, float | None]]:
+        self.journal.part = part
+        graph = self.graph if part != ASKED else self._asks
+        deadline = Deadline.after(limit_s, self.clock)
+        recorder = Recorder(f"{self.thread_id}-{part}", self.bench.subject.seed, deadline, self.clock)
+        self._recorders[part] = recorder
+        thread_id = "asked" if part == ASKED else self.thread_id
+        alternative = self.bench.alternative(self.trial)
+        returned: Future[tuple[Outcome, float | None]] = Future()
+
+        def call() -> None:
+            try:
+                with recording(recorder), recorder.work("caller"):
+                    made = self._workload(graph).runnable(recorder, self.question)
+                    config: Any = {"configurable": {"thread_id": thread_id}, "callbacks": [StepCallbacks(self.journal)]}
+                    runnable = made.with_config(cast(RunnableConfig, self.bench.config())).with_config(config)
+                    outcome = alternative.run(runnable, inputs, deadline, recorder)
+                    told_at_s = recorder.mark_returned()
+                returned.set_result((outcome, told_at_s))
+            except BaseException as error:  # noqa: BLE001 - a run ends in a typed outcome, whatever it raised
+                if isinstance(error, NotSimulated):
+                    self._missing = self._missing or error
+                made_of = Outcome("failed", error_type=type(error).__name__, error=error)
+                if not returned.done():
+                    returned.set_result((made_of, None))
+
+        threading.Thread(target=call, name=_CALLER, daemon=True).start()
+        return returned
+
+    def _workload(self, graph: AnyGraph) -> OwnWorkload:
+        addresses, subject = ServiceAddresses.at_port(PORT), self.bench.subject
+        simulated = SimulatedDestinations(
+            addresses.openai_base_url, addresses.qdrant_url, EndpointTable(subject.endpoints)
+        )
+        return OwnWorkload("crash-test", graph, simulated, subject.deadline_key)
+
+    # ---- the thread
+
+    def _read(self) -> tuple[CheckpointTuple | None, Saved]:
+        """Return the thread's latest checkpoint, and what it says."""
+        config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
+        saver = self.graph.checkpointer
+        assert isinstance(saver, BaseCheckpointSaver)
+        try:
+            if self.bench.async_only:
+                latest = shared_loop().run(saver.aget_tuple(config))
+                state = shared_loop().run(self.graph.aget_state(config))
+            else:
+                latest = saver.get_tuple(config)
+                state = self.graph.get_state(config)
+        except Exception as error:  # noqa: BLE001 - that it cannot be read is what is looked for
+            return None, Saved(is_there=True, error=f"{type(error).__name__}: {_first_line(error)}")
+        if latest is None:
+            return None, Saved()
+        return latest, Saved(True, tuple(state.next), comparable(state.values), "", len(state.interrupts))
+
+    # ---- what remains
+
+    def _leftovers(self, held_before: set[str]) -> tuple[Leftover, ...]:
+        found = [
+            Leftover(each.kind, _from_here(each.name), _from_here(each.where))
+            for each in self.clock.left_at_work()
+            if each.thread != _CALLER
+        ]
+        for name, lock in held_locks(self.graph).items():
+            if name not in held_before:
+                found.append(Leftover("lock", name))
+                release_lock(lock)  # or the resumption would wait for it in real time
+        found += [Leftover("temporary file", _kind_of_file(path)) for path in self._files.left()]
+        recorder = self._recorders[FIRST]
+        for attempt in recorder.snapshot().attempts:
+            if attempt.outcome == "open" and attempt.call.kind != "tool":
+                found.append(Leftover("open request", attempt.call.role or attempt.call.kind))
+        return tuple(found)
+
+    # ---- marks
+
+    def _note_wait(self, name: str, waits_for: str, begun_at_s: float) -> None:
+        # Those of the trial itself: its first thread, and the writes that the probes let take their time.
+        is_own = name == "main" or math.isclose(self.clock.now() - begun_at_s, WRITE_S / 2, abs_tol=1e-9)
+        if not is_own and self.clock.now() - begun_at_s < SETTLE_S:
+            self.journal.mark("wait", waits_for, "begins", at_s=begun_at_s)
+            self.journal.mark("wait", waits_for, "ends")
+
+    def _take_snapshot(self, part: str) -> None:
+        self._snapshots[part] = self._recorders[part].snapshot()
+
+    def _marks(self) -> Iterator[Mark]:
+        """Yield marks of the nodes and the requests that the recorders have seen."""
+        for part, snapshot in self._snapshots.items():
+            for event in snapshot.events:
+                if event.event in ("node_started", "node_ended"):
+                    edge: Edge = "begins" if event.event == "node_started" else "ends"
+                    yield Mark(event.at, "node", str(event.detail.get("node", event.role)), edge, part)
+            for attempt in snapshot.attempts:
+                if attempt.outcome == "refused" or (attempt.call.kind == "tool" and not attempt.sent_at):
+                    continue
+                what = f"{attempt.call.kind} of {attempt.call.role or 'the graph'}"
+                yield Mark(attempt.started_at, "request", what, "begins", part)
+                if attempt.first_byte_at is not None:
+                    yield Mark(attempt.first_byte_at, "first byte", what, "", part)
+                if attempt.ended_at is not None:
+                    yield Mark(attempt.ended_at, "request", what, "ends", part)
+
+
+@contextlib.contextmanager
+def _no_words_of_the_dead() -> Iterator[None]:
+    """Say nothing of threads that the cut ended, nor of coroutines and files that a killed process left half done."""
+
+    def say_nothing(details: object) -> None:
+        pass
+
+    with (
+        patch.object(threading, "excepthook", say_nothing),
+        patch.object(sys, "unraisablehook", say_nothing),
+        warnings.catch_warnings(),
+    ):
+        for category in (RuntimeWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+        yield
+
+
+def _from_here(place: str) -> str:
+    """Return a place in a file with the file's path from the working directory."""
+    return place.removeprefix(_HERE)
+
+
+def _kind_of_file(path: str) -> str:
+    """Return a temporary file's name without what is random in it."""
+    name = path.rpartition("/")[2]
+    return f"{name[:3]}…{name[-4:] if '.' in name[-5:] else ''}"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0][:300]
+
+
+def _ending(outcome: Outcome, told_at_s: float | None) -> Ending:
+    error = outcome.error_type
+    if outcome.error is not None and error:
+        error = f"{error}: {_first_line(outcome.error)}"
+    elif outcome.error is not None:
+        error = f"{type(outcome.error).__name__}: {_first_line(outcome.error)}"
+    return Ending(outcome.outcome, error, answer_in(comparable(outcome.state)) if outcome.state else "", told_at_s)
+
+
+def _forget(graph: AnyGraph, thread_id: str) -> None:
+    saver = graph.checkpointer
+    if isinstance(saver, BaseCheckpointSaver):
+        with contextlib.suppress(Exception):
+            saver.delete_thread(thread_id)

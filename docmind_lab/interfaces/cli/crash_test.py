@@ -1,0 +1,89 @@
+"""`docmind-lab crash-test`: cut a user's graph at every point at which a deadline can fall."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_text, write_or_refuse
+from docmind_lab.interfaces.cli.console import ProgressBar, console, json_safe, load_settings, prints_on_stderr
+from docmind_lab.interfaces.cli.options import of_graph
+
+
+def crash_test(
+    graph: Annotated[str, typer.Option(help="Your own LangGraph graph, as module:attribute.")] = "",
+    inputs: Annotated[str, typer.Option(help="File of its inputs: one JSON object, or text, in each line.")] = "",
+    alternatives: Annotated[
+        str, typer.Option(help="What enforces the deadline, such as A,E; A,D,E when left out (A,C,E if async only).")
+    ] = "",
+    kill: Annotated[bool, typer.Option(help="Kill the process at each point too.")] = True,
+    runs: Annotated[int | None, typer.Option(help="Cut so many runs at the most; all when left out.")] = None,
+    schedules: Annotated[int, typer.Option(help="Try each cut under so many orders of threads and tasks.")] = 1,
+    checkpointer: Annotated[
+        str, typer.Option(help="A function that makes the checkpointer of one run, as module:attribute.")
+    ] = "",
+    durability: Annotated[str, typer.Option(help="When LangGraph writes checkpoints: sync, async or exit.")] = "async",
+    endpoints: Annotated[
+        str, typer.Option(help="File with simulated endpoints of other services (TOML); their POSTs are side effects.")
+    ] = "",
+    context: Annotated[str, typer.Option(help="Context of its runs, as a JSON object.")] = "",
+    config: Annotated[str, typer.Option(help="Configuration of its runs, as a JSON object.")] = "",
+    resume: Annotated[
+        list[str] | None, typer.Option(help="What an interrupt is answered with, as JSON or text.")
+    ] = None,
+    deadline_key: Annotated[str, typer.Option(help="Key of its input that takes the deadline.")] = "deadline_ts",
+    profile: Annotated[str, typer.Option(help="Latencies of the simulated services.")] = "typical",
+    seed: Annotated[int, typer.Option(help="Keys every draw.")] = 7,
+    shrink: Annotated[bool, typer.Option(help="Reduce each finding to the smallest run that shows it.")] = True,
+    workers: Annotated[int | None, typer.Option(help="Number of processes; one for each core when left out.")] = None,
+    tests: Annotated[str, typer.Option(help="Write a test for each finding to this file, for pytest.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON and nothing else.")] = False,
+) -> None:
+    """Cut your own graph at every point at which a deadline can fall, go on with its thread, and judge what is left.
+
+    Everything happens in virtual time, on simulated services. Exit code 0: every invariant held; 1: one did not, or
+    the graph could not be measured; 2: bad usage.
+    """
+    for option, value in (("--graph", graph), ("--inputs", inputs)):
+        if not value:
+            raise ConfigurationError(f"{option} is missing: name a graph and its inputs, with --graph and --inputs")
+    load_settings()
+    from docmind_lab.experiments.crash_test import crash_test as run  # noqa: PLC0415 - slow, --help needs it not
+    from docmind_lab.experiments.crash_test.report import lines_of  # noqa: PLC0415
+
+    given: dict[str, Any] = {"alternatives": alternatives, "checkpointer": checkpointer, "endpoints": endpoints}
+    options = {name: value for name, value in given.items() if value} | of_graph(context, config, resume)
+    bar = ProgressBar("runs", "cutting", shown=not as_json)
+    try:
+        with prints_on_stderr(on_terminal=as_json):
+            report = run(
+                graph,
+                inputs,
+                kill=kill,
+                runs=runs,
+                schedules=schedules,
+                durability=durability,
+                deadline_key=deadline_key,
+                profile=profile,
+                seed=seed,
+                shrink=shrink,
+                workers=workers,
+                progress=bar.show,
+                **options,
+            )
+    finally:
+        bar.close()
+    if tests and report.findings:
+        write_or_refuse(Path(tests), as_text(report.pytest_functions()))
+    if as_json:
+        typer.echo(json.dumps(json_safe(report.to_dict()), indent=2))
+    else:
+        out = console()
+        for line in lines_of(report):
+            out.print(line, markup=False, highlight=False, soft_wrap=True)
+    if not report.holds:
+        raise typer.Exit(1)

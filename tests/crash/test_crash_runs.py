@@ -1,0 +1,235 @@
+"""`crash_test`, `cut_at` and the command: what is tried, what is said, how it is repeated, and when it stops."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import operator
+import threading
+import time
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+
+from docmind_lab.core.errors import ConfigurationError, GraphError
+from docmind_lab.experiments.crash_test import CrashReport, crash_test
+from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
+from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
+from docmind_lab.interfaces.cli import main
+
+GRAPHS = Path(__file__).parents[1] / "support"
+CHARGE = "planted_double_charge.py"
+LOST = "planted_lost_update.py"
+
+
+class State(TypedDict, total=False):
+    said: Annotated[list[str], operator.add]
+
+
+@pytest.fixture(autouse=True)
+def _beside_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(GRAPHS)
+
+
+def steps(*names: str, wait_s: float = 0.1) -> Any:
+    builder = StateGraph(State)
+
+    def step(name: str) -> Any:
+        def node(state: State) -> dict[str, Any]:
+            time.sleep(wait_s)
+            return {"said": [name]}
+
+        return node
+
+    for name in names:
+        builder.add_node(name, step(name))
+    builder.add_edge(START, names[0])
+    for before, after in itertools.pairwise(names):
+        builder.add_edge(before, after)
+    return builder.compile()
+
+
+def test_a_good_graph_survives_with_every_durability() -> None:
+    for durability in ("sync", "async", "exit"):
+        report = assert_survives_cuts(steps("a", "b"), [{"said": []}], alternatives="A", durability=durability, runs=24)
+        assert report.judged["resume"] == report.trials
+        assert "No findings." in str(report)
+
+
+def test_every_cut_point_is_tried_before_at_and_after_its_instant() -> None:
+    report = crash_test(steps("only"), [{"said": []}], alternatives="A", kill=False)
+    (coverage,) = report.coverage
+    assert coverage.found == coverage.tried == report.trials
+    assert {"node begins", "node ends", "checkpoint begins", "checkpoint ends", "pending write begins"} <= set(
+        coverage.kinds
+    )
+    assert coverage.skipped == ""
+
+
+def test_each_chunk_of_a_stream_is_a_cut_point() -> None:
+    model = ChatOpenAI(model="gpt-4.1-mini", api_key="none", max_retries=0, streaming=True)
+
+    def node(state: State) -> dict[str, Any]:
+        return {"said": [model.invoke("Which words are there?").text]}
+
+    builder = StateGraph(State)
+    builder.add_node("node", node)
+    builder.add_edge(START, "node")
+    (coverage,) = crash_test(builder.compile(), [{"said": []}], alternatives="A", kill=False, runs=6).coverage
+    assert coverage.kinds["chunk"][0] > coverage.kinds["first byte"][0]
+
+
+def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice() -> None:
+    points = [CutPoint(float(number), ("chunk",), "at", "") for number in range(1, 9)]
+    points += [CutPoint(9.0, ("tool begins",), "at", ""), CutPoint(10.0, ("wait ends",), "before", "")]
+    chosen = in_turn(points, 3)
+    assert {kind for point in chosen for kind in point.kinds} == {"chunk", "tool begins", "wait ends"}
+    assert in_turn(points, None) == points
+
+
+def test_a_limited_test_says_what_it_skipped() -> None:
+    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="A,D", runs=12)
+    assert report.trials == 12
+    assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)
+
+
+def lost_update(workers: int) -> CrashReport:
+    return crash_test(f"{LOST}:broken", [{"topic": "tides", "notes": []}], runs=24, workers=workers, shrink=False)
+
+
+def test_the_same_test_finds_the_same_every_time() -> None:
+    assert lost_update(workers=1).to_dict() == lost_update(workers=1).to_dict()
+
+
+@pytest.mark.full
+def test_worker_processes_find_the_same() -> None:
+    assert lost_update(workers=2).to_dict() == lost_update(workers=1).to_dict()
+
+
+def test_schedules_try_each_cut_under_further_orders() -> None:
+    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="A", kill=False, runs=12, schedules=3)
+    (coverage,) = report.coverage
+    assert coverage.schedules == 3
+    assert report.trials == 3 * coverage.tried
+    assert report.holds
+
+
+def test_a_finding_is_shrunk_to_a_small_input_and_a_test_that_repeats_it() -> None:
+    given = [{"topic": "the tides of the western harbour", "notes": []}]
+    report = crash_test(f"{LOST}:broken", given, alternatives="D", kill=False, runs=16, workers=1)
+    (finding,) = report.findings
+    assert finding.given["topic"] == "the"
+    assert any("the deadline" in line for line in finding.timeline)
+    names: dict[str, Any] = {}
+    exec(compile(report.pytest_functions(), "repeated", "exec"), names)
+    (test,) = (value for name, value in names.items() if name.startswith("test_"))
+    (mark,) = test.pytestmark
+    with pytest.raises(AssertionError, match="the resumed run reaches another answer"):
+        test(**dict(zip(mark.args[0], mark.args[1][0], strict=True)))
+
+
+def test_cut_at_repeats_one_cut_and_passes_on_a_corrected_graph() -> None:
+    services, given = "crash_services.toml", {"order": "17"}
+    with pytest.raises(AssertionError, match=r"charges is done twice[\s\S]*the deadline"):
+        cut_at(f"{CHARGE}:broken", given, "A", 0.2, endpoints=services)
+    observation = cut_at(f"{CHARGE}:mended", given, "A", 0.2, endpoints=services)
+    assert [effect.key for effect in observation.effects] == ["order-17", "order-17"]
+
+
+def test_a_hard_timeout_is_told_of_what_it_leaves_and_has_no_finding_for_it() -> None:
+    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="B", kill=False, runs=20)
+    assert report.holds
+    assert {left.invariant for left in report.left} >= {"begins", "checkpoint"}
+
+
+def test_a_checkpointer_that_cannot_be_read_is_found() -> None:
+    class Unreadable(InMemorySaver):
+        def get_tuple(self, config: Any) -> Any:
+            if any(checkpoints for checkpoints in self.storage.values()):
+                raise ValueError("unknown version")
+            return super().get_tuple(config)
+
+    report = crash_test(
+        steps("a", "b"), [{"said": []}], alternatives="D", kill=False, runs=9, checkpointer=Unreadable, shrink=False
+    )
+    assert "the thread cannot be read" in {finding.what for finding in report.findings}
+
+
+def test_an_answer_that_depends_on_time_is_not_compared() -> None:
+    def node(state: State) -> dict[str, Any]:
+        time.sleep(0.1)
+        return {"said": [str(time.time())]}
+
+    builder = StateGraph(State)
+    builder.add_node("node", node)
+    builder.add_edge(START, "node")
+    report = crash_test(builder.compile(), [{"said": []}], alternatives="A", runs=12)
+    assert report.holds
+    assert any("depends on time or chance: said" in note for note in report.notes)
+
+
+def test_a_stopped_test_reports_what_is_done() -> None:
+    stop, seen = threading.Event(), []
+
+    def progress(done: int, all_runs: int) -> None:
+        seen.append((done, all_runs))
+        if done > 6:
+            stop.set()
+
+    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="A", progress=progress, stop=stop)
+    assert 0 < report.trials < seen[-1][1]
+    assert any("it was stopped" in each.skipped for each in report.coverage)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"runs": 0}, "runs must be"),
+        ({"schedules": 0}, "schedules must be"),
+        ({"durability": "never"}, "durability must be one of"),
+        ({"alternatives": "", "kill": False}, "alternatives: name at least one"),
+        ({"alternatives": "Z"}, "unknown alternative"),
+        ({"workers": 2}, "a live graph or checkpointer is in this process only"),
+        ({"checkpointer": dict}, "not a checkpointer of LangGraph"),
+        ({"resume": [1, 2]}, "resume"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        crash_test(steps("only"), [{"said": []}], **options)
+
+
+def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
+    def fail(state: State) -> dict[str, Any]:
+        raise ValueError("no harbour")
+
+    builder = StateGraph(State)
+    builder.add_node("fail", fail)
+    builder.add_edge(START, "fail")
+    with pytest.raises(GraphError, match=r"without a deadline: the graph ends failed .*no harbour"):
+        crash_test(builder.compile(), [{"said": []}])
+
+
+def test_the_command_prints_findings_and_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs, tests = tmp_path / "inputs.jsonl", tmp_path / "test_found.py"
+    inputs.write_text('{"order": "17"}\n')
+    words = ["crash-test", "--inputs", str(inputs), "--endpoints", "crash_services.toml", "--alternatives", "A"]
+    words += ["--no-kill", "--runs", "20", "--workers", "1"]
+    assert exit_code([*words, "--graph", f"{CHARGE}:broken", "--tests", str(tests)]) == 1
+    shown = capsys.readouterr().out
+    assert "POST pay.example.com/charges is done twice" in shown
+    assert "cut_at(" in shown
+    assert "def test_effects" in tests.read_text()
+    assert exit_code([*words, "--graph", f"{CHARGE}:mended", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["holds"] is True
+    assert exit_code(["crash-test", "--graph", f"{CHARGE}:mended"]) == 2
+
+
+def exit_code(words: list[str]) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    return int(str(ended.value.code or 0))
