@@ -1,0 +1,9 @@
+"""A supervisor of langgraph-supervisor over two agents with tools."""
+
+from harbour_tools import book_berth, depth_of, model, send_letter
+from langchain.agents import create_agent
+from langgraph_supervisor import create_supervisor
+
+pilot = create_agent(model, [depth_of], system_prompt="You know harbours.", name="pilot")
+clerk = create_agent(model, [book_berth, send_letter], system_prompt="You book and write.", name="clerk")
+graph = create_supervisor([pilot, clerk], model=model, prompt="You lead a pilot and a clerk.").compile(name="office")

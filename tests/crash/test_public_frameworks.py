@@ -1,0 +1,271 @@
+"""What the crash test found in public agent frameworks is still there, and docs/findings says what the rows say.
+
+A test of a finding passes while the finding is there. It fails when a version comes in which it is gone or has moved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+import importlib.util
+import operator
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from deepagents import create_deep_agent
+from langchain.agents import create_agent
+from langchain.agents.middleware import wrap_tool_call
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_config
+from langgraph.graph import START, StateGraph
+
+from docmind_lab.testing import assert_survives_cuts, cut_at
+
+ROOT = Path(__file__).parents[2]
+QUESTION = "How deep is Fairhaven?"
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def reference(case: str) -> str:
+    return f"{ROOT}/examples/crash/{case}.py:graph"
+
+
+def gone(package: str, page: str) -> str:
+    found = f"{package} {importlib.metadata.version(package)}"
+    return (
+        f"docs/findings/{page}.md does not show with {found}: it is mended, or its instant has moved. "
+        "Run data/derive_crash_findings.py again and bring the page up to date."
+    )
+
+
+def require_finding(
+    case: str, package: str, page: str, alternative: str, at_s: float, words: str, durability: str = "async"
+) -> None:
+    said = ""
+    try:
+        cut_at(reference(case), QUESTION, alternative, at_s, durability=durability)
+    except AssertionError as error:
+        said = str(error)
+    if words not in said:
+        pytest.fail(gone(package, page))
+
+
+# ---- the findings, at their instants
+
+REFUSED = "a provider refuses the conversation when the user goes on"
+TWICE = "letter (tool send_letter) is done twice"
+REFUSALS = [
+    ("agent", "langchain", 0.001, REFUSED),
+    ("react_agent", "langgraph-prebuilt", 0.001, "the user's next message fails"),
+    ("react_agent_v1", "langgraph-prebuilt", 0.001, "the user's next message fails"),
+]
+
+
+@pytest.mark.parametrize(("case", "package", "at_s", "words"), REFUSALS)
+def test_the_next_message_is_refused(case: str, package: str, at_s: float, words: str) -> None:
+    require_finding(case, package, "next-message-refused", "D", at_s, words)
+
+
+def test_a_finished_tool_is_called_again_with_its_siblings() -> None:
+    require_finding("react_agent_v1", "langgraph-prebuilt", "tool-called-again", "C", 2.013162292, TWICE)
+
+
+def test_a_tool_is_called_again_after_a_kill_before_its_write() -> None:
+    require_finding("agent", "langgraph", "tool-called-again", "kill", 2.111034738, TWICE)
+
+
+@pytest.mark.full
+def test_a_sub_agent_starts_over_when_checkpoints_are_written_on_exit() -> None:
+    require_finding("swarm", "langgraph", "tool-called-again", "D", 2.7050624, TWICE, durability="exit")
+
+
+def test_a_cancelled_call_is_skipped_by_the_resumed_deep_agent() -> None:
+    words = "a provider refuses the conversation when the run is resumed"
+    require_finding("deep_agent", "langgraph", "cancelled-call-skipped", "C", 4.385001194, words)
+
+
+# ---- where it was looked for and not found
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", ["swarm", "supervisor", "deep_agent"])
+def test_no_finding_where_the_run_is_stopped_between_steps(case: str) -> None:
+    assert_survives_cuts(reference(case), [QUESTION], alternatives="D", kill=False, runs=8, workers=1)
+
+
+# ---- the same without the lab: an event loop, a scripted model, a checkpointer in memory
+
+
+class ScriptedModel(GenericFakeChatModel):
+    """A model that says what it was given. asked: the conversations that it was sent."""
+
+    asked: list[list[AnyMessage]]
+
+    def bind_tools(self, *arguments: Any, **options: Any) -> Any:
+        return self
+
+    def _generate(self, messages: Any, *arguments: Any, **options: Any) -> Any:
+        self.asked.append(list(messages))
+        return super()._generate(messages, *arguments, **options)
+
+
+@tool
+async def quick(text: str) -> str:
+    """Return at once."""
+    return "done"
+
+
+@tool
+async def endless(text: str) -> str:
+    """Wait for ever."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+def call(name: str, number: int, **given: str) -> dict[str, Any]:
+    return {"name": name, "args": given, "id": f"call-{number}"}
+
+
+async def cancelled_after(graph: Any, given: Any, node: str, reached: asyncio.Event) -> None:
+    """Run a graph, and cancel it when a node has ended once and another has reached its place."""
+    ended = asyncio.Event()
+
+    async def run() -> None:
+        async for update in graph.astream(given, THREAD, stream_mode="updates"):
+            if node in update:
+                ended.set()
+
+    task = asyncio.create_task(run())
+    await ended.wait()
+    await reached.wait()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    for _ in range(100):
+        await asyncio.sleep(0)  # what was cancelled writes its end
+
+
+class State(TypedDict, total=False):
+    notes: Annotated[list[str], operator.add]
+    result: str
+
+
+def test_a_cancelled_node_that_had_sent_a_write_is_not_run_again() -> None:
+    async def study() -> dict[str, Any]:
+        sent = asyncio.Event()
+
+        async def writer(state: State) -> State:
+            get_config()["configurable"]["__pregel_send"]([("notes", ["sent"])])
+            sent.set()
+            await asyncio.Event().wait()
+            return {"result": "written"}
+
+        builder = StateGraph(State)
+        builder.add_node("writer", writer)
+        builder.add_node("reader", lambda state: {"notes": ["read"]})
+        builder.add_edge(START, "writer")
+        builder.add_edge(START, "reader")
+        graph = builder.compile(checkpointer=InMemorySaver())
+        await cancelled_after(graph, {"notes": []}, "reader", sent)
+        # Were the node run again, it would wait for ever.
+        return dict(await asyncio.wait_for(graph.ainvoke(None, THREAD), 60.0))
+
+    try:
+        state = asyncio.run(study())
+    except TimeoutError:
+        pytest.fail(gone("langgraph", "cancelled-call-skipped"))
+    assert sorted(state["notes"]) == ["read", "sent"]
+    assert "result" not in state
+
+
+def test_a_deep_agent_goes_on_without_the_result_of_a_cancelled_call() -> None:
+    async def study() -> list[AnyMessage]:
+        written = asyncio.Event()
+
+        @wrap_tool_call
+        async def audit(request: Any, handler: Any) -> Any:
+            result = await handler(request)
+            if request.tool_call["name"] == "write_file" and not written.is_set():
+                written.set()
+                await asyncio.Event().wait()
+            return result
+
+        calls = [call("write_file", 1, file_path="/notes.txt", content="14 m"), call("quick", 2, text="hello")]
+        model = ScriptedModel(messages=iter([AIMessage("", tool_calls=calls), AIMessage("The end.")]), asked=[])
+        graph = create_deep_agent(model=model, tools=[quick], middleware=[audit], checkpointer=InMemorySaver())
+        await cancelled_after(graph, {"messages": [HumanMessage("Go")]}, "tools", written)
+        await graph.ainvoke(None, THREAD)
+        return model.asked[-1]
+
+    results = [message.tool_call_id for message in asyncio.run(study()) if message.type == "tool"]
+    assert results == ["call-2"], gone("deepagents", "cancelled-call-skipped")
+
+
+def saved_and_sent(graph: Any, model: ScriptedModel) -> tuple[list[AnyMessage], list[AnyMessage]]:
+    """Cut a run in which one tool has ended; return what its thread says, and what the next message comes to."""
+
+    async def study() -> list[AnyMessage]:
+        reached = asyncio.Event()
+        reached.set()
+        await cancelled_after(graph, {"messages": [HumanMessage("Go")]}, "tools", reached)
+        saved = (await graph.aget_state(THREAD)).values["messages"]
+        await graph.ainvoke({"messages": [HumanMessage("And now?")]}, THREAD)
+        return list(saved)
+
+    return asyncio.run(study()), model.asked[-1]
+
+
+def two_calls() -> ScriptedModel:
+    calls = [call("quick", 1, text="a"), call("endless", 2, text="b")]
+    return ScriptedModel(messages=iter([AIMessage("", tool_calls=calls), AIMessage("The end.")]), asked=[])
+
+
+def test_the_result_of_a_finished_tool_is_dropped_by_the_next_message() -> None:
+    model = two_calls()
+    saved, sent = saved_and_sent(create_agent(model, [quick, endless], checkpointer=InMemorySaver()), model)
+    assert [message.content for message in saved if message.type == "tool"] == ["done"]
+    assert [message for message in sent if message.type == "tool"] == [], gone("langgraph", "finished-result-dropped")
+
+
+def test_a_deep_agent_is_told_that_a_finished_tool_did_not_complete() -> None:
+    model = two_calls()
+    graph = create_deep_agent(model=model, tools=[quick, endless], checkpointer=InMemorySaver())
+    saved, sent = saved_and_sent(graph, model)
+    assert [message.content for message in saved if message.type == "tool"] == ["done"]
+    told = {message.tool_call_id: message.text for message in sent if message.type == "tool"}
+    assert "did not complete" in told["call-1"], gone("deepagents", "finished-result-dropped")
+
+
+# ---- the page and its rows
+
+
+def script() -> Any:
+    spec = importlib.util.spec_from_file_location("crash_findings", ROOT / "data" / "derive_crash_findings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_says_what_the_rows_say() -> None:
+    assert script().table() in (ROOT / "docs/findings/README.md").read_text(encoding="utf-8")
+
+
+def test_every_run_of_the_rows_is_of_a_graph_that_is_there() -> None:
+    made = script()
+    runs, found = made.read("runs.csv"), made.read("findings.csv")
+    graphs = {path.stem for path in (ROOT / "examples/crash").glob("*.py")} - {"harbour_tools"}
+    assert {row["case"] for row in runs} == graphs
+    assert len(runs) == 3 * len(graphs)
+    for row in runs:
+        key = row["case"], row["durability"]
+        assert int(row["findings"]) == sum((each["case"], each["durability"]) == key for each in found)
+    for page in {each["page"] for each in found} - {""}:
+        assert (ROOT / "docs/findings" / f"{page}.md").exists()
