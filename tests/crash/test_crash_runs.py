@@ -10,11 +10,13 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import pandas as pd
 import pytest
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
+import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
@@ -233,3 +235,19 @@ def exit_code(words: list[str]) -> int:
     with pytest.raises(SystemExit) as ended:
         main(words)
     return int(str(ended.value.code or 0))
+
+
+def test_the_figure_has_each_cut_at_its_place_with_its_worst_verdict() -> None:
+    rows = [
+        ("1", "A", None, 0.5, "begins", "holds", ""),
+        ("1", "A", None, 0.5, "effects", "broken", "twice"),
+        ("1", "A", None, 4.0, "begins", "left", "a thread"),
+        ("1", "kill", None, 0.5, "begins", "not judged", ""),
+        ("1", "kill", None, 0.5, "effects", "holds", ""),
+    ]
+    columns = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
+    verdicts = pd.DataFrame(rows, columns=columns).astype({"schedule": "Int64"})
+    assert dl.plots.cut_frame(verdicts)["status"].tolist() == ["broken", "left", "holds"]
+    axes = dl.plots.cut_points(verdicts)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["deadline, A", "kill"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.500", "4.000"]

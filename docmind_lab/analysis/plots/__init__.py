@@ -11,6 +11,7 @@
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
     dl.plots.agreement(found)            how much later the same runs were on the wall clock than in virtual time
+    dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
     dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
@@ -26,6 +27,7 @@ notebook, so that it reads the same on a dark theme.
 from docmind_lab.analysis.plots.agreements import agreement, agreement_frame
 from docmind_lab.analysis.plots.budgets import budget_slack, slack_frame, slack_summary
 from docmind_lab.analysis.plots.completions import completion, completion_frame
+from docmind_lab.analysis.plots.cuts import cut_frame, cut_points
 from docmind_lab.analysis.plots.fault_matrices import fault_matrix, fault_matrix_frame
 from docmind_lab.analysis.plots.files import save_figures, save_load_figures
 from docmind_lab.analysis.plots.frontiers import frontier, frontier_frame
@@ -47,6 +49,8 @@ __all__ = [
     "budget_slack",
     "completion",
     "completion_frame",
+    "cut_frame",
+    "cut_points",
     "fault_matrix",
     "fault_matrix_frame",
     "frontier",

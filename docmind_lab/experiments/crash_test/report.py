@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+import pandas as pd
+
 from docmind_lab.analysis.text import count_of
 from docmind_lab.experiments.crash_test.findings import Finding
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS
@@ -38,7 +40,7 @@ class Coverage:
     schedules: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CrashReport:
     """The result of a crash test.
 
@@ -52,6 +54,8 @@ class CrashReport:
         notes: What a reader should know of the measurement.
         seed: Of the draws.
         options: Further arguments of `cut_at` that repeat a trial.
+        verdicts: One row for each trial and invariant: input_id, alternative, schedule, at_s (virtual seconds),
+            invariant, status ("holds", "broken", "left" or "not judged") and what is wrong.
     """
 
     graph: str
@@ -63,6 +67,7 @@ class CrashReport:
     notes: tuple[str, ...] = ()
     seed: int = 7
     options: Mapping[str, Any] = field(default_factory=dict)
+    verdicts: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False)
 
     @property
     def holds(self) -> bool:
@@ -89,7 +94,7 @@ class CrashReport:
             "seed": self.seed,
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join(lines_of(self))
 
     # As HTML, since a notebook breaks long lines of plain text in mid-word.

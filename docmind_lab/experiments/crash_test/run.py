@@ -8,8 +8,9 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import pandas as pd
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from docmind_lab.alternatives.names import parse_alternatives
@@ -29,6 +30,8 @@ from docmind_lab.experiments.crash_test.shrink import Shrinking, size_of
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import GraphInput, Inputs, graph_named, own_graph
 from docmind_lab.workloads.own.kind import inputs_named
+
+_VERDICT_COLUMNS: Final = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
 
 Place = tuple[str, str]
 """An input and an alternative."""
@@ -278,8 +281,12 @@ Found = list[tuple[Observation, Verdict]]
 def _report(graph: str, plan: _Plan, observations: Sequence[Observation], *, shrink: bool) -> CrashReport:
     groups: dict[tuple[str, str, bool], Found] = {}
     judged: Counter[str] = Counter()
+    rows: list[tuple[Any, ...]] = []
     for observation in observations:
-        for verdict in judge(observation, plan.reference(observation.trial)):
+        trial = observation.trial
+        for verdict in judge(observation, plan.reference(trial)):
+            place = trial.input_id, trial.alternative, trial.schedule, trial.at_s
+            rows.append((*place, verdict.invariant, verdict.status, verdict.what))
             judged[verdict.invariant] += verdict.status != "not judged"
             if verdict.status in ("broken", "left"):
                 key = verdict.invariant, verdict.what, verdict.status == "left"
@@ -304,6 +311,7 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], *, shr
         _notes(plan),
         subject.seed,
         options,
+        pd.DataFrame(rows, columns=_VERDICT_COLUMNS).astype({"schedule": "Int64"}),
     )
 
 
