@@ -86,7 +86,7 @@ def test_every_combination_of_levels_is_there() -> None:
         ({"factors": {"router_injection": "perhaps"}}, "factors.router_injection: "),
         ({"factors": {"stops_on_disconnect": 2}}, "factors.stops_on_disconnect: "),
         ({"factors": {"node_mode": "red"}}, "factors.node_mode: "),
-        ({"factors": {"latency_profile": 4}}, "factors.latency_profile: 4 is neither a name nor a LatencyProfile"),
+        ({"factors": {"latency_profile": 4}}, "factors.latency_profile: 4 is no profile, no name of one"),
         ({"factors": {"workload": "chess"}}, "factors.workload: "),
         ({"factors": {"clock": "sun"}}, "factors.clock: "),
         ({"factors": {"fault": "lightning"}}, "factors.fault: unknown fault 'lightning'; the faults are none, hang"),
