@@ -56,6 +56,11 @@ def require_finding(
         pytest.fail(gone(package, page))
 
 
+def test_a_thread_without_the_input_in_it_is_given_the_input_again() -> None:
+    """Killed before the graph's end under "exit", the thread has a checkpoint that LangGraph cannot resume."""
+    cut_at(reference("deep_agent"), QUESTION, "kill", 5.403104654, durability="exit")
+
+
 # ---- the findings, at their instants
 
 REFUSED = "a provider refuses the conversation when the user goes on"

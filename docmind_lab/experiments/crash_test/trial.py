@@ -66,6 +66,9 @@ _LATER_S: Final = 1000.0
 _SPARE_S: Final = 600.0
 _STALL_AFTER_S: Final = 10.0
 
+# LangGraph says so of a thread that has a checkpoint without the run's input: whoever resumes it gives that again.
+_NOTHING_SAVED: Final = "EmptyInputError"
+
 _CALLER: Final = "docmind-crash-caller"
 _HERE: Final = f"{os.getcwd()}{os.sep}"
 
@@ -170,6 +173,8 @@ class TrialRun:
         if not saved.error and first.outcome != "answered" and not saved.interrupts:
             # Also where no node is said to be next: writes that are not in a checkpoint yet may lead to one.
             resumed = self._run(RESUMED, None if saved.is_there else self._given(), LONG_S)
+            if resumed.error.startswith(_NOTHING_SAVED):
+                resumed = self._run(RESUMED, self._given(), LONG_S)
         if resumed is not None:
             completed = self._read()[1]
         asked = self._asked(latest, saved)
