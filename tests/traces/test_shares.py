@@ -69,6 +69,21 @@ def test_the_variance_of_a_share_is_the_jackknifes_over_sessions() -> None:
     assert (row["low"], row["high"]) == pytest.approx(expected)
 
 
+def test_runs_that_were_cut_vary_by_session_as_their_estimate_does() -> None:
+    durations = [(f"s{number // 4}", 0.1 + 0.02 * number) for number in range(60)]
+    traces = runs_of(durations, cut_at_s=0.7)
+    row = in_time_shares(traces, np.array([0.9]), 0.95).iloc[0]
+    was_cut = np.array([seconds > 0.7 for _, seconds in durations])
+    values = np.where(was_cut, row["share"], 1.0)
+    session = np.array([name for name, _ in durations])
+    names = list(dict.fromkeys(session))
+    left_out = np.array([values[session != name].mean() for name in names])
+    mean, n = values.mean(), len(values)
+    effect = max(1.0, 14 / 15 * ((left_out - mean) ** 2).sum() / (mean * (1 - mean) / n))
+    expected = wilson(row["share"], (~was_cut).sum() / effect, 14)
+    assert (row["low"], row["high"]) == pytest.approx(expected)
+
+
 def wilson(share: float, n: float, freedom: int) -> tuple[float, float]:
     z = stats.t.ppf(0.975, freedom)
     roots = np.roots([n + z * z, -(2 * n * share + z * z), n * share**2])
