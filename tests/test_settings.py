@@ -22,6 +22,7 @@ EXAMPLES = {
     "DOCMIND_AGENTS__ENABLE_ROUTER_INJECTION": ("true", True),
     "DOCMIND_AGENTS__ENABLE_PARALLEL_TOOL_EXECUTION": ("0", False),
     "DOCMIND_AGENTS__MAX_WORKFLOW_DEPTH": ("12", 12),
+    "DOCMIND_AGENTS__TIME_POLICIES": ("hedge:2s", "hedge:2s"),
     "DOCMIND_LLM__BASE_URL": ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
     "DOCMIND_LLM__MODEL": ("qwen", "qwen"),
     "DOCMIND_LLM__API_KEY": ("sk-quiet", SecretStr("sk-quiet")),
@@ -54,7 +55,8 @@ def test_every_setting_has_an_example_here():
 def test_the_settings_that_the_specification_names_are_all_there():
     named = {
         "AGENTS": "DECISION_TIMEOUT MAX_RETRIES MAX_CONCURRENT_AGENTS ENABLE_DEADLINE_PROPAGATION "
-        "ENABLE_ROUTER_INJECTION ENABLE_PARALLEL_TOOL_EXECUTION MAX_WORKFLOW_DEPTH",
+        "ENABLE_ROUTER_INJECTION ENABLE_PARALLEL_TOOL_EXECUTION MAX_WORKFLOW_DEPTH "
+        "TIME_POLICIES",
         "LLM": "BASE_URL MODEL API_KEY REQUEST_TIMEOUT_SECONDS",
         "DATABASE": "QDRANT_URL QDRANT_PATH QDRANT_TIMEOUT",
         "SECURITY": "ALLOW_REMOTE_ENDPOINTS ENDPOINT_ALLOWLIST",
@@ -131,6 +133,7 @@ def test_seconds_that_are_no_finite_positive_number_are_refused_with_field_and_v
         ("DOCMIND_AGENTS__MAX_CONCURRENT_AGENTS", "0"),
         ("DOCMIND_AGENTS__ENABLE_ROUTER_INJECTION", "maybe"),
         ("DOCMIND_AGENTS__MAX_WORKFLOW_DEPTH", "1"),
+        ("DOCMIND_AGENTS__TIME_POLICIES", "faster"),
         ("DOCMIND_SECURITY__ENDPOINT_ALLOWLIST", "models.example"),
         ("DOCMIND_SECURITY__ENDPOINT_ALLOWLIST", "[1]"),
         ("DOCMIND_LOG_LEVEL", "LOUD"),

@@ -7,6 +7,8 @@ deadline_headers  the headers that carry a remaining duration between processes
 budgets        tokens, calls and cost of a run
 clock          the protocol of a clock, real time, and the CPU time that virtual time charges
 levels         the values that levels of tables may take
+call_history   what the calls of a session have shown: durations, retries, failures
+time_policies  how the time of calls is spent: hedges, timeouts, retries, refusals
 catalogue      the alternatives, one row each: names, letters, colours, prices, variants
 randomness     draws by key
 addresses      addresses of endpoints, checked and without credentials

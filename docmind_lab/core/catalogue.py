@@ -53,6 +53,11 @@ class Entry:
     is_offered: bool = True
 
 
+POLICIES: Final = "policies"
+"""The option that names the time policies of an alternative's calls, in `alternative_options`."""
+POLICY_MISTAKES: Final = ("naive_timeout",)
+"""Policies that are common mistakes, measured but never recommended."""
+
 _ALL_ASYNC: Final = "every node, tool and client must be async"
 _PROPAGATE: Final = {"propagate": {"propagate": True}}
 
@@ -183,26 +188,31 @@ def is_mistake(alternative: str, options: str) -> bool:
     entry = CATALOGUE.get(alternative)
     chosen = json.loads(options)
     mistakes = (each.variants[variant] for each in CATALOGUE.values() for variant in each.mistakes)
-    return (entry is not None and entry.is_control) or any(
-        chosen.get(option) == value for mistake in mistakes for option, value in mistake.items()
+    policies = {part.partition(":")[0] for part in str(chosen.get(POLICIES, "")).split("+")}
+    return (
+        (entry is not None and entry.is_control)
+        or not policies.isdisjoint(POLICY_MISTAKES)
+        or any(chosen.get(option) == value for mistake in mistakes for option, value in mistake.items())
     )
 
 
-def settings_to_paste(alternative: str, decision_timeout_s: float) -> str:
-    """Return the environment variables that choose an alternative and a decision timeout, on one line."""
+def settings_to_paste(alternative: str, decision_timeout_s: float, options: str = "{}") -> str:
+    """Return the environment variables that choose an alternative, its policies and a timeout, on one line."""
     timeout = f"DOCMIND_AGENTS__DECISION_TIMEOUT={decision_timeout_s:g}"
-    entry = CATALOGUE.get(alternative)
-    return f"{timeout} {entry.setting}" if entry is not None and entry.setting else timeout
+    entry, policies = CATALOGUE.get(alternative), json.loads(options).get(POLICIES)
+    setting = "" if entry is None else entry.setting
+    named = f"DOCMIND_AGENTS__TIME_POLICIES={policies}" if policies else ""
+    return " ".join(part for part in (timeout, setting, named) if part)
 
 
 Chooses = Literal["settings", "enforce", "nothing"]
 """By what a system in production is given an alternative and its timeout: settings, or a call of `enforce`."""
 
 
-def choice_to_paste(by: Chooses, alternative: str, decision_timeout_s: float) -> str:
+def choice_to_paste(by: Chooses, alternative: str, decision_timeout_s: float, options: str = "{}") -> str:
     """Return the line that gives a system its alternative and timeout; empty where nothing does."""
     if by == "settings":
-        return settings_to_paste(alternative, decision_timeout_s)
+        return settings_to_paste(alternative, decision_timeout_s, options)
     entry = CATALOGUE.get(alternative)
     if by == "enforce" and entry is not None and entry.letter:
         return f'docmind_lab.enforce(graph, {decision_timeout_s:g}, "{entry.letter}")'
@@ -227,6 +237,8 @@ def label_of(alternative: str, options: str = "{}") -> str:
 
 
 def _option(name: str, value: object) -> str:
+    if name == POLICIES:
+        return str(value).replace("_", " ").replace("+", ", ")
     if isinstance(value, bool):
         return name if value else f"no {name}"
     if isinstance(value, list | dict):

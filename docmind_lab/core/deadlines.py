@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, ClassVar, Final, Literal, Protocol
 
+from docmind_lab.core.call_history import history_scope
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
+from docmind_lab.core.time_policies import TimePolicies
 
 DEADLINE_KEY = "deadline_ts"
 
@@ -210,6 +212,7 @@ class PropagationPolicy:
     allocation: how the budget is divided over the roles; None gives each call all the time left.
     commits_cut_agents: an agent that is cut hands over what it had found and said until then. Off, only agents that
         finished do, as under an alternative that cancels from outside.
+    policies: how the time of each model call is spent: hedges, timeouts, retries, refusals. None by default.
     """
 
     cap: CapKind = "total"
@@ -218,6 +221,7 @@ class PropagationPolicy:
     retries: int = 1
     allocation: Allocation | None = None
     commits_cut_agents: bool = True
+    policies: TimePolicies = field(default_factory=TimePolicies)
 
     def __post_init__(self) -> None:
         if self.cap not in ("total", "per_read"):
@@ -282,7 +286,9 @@ def policy_scope(policy: PropagationPolicy, run: Deadline | None = None) -> Iter
     """
     token, token_of_run = _policy.set(policy), _run.set(run)
     try:
-        yield
+        # Runs of one session learn from each other; a run without one learns from itself.
+        with history_scope():
+            yield
     finally:
         _run.reset(token_of_run)
         _policy.reset(token)

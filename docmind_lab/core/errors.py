@@ -12,6 +12,7 @@ DocmindLabError
 │       ├── TokensSpent                    the budget of tokens
 │       ├── CallsSpent                     the budget of calls
 │       └── CostSpent                      the budget of cost
+├── CircuitOpen                            several calls failed in a row, so a call was not started
 ├── GraphError (also ValueError)           a graph that cannot be built or run as asked
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
 │   └── StoreError                         a store of pending calls that fails, or has lost an entry
@@ -124,6 +125,10 @@ class CostSpent(SpendingRefused):
     """The budget of cost was spent, so the call was never started."""
 
     budget, stop_reason = "cost", "cost_budget"
+
+
+class CircuitOpen(DocmindLabError):
+    """Several calls of a session failed in a row, so the call was never started."""
 
 
 class GraphError(DocmindLabError, ValueError):

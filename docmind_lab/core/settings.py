@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from docmind_lab.core.addresses import host_of, is_loopback, redact_url, without_credentials
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
+from docmind_lab.core.time_policies import TimePolicies
 
 PREFIX = "DOCMIND_"
 
@@ -33,8 +34,17 @@ Seconds = Annotated[float, AfterValidator(_positive_finite)]
 _SECTION = ConfigDict(extra="forbid", frozen=True)
 
 
+def _known_policies(text: str) -> str:
+    return TimePolicies.parse(text).text
+
+
 class AgentSettings(BaseModel):
-    """How the agents run. decision_timeout: seconds for one query."""
+    """How the agents run.
+
+    Args:
+        decision_timeout: Seconds for one query.
+        time_policies: How the time of model calls is spent, as `TimePolicies.parse` reads it; empty for no policy.
+    """
 
     model_config = _SECTION
 
@@ -45,6 +55,7 @@ class AgentSettings(BaseModel):
     enable_router_injection: bool = False
     enable_parallel_tool_execution: bool = True
     max_workflow_depth: int = Field(default=40, ge=5, le=1000)
+    time_policies: Annotated[str, AfterValidator(_known_policies)] = ""
 
 
 class LlmSettings(BaseModel):
