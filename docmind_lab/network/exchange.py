@@ -207,10 +207,11 @@ class Exchange:
             self._end("timeout", error)
             if self._surfacing is not None and self._is_cut():
                 raise self._surfacing(self.attempt, self.deadline) from error
-        elif isinstance(error, Exception) and self._surfacing is not None and self._is_cancelled():
+        elif isinstance(error, Exception) and self._is_cancelled():
             # `Hold.cancel` has closed the connection under the request.
             self._end("cancelled", error)
-            raise self._surfacing(self.attempt, self.deadline) from error
+            if self._surfacing is not None:
+                raise self._surfacing(self.attempt, self.deadline) from error
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end("cancelled", error)
         elif not isinstance(error, StopIteration | StopAsyncIteration):

@@ -108,13 +108,13 @@ class Recorder:
             self._changed.notify_all()
 
     def note_tokens(self, input_tokens: int, output_tokens: int) -> None:
-        """Add a response's token counts to the latest attempt of the call in force."""
+        """Add a response's token counts to the latest attempt of the call in force, of those that were answered."""
         call = current_call()
         with self._changed:
-            for attempt in reversed(self._attempts):
-                if attempt.call is call:
-                    attempt.input_tokens, attempt.output_tokens = input_tokens, output_tokens
-                    return
+            latest = [attempt for attempt in reversed(self._attempts) if attempt.call is call]
+            # Of two requests of a hedged call the first may have been answered, and the second cancelled.
+            for attempt in sorted(latest, key=lambda each: each.outcome != "ok")[:1]:
+                attempt.input_tokens, attempt.output_tokens = input_tokens, output_tokens
 
     # ---- events and work
 

@@ -112,6 +112,9 @@ class _SyncStream(_StreamLogic):
 
     def shut_down(self) -> None:
         """End what another thread waits for on this connection: its reads find the end of the stream."""
+        if hasattr(self.inner, "shut_down"):
+            self.inner.shut_down()
+            return
         connection = self.inner.get_extra_info("socket")
         if not isinstance(connection, socket.socket):
             return

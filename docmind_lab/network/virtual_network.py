@@ -92,6 +92,10 @@ class _SyncStream(_Stream):
     def close(self) -> None:
         self._wire.leave()
 
+    def shut_down(self) -> None:
+        """End what another thread waits for on this connection."""
+        self._wire.leave()
+
     def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None) -> Any:
         self.close()
         raise self.core.ConnectError(_NO_TLS)

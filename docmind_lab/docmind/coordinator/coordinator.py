@@ -20,12 +20,14 @@ from langgraph.store.base import BaseStore
 from docmind_lab.alternatives import Alternative, StopFlag
 from docmind_lab.alternatives.base import Inputs, Outcome
 from docmind_lab.alternatives.fence import fenced
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.names import parse_alternatives, with_policies
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.call_history import CallHistory, history_scope
 from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.docmind.coordinator.delivery import (
     AnalyticsEvent,
@@ -103,6 +105,7 @@ class MultiAgentCoordinator:
         sink = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
         self._telemetry = Delivery[EndedQuery](sink, "docmind-telemetry")
         self._closing = CloseTime()
+        self._history = CallHistory()
         self._telemetry_patience_s = 0.0 if telemetry is None else telemetry.patience_s
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)
@@ -220,7 +223,8 @@ class MultiAgentCoordinator:
                 callbacks: Sequence[BaseCallbackHandler] = () if tokens is None else (tokens,)
                 runnable = self.system.for_run(graph, recorder, key, context=context, callbacks=callbacks)
                 inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
-                with recording(recorder), tracing:
+                # Time policies learn from all of the coordinator's queries.
+                with recording(recorder), tracing, history_scope(self._history):
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
                 fallback = self._fallback(question, outcome, deadline, recorder)
         if tokens is not None and outcome.outcome in ("partial", "timed_out") and tokens.text:
@@ -367,6 +371,8 @@ def chosen_alternative(alternative: Alternative | str | None, settings: Settings
             f"agents.enable_deadline_propagation=false would make {alternative.name} another alternative; leave it on, "
             "or choose one that does not propagate (B, C, D, F)"
         )
+    if agents.time_policies:
+        alternative = with_policies(alternative, TimePolicies.parse(agents.time_policies))
     return alternative
 
 

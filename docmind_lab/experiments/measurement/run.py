@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -122,7 +123,9 @@ def _answer_by(
             returned.set_exception(error)
 
     # A thread of its own, since an alternative that does not enforce its deadline must not take the harness with it.
-    threading.Thread(target=call, name=f"docmind-caller-{recorder.run_id}", daemon=True).start()
+    context = contextvars.copy_context()
+    name = f"docmind-caller-{recorder.run_id}"
+    threading.Thread(target=context.run, args=(call,), name=name, daemon=True).start()
     with contextlib.suppress(FutureTimeoutError):
         returned.result(timeout=max(0.0, horizon_at - recorder.clock.now()))
     if returned.done():

@@ -1,0 +1,164 @@
+"""Hedged calls: a second request for a call that takes long; the answer that comes first counts.
+
+    response = yield hedged(operation, wait_s, race)
+
+The request that loses is cancelled below its client, where its connection is: a thread that waits for bytes finds the
+end of the stream, a task is cancelled. Whatever its server goes on to do is in the server's log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.core.deadlines import current_deadline, current_policy
+from docmind_lab.core.holds import Hold, hold_scope
+from docmind_lab.docmind.sync_async import Operation
+
+
+@dataclass
+class Race:
+    """What became of the requests of one call, each at the place of its start.
+
+    Args:
+        admits_second: Called when the second request is due; returns whether it may be sent.
+        on_end: Called as each request ends, with the seconds that it took, its error or None, and whether another one
+            had won by then.
+        clock: What the wait for the second request is counted on.
+    """
+
+    admits_second: Callable[[], bool]
+    on_end: Callable[[float, BaseException | None, bool], None]
+    clock: Clock = WALL
+    begun_at: list[float] = field(default_factory=list)
+    ended: dict[int, tuple[Any, BaseException | None]] = field(default_factory=dict)
+
+    def begin(self) -> int:
+        """Note that a request begins, and return its place."""
+        self.begun_at.append(self.clock.now())
+        return len(self.begun_at) - 1
+
+    def end(self, place: int, result: Any, error: BaseException | None) -> None:
+        """Note that a request has ended."""
+        has_lost = self.winner is not None
+        self.ended[place] = result, error
+        self.on_end(self.clock.now() - self.begun_at[place], error, has_lost)
+
+    @property
+    def winner(self) -> int | None:
+        """The place of the first request that brought a result; None while there is none."""
+        return next((place for place, (_, error) in self.ended.items() if error is None), None)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether one request has a result, or all have failed."""
+        return self.winner is not None or len(self.ended) == len(self.begun_at)
+
+    def result(self) -> Any:
+        """Return the result of the winner. Raises: the error of the request that failed last, if there is none."""
+        if self.winner is not None:
+            return self.ended[self.winner][0]
+        _, error = list(self.ended.values())[-1]
+        assert error is not None, "a request without an error has won"
+        raise error
+
+
+def hedged(call: Operation, wait_s: float, race: Race) -> Operation:
+    """Return an operation that makes a call, and makes it again if it has not ended after some seconds.
+
+    Args:
+        call: The call; it is begun anew for the second request.
+        wait_s: Seconds until the second request; inf for none.
+        race: Takes note of the requests.
+    """
+    if math.isinf(wait_s):
+        return Operation(lambda: _alone(call, race), lambda: _alone_async(call, race))
+    return Operation(lambda: _in_threads(call, wait_s, race), lambda: _in_tasks(call, wait_s, race))
+
+
+def _alone(call: Operation, race: Race) -> Any:
+    _run(call, race, race.begin())
+    return race.result()
+
+
+async def _alone_async(call: Operation, race: Race) -> Any:
+    await _run_async(call, race, race.begin())
+    return race.result()
+
+
+def _run(call: Operation, race: Race, place: int) -> None:
+    try:
+        result = call.blocking()
+    except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for the race
+        race.end(place, None, error)
+    else:
+        race.end(place, result, None)
+
+
+async def _run_async(call: Operation, race: Race, place: int) -> None:
+    try:
+        result = await call.awaited()
+    except asyncio.CancelledError as error:
+        race.end(place, None, error)
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for the race
+        race.end(place, None, error)
+    else:
+        race.end(place, result, None)
+
+
+def _in_threads(call: Operation, wait_s: float, race: Race) -> Any:
+    """Make the call in a thread, and once more in another one after `wait_s`."""
+    changed = threading.Condition()
+    holds: list[Hold] = []
+
+    def work(place: int, hold: Hold) -> None:
+        with hold_scope(hold):
+            try:
+                result, error = call.blocking(), None
+            except BaseException as raised:  # noqa: BLE001 - raised again by whoever waits for the race
+                result, error = None, raised
+        with changed:
+            race.end(place, result, error)
+            changed.notify_all()
+
+    def begin() -> None:
+        hold = Hold(current_deadline(), current_policy(), label="hedged call")
+        holds.append(hold)
+        context = contextvars.copy_context()
+        place = race.begin()
+        name = f"docmind-hedged-{place + 1}"
+        threading.Thread(target=context.run, args=(work, place, hold), name=name, daemon=True).start()
+
+    with changed:
+        begin()
+        if not changed.wait_for(lambda: race.is_decided, wait_s):
+            if race.admits_second():
+                begin()
+            changed.wait_for(lambda: race.is_decided)
+        losers = [hold for place, hold in enumerate(holds) if place not in race.ended]
+    for hold in losers:
+        hold.cancel()
+    return race.result()
+
+
+async def _in_tasks(call: Operation, wait_s: float, race: Race) -> Any:
+    """Make the call in a task, and once more in another one after `wait_s`."""
+    tasks = [asyncio.ensure_future(_run_async(call, race, race.begin()))]
+    try:
+        await asyncio.wait(tasks, timeout=wait_s)
+        if not race.is_decided and race.admits_second():
+            tasks.append(asyncio.ensure_future(_run_async(call, race, race.begin())))
+        while not race.is_decided:
+            await asyncio.wait([task for task in tasks if not task.done()], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return race.result()

@@ -1,0 +1,152 @@
+"""Whole runs in virtual time with policies for the time of their model calls (policies.md 2, 3, 4)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from virtual_runs import VirtualRuns
+
+import docmind_lab as dl
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.analysis.tables.records import CallRecord
+from docmind_lab.experiments.load import run_load
+from docmind_lab.experiments.measurement.run import MeasuredRun
+
+# Without a fault the first question takes 10.1 s, of which synthesis is under way from 4.072 to 7.256.
+BEGUN_S, TAKES_S, TIMEOUT_S = 4.072, 3.184, 20.0
+PROPAGATING = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")
+
+
+def measured(virtual_runs: VirtualRuns, name: str, *faults: str, **services: Any) -> MeasuredRun:
+    (alternative,) = parse_alternatives(name)
+    order, options = virtual_runs.order(alternative, *faults, timeout_s=TIMEOUT_S)
+    return virtual_runs.system.measure(order, dataclasses.replace(options, **services))
+
+
+def calls(run: MeasuredRun, seen_from: str, role: str = "synthesis") -> list[CallRecord]:
+    return [call for call in run.calls if call.seen_from == seen_from and call.role == role]
+
+
+def details(run: MeasuredRun, event: str) -> list[dict[str, Any]]:
+    return [json.loads(each.detail) for each in run.events if each.event == event]
+
+
+# ---- hedged calls
+
+
+@pytest.mark.parametrize("name", PROPAGATING)
+def test_a_hedge_gets_the_answer_and_its_loser_is_cancelled_at_the_seam(virtual_runs: VirtualRuns, name: str) -> None:
+    run = measured(virtual_runs, f"{name}+hedge:2s", "hang@1:synthesis")
+    first, second = calls(run, "client")
+    assert (first.outcome, second.outcome) == ("cancelled", "ok")
+    assert second.started_at_s == pytest.approx(BEGUN_S + 2, abs=0.01)
+    assert first.ended_at_s == pytest.approx(second.ended_at_s)
+    # The server sees its client leave at that instant.
+    at_server = calls(run, "server")
+    assert [call.outcome for call in at_server] == ["cancelled", "ok"]
+    assert at_server[0].ended_at_s == pytest.approx(second.ended_at_s)
+    assert details(run, "hedged") == [{"after_s": 2.0, "kind": "llm"}]
+    assert run.run.outcome == "answered"
+    assert (run.run.threads_left, run.run.work_overrun_s, run.run.work_censored) == (0, 0.0, False)
+    assert second.output_tokens > 0, "the tokens are those of the answer that counts"
+
+
+def test_without_a_hedge_the_same_run_waits_until_its_deadline(virtual_runs: VirtualRuns) -> None:
+    assert measured(virtual_runs, "A", "hang@1:synthesis").run.returned_at_s == TIMEOUT_S
+
+
+@pytest.mark.parametrize("name", ["A", "E"])
+def test_a_loser_that_its_server_does_not_stop_is_paid_for(virtual_runs: VirtualRuns, name: str) -> None:
+    """The first request wins at 7.256 s; the second began a second after it, with a latency of its own."""
+    stops, goes_on = (measured(virtual_runs, f"{name}+hedge:1s", stops_on_disconnect=each) for each in (True, False))
+    wins_at_s = BEGUN_S + TAKES_S
+    stopped, paid = calls(stops, "server")[1], calls(goes_on, "server")[1]
+    assert calls(stops, "client")[1].outcome == calls(goes_on, "client")[1].outcome == "cancelled"
+    assert stopped.ended_at_s == pytest.approx(wins_at_s, abs=0.001)
+    assert paid.ended_at_s > wins_at_s + 0.5
+    assert paid.output_tokens > stopped.output_tokens > 0
+    # The caller has the same answer at the same instant.
+    assert goes_on.run.returned_at_s == stops.run.returned_at_s
+    assert goes_on.run.answer_score == stops.run.answer_score
+
+
+def test_a_hedge_that_its_call_does_not_need_sends_nothing(virtual_runs: VirtualRuns) -> None:
+    plain, hedged = measured(virtual_runs, "A"), measured(virtual_runs, "A+hedge:60s")
+    assert [call.outcome for call in calls(hedged, "client")] == ["ok"]
+    assert hedged.run.returned_at_s == plain.run.returned_at_s
+    assert not details(hedged, "hedged")
+
+
+def test_a_budget_of_calls_counts_the_second_request(virtual_runs: VirtualRuns) -> None:
+    (alternative,) = parse_alternatives("A+hedge:1s")
+    order, options = virtual_runs.order(alternative, timeout_s=TIMEOUT_S)
+    budget = dataclasses.replace(order.facts.budget, calls=9)
+    order = dataclasses.replace(order, facts=dataclasses.replace(order.facts, budget=budget))
+    run = virtual_runs.system.measure(order, options).run
+    assert run.calls_spent == 9
+    assert run.calls_overspent == 0
+
+
+@pytest.mark.parametrize("name", ["A", "C:propagate"])
+def test_both_requests_end_with_the_deadline(virtual_runs: VirtualRuns, name: str) -> None:
+    run = measured(virtual_runs, f"{name}+hedge:2s", "hang:synthesis")
+    assert run.run.caller_overrun_s == run.run.work_overrun_s == 0.0
+    assert {call.ended_at_s for call in calls(run, "server")} == {TIMEOUT_S}
+    assert len(calls(run, "server")) == 2
+    assert run.run.threads_left == 0
+
+
+# ---- timeouts, retries, refusals
+
+
+@pytest.mark.parametrize("name", ["A", "C:propagate", "E"])
+def test_a_call_that_its_own_timeout_cut_is_tried_again(virtual_runs: VirtualRuns, name: str) -> None:
+    run = measured(virtual_runs, f"{name}+call_timeout:4s", "hang@1:synthesis")
+    first, second = calls(run, "client")
+    assert (first.outcome, second.outcome) == ("timeout", "ok")
+    assert first.latency_s == pytest.approx(4.0)
+    assert second.started_at_s == pytest.approx(first.ended_at_s)
+    assert run.run.outcome == "answered"
+    assert not details(run, "deadline_cut"), "the deadline cut nothing"
+
+
+def test_the_deadline_holds_a_call_whose_timeout_is_longer(virtual_runs: VirtualRuns) -> None:
+    run = measured(virtual_runs, "A+call_timeout:60s", "hang:synthesis")
+    assert [call.latency_s for call in calls(run, "client")] == [pytest.approx(TIMEOUT_S - BEGUN_S, abs=0.001)]
+    assert run.run.caller_overrun_s == 0.0
+
+
+def test_a_crew_has_one_budget_of_retries(virtual_runs: VirtualRuns) -> None:
+    # The first requests of two roles fail; each could be tried again.
+    faults = "http_500@1:synthesis", "http_500@1:validation"
+    unlimited, limited = (measured(virtual_runs, name, *faults) for name in ("A", "A+retry_budget:0.1"))
+    assert unlimited.run.outcome == "answered"
+    assert len(details(unlimited, "retry")) > 1
+    assert len(details(limited, "retry")) == 1
+    assert details(limited, "retry_refused") == [{"kind": "llm"}]
+    assert limited.run.outcome == "failed"
+    assert limited.run.llm_calls < unlimited.run.llm_calls
+
+
+def test_an_open_circuit_spares_a_server_that_fails() -> None:
+    """A research goes on with its next source where a model call fails, and each would ask the server that fails."""
+    study = dl.compare(
+        workload="research", alternatives="A,A+circuit_breaker:2", runs=2, fault="http_500:query_writer", retries=1
+    )
+    failed = study.runs.groupby("alternative_options", observed=True)["faulted_calls"].sum()
+    assert failed['{"policies": "circuit_breaker:2"}'] < failed["{}"]
+    happened = study.events["event"].value_counts()
+    assert happened["circuit_opened"] > 0
+    assert happened["refused"] > 0
+
+
+def test_one_process_learns_from_all_queries_of_a_crowd() -> None:
+    """A query of its own knows too little of any role for a quantile; side by side, queries learn from each other."""
+    alone = dl.compare(alternatives="A+hedge:0.5", runs=3, documents="handbook")
+    assert not (alone.events["event"] == "hedged").any()
+    crowd = run_load([0.3], alternatives="A,A+hedge:0.5", queries=12, replicates=1, slots=8, warm_up_s=0.0)
+    requests = crowd.queries.groupby("alternative_options", observed=True)["llm_calls"].sum()
+    assert requests['{"policies": "hedge:0.5"}'] > requests["{}"]
