@@ -21,6 +21,7 @@ from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, RunCut
 from docmind_lab.core.levels import SPENDING_REASONS, RunOutcome
+from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.network.recorder import current_recorder
 
 INTERRUPT = "__interrupt__"
@@ -126,7 +127,9 @@ def _changed_options(record: Any) -> dict[str, Any]:
     changed: dict[str, Any] = {}
     for option in dataclasses.fields(record):
         value = getattr(record, option.name)
-        if dataclasses.is_dataclass(value):
+        if isinstance(value, TimePolicies):
+            changed |= {option.name: value.text} if value.text else {}
+        elif dataclasses.is_dataclass(value):
             named = getattr(value, "name", "")
             changed |= ({option.name: named} if named else {}) | _changed_options(value)
         elif value != option.default:

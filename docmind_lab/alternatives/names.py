@@ -1,4 +1,7 @@
-"""Finds alternatives by a level, a letter, or the name of a variant."""
+"""Finds alternatives by a level, a letter, or the name of a variant, with the policies for their calls.
+
+parse_alternatives("A,B:drain,A:equal+hedge+retry_budget:0.2")
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.time_policies import TimePolicies
 
 _ALLOCATIONS = {kind.name: kind for kind in (Equal, ReserveFirst)}
 
@@ -20,7 +24,7 @@ _ALLOCATIONS = {kind.name: kind for kind in (Equal, ReserveFirst)}
 def parse_alternatives(
     chosen: Sequence[str | Alternative] | str | None, retries: int | None = None, *, budgeted_retries: int = 1
 ) -> tuple[Alternative, ...]:
-    """Return the alternatives that names ("A,B:naive", ["cooperative"]) or instances select; None selects all.
+    """Return the alternatives that names ("A,B:naive,A+hedge", ["cooperative"]) or instances select; None selects all.
 
     retries: tries after the first for those that propagate, whose retries are ours; None leaves instances as they are
     and gives named ones `budgeted_retries`.
@@ -40,7 +44,37 @@ def parse_alternatives(
     return tuple(found)
 
 
+def with_policies(alternative: Alternative, policies: TimePolicies) -> Alternative:
+    """Return the alternative with these policies for the time of its calls.
+
+    Args:
+        alternative: Which; one that propagates its deadline, unless there are no policies.
+        policies: In place of its own.
+
+    Raises:
+        ConfigurationError: It does not propagate its deadline, so that no call knows of the policies.
+    """
+    if not isinstance(alternative, Propagation) or not alternative.propagates:
+        if policies.text:
+            raise ConfigurationError(
+                f"{alternative.name} with policies {policies.text}: its calls know of no deadline; name an alternative "
+                f"that propagates it, such as A+{policies.text}"
+            )
+        return alternative
+    dataclass: Any = alternative
+    changed: Alternative = dataclasses.replace(
+        dataclass, policy=dataclasses.replace(alternative.policy, policies=policies)
+    )
+    return changed
+
+
 def _parse_item(text: str) -> Alternative:
+    name, _, policies = text.partition("+")
+    alternative = _parse_name(name.strip())
+    return with_policies(alternative, TimePolicies.parse(policies)) if policies else alternative
+
+
+def _parse_name(text: str) -> Alternative:
     level, variant = level_and_variant(text)
     options = dict(CATALOGUE[level].variants[variant]) if variant else {}
     if (allocation := options.get("allocation")) is not None:

@@ -389,6 +389,11 @@ def enforce(
     if len(chosen) != 1:
         raise ConfigurationError(f"alternative must name one, not {alternative!r}; try 'E'")
     policy = getattr(chosen[0], "policy", PropagationPolicy())
+    if policy.policies.text:
+        raise ConfigurationError(
+            f"alternative {alternative!r}: its policies are for the model calls of the lab's own roles, and none of a "
+            "graph of your own goes through them; leave them out"
+        )
     if policy.allocation is not None or policy.reserve_s:
         raise ConfigurationError(
             f"alternative {alternative!r} divides the time over the lab's own roles, which a graph of your own lacks; "

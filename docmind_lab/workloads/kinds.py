@@ -113,6 +113,12 @@ def any_alternative(alternative: Alternative, *, by_name: bool = False) -> str:
     return ""
 
 
+def no_policies(alternative: Alternative, *, by_name: bool = False) -> str:
+    """Return why an alternative with policies for model calls cannot be had: the system makes none."""
+    policy = getattr(alternative, "policy", None)
+    return "" if policy is None or not policy.policies.text else "policies are for model calls, and it makes none"
+
+
 def itself(alternative: Alternative) -> Any:
     """Return the alternative, which needs nothing else to carry it out."""
     return alternative

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -293,3 +294,20 @@ def test_a_profile_of_a_server_is_a_level_beside_the_two_extremes() -> None:
     assert [fact.server_behaviour for fact in facts] == ["stops", "goes-on", "llama-cpp-2026.10"]
     with pytest.raises(ConfigurationError, match=r"factors\.server_behaviour: .*'vllm'"):
         _ = StudyDesign.of({"repeats": 1, "factors": {"server_behaviour": "vllm"}}).plan
+
+
+def test_policies_for_the_time_of_calls_are_a_factor_of_alternatives_that_propagate():
+    """policies.md: a factor like any other; what cannot know a deadline is left out, with the reason."""
+    made = design(alternative="A,B,E", policies=["none", "hedge:2s", "adaptive_timeout"])
+    options = Counter((fact.alternative, fact.alternative_options) for fact in facts(made))
+    assert set(options) == {
+        *((name, "{}") for name in ("cooperative", "hard_timeout", "hybrid")),
+        *(
+            (name, f'{{"policies": "{policy}"}}')
+            for name in ("cooperative", "hybrid")
+            for policy in ("hedge:2s", "adaptive_timeout")
+        ),
+    }
+    assert all("hard_timeout with policies" in reason for reason in made.plan.left_out)
+    with pytest.raises(ConfigurationError, match=r"factors\.policies: unknown policy 'hegde'"):
+        design(alternative="A", policies="hegde")

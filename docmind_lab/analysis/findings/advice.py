@@ -82,7 +82,8 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_b
         timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
         yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
     timeout_s = float(runs["decision_timeout_s"].iloc[0])
-    if not found.too_few and (line := choice_to_paste(chosen_by, str(first["alternative"]), timeout_s)):
+    chosen = str(first["alternative"]), timeout_s, str(first["alternative_options"])
+    if not found.too_few and (line := choice_to_paste(chosen_by, *chosen)):
         yield with_label(line)
 
 

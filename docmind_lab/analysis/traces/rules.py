@@ -91,7 +91,9 @@ def rule_of(name: str) -> NamedRule:
         ConfigurationError: There is none of that name, or it changes the path of a run, so that a trace cannot say
             what it would do.
     """
-    level, variant = level_and_variant(name)
+    level, variant = level_and_variant(name.partition("+")[0])
+    if "+" in name:
+        variant = name
     known = CATALOGUE[level].on_traces
     if variant not in known:
         raise ConfigurationError(

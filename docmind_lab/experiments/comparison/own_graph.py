@@ -145,12 +145,17 @@ def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault]) -> tuple[Fault,
 
 
 def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
-    """Return if no alternative divides the budget over roles, which a user's graph does not have.
+    """Return if no alternative needs the lab's own roles or calls, which a user's graph does not have.
 
     Raises: ConfigurationError naming the one that does.
     """
     for alternative in alternatives:
         policy = getattr(alternative, "policy", None)
+        if policy is not None and policy.policies.text:
+            raise ConfigurationError(
+                f"{alternative.name}+{policy.policies.text}: these policies are for the model calls of the lab's own "
+                "roles, and none of a graph of your own goes through them; leave them out"
+            )
         if policy is not None and (policy.allocation is not None or policy.reserve_s):
             raise ConfigurationError(
                 f"{alternative.name} {options_json(alternative)}: a budget is divided over the lab's own roles, which "

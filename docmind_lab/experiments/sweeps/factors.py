@@ -19,6 +19,7 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.services.faults import Fault
 
 NoLimit = Literal["none"]
@@ -87,7 +88,8 @@ class Factors(BaseModel):
     "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
     "none" for no limit; cost is that of the study's `price`. server_behaviour: "own" is what `stops_on_disconnect`
     says, else as `compare` takes one. adoption: share of the services of workload hops that hold to a deadline on the
-    wire. fault: as `compare` takes one; several together are joined by "+".
+    wire. policies: for the time of model calls, as `TimePolicies.parse` reads them, "none" for what the alternative
+    has; only for alternatives that propagate. fault: as `compare` takes one; several together are joined by "+".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
@@ -95,6 +97,7 @@ class Factors(BaseModel):
     alternative: Levels[Any] = Field(default_factory=lambda: tuple(ALTERNATIVES))
     decision_timeout_s: Numbers[float] = (20.0,)
     deadline_propagation: Levels[bool | Literal["own"]] = ("own",)
+    policies: Levels[str] = ("none",)
     router_injection: Levels[bool] = (False,)
     latency_profile: Levels[Any] = (_PROFILE,)
     fault: Levels[str] = ("none",)
@@ -162,6 +165,12 @@ def faults_of(factors: Factors) -> list[tuple[Fault, ...]]:
     """Return the faults of each level."""
     with naming_factor("fault"):
         return [tuple(Fault.parse(part) for part in level.split("+")) for level in factors.fault]
+
+
+def policies_of(factors: Factors) -> list[TimePolicies]:
+    """Return the time policies of each level."""
+    with naming_factor("policies"):
+        return [TimePolicies.parse(level) for level in factors.policies]
 
 
 def budgets_of(factors: Factors, price: str | None) -> list[Budget]:

@@ -9,23 +9,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.names import parse_alternatives, with_policies
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.sweeps.factors import (
+    Factors,
     alternatives_of,
     behaviours_of,
     budgets_of,
     faults_of,
     naming_factor,
+    policies_of,
     profiles_of,
 )
 from docmind_lab.experiments.sweeps.replays import replay_comparison
@@ -77,6 +80,16 @@ def with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> 
     return changed
 
 
+def with_chosen_policies(alternative: Alternative, policies: TimePolicies) -> Alternative | Impossible:
+    """Return the alternative with these policies for the time of its calls, or why that is impossible."""
+    if not policies.text:
+        return alternative
+    try:
+        return with_policies(alternative, policies)
+    except ConfigurationError as error:
+        return Impossible(str(error))
+
+
 def with_node_mode(alternative: Alternative, level: str) -> NodeMode | Impossible:
     """Return the mode to build the system's nodes in for this level, or why that is impossible."""
     if level in ("own", alternative.node_mode):
@@ -113,6 +126,17 @@ def plan_of(design: StudyDesign) -> SweepPlan:
     return SweepPlan(tuple(found.values()), tuple(dict.fromkeys(left_out)))
 
 
+def _arms(factors: Factors) -> list[Alternative | Impossible]:
+    """Return each alternative with each propagation and each of the policies, or why that is impossible."""
+    arms: list[Alternative | Impossible] = []
+    for propagation, policies, alternative in itertools.product(
+        factors.deadline_propagation, policies_of(factors), alternatives_of(factors)
+    ):
+        arm = with_propagation(alternative, propagation)
+        arms.append(arm if isinstance(arm, Impossible) else with_chosen_policies(arm, policies))
+    return arms
+
+
 def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     factors = design.factors
     with naming_factor("workload"):
@@ -141,8 +165,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         fault,
         ((stops, behaviour), adoption),
         (timeout_s, budget),
-        propagation,
-        alternative,
+        chosen,
     ) in itertools.product(
         list(itertools.product(factors.clock, factors.workload)),
         factors.router_injection,
@@ -152,14 +175,12 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         faults,
         list(itertools.product(behaviours_of(factors), factors.adoption)),
         list(itertools.product(factors.decision_timeout_s, budgets_of(factors, design.price))),
-        factors.deadline_propagation,
-        alternatives_of(factors),
+        _arms(factors),
     ):
-        chosen = with_propagation(alternative, propagation)
-        node_mode = with_node_mode(alternative, mode)
         if isinstance(chosen, Impossible):
             yield chosen
             continue
+        node_mode = with_node_mode(chosen, mode)
         if isinstance(node_mode, Impossible):
             yield node_mode
             continue

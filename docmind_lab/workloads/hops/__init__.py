@@ -8,7 +8,7 @@ The services themselves are in docmind_lab/services/hops.
 from docmind_lab.services.hops import LEVELS, role_of
 from docmind_lab.services.hops.processes import HopProcesses
 from docmind_lab.workloads.hops.workload import HopsWorkload, requests
-from docmind_lab.workloads.kinds import Defaults, WorkloadKind, no_retries
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind, no_policies, no_retries
 
 KIND = WorkloadKind(
     name="hops",
@@ -22,6 +22,7 @@ KIND = WorkloadKind(
     retries=no_retries,
     reads_settings=True,
     has_hops=True,
+    refusal=no_policies,
     serve=HopProcesses,
 )
 """A caller that asks a tree of seven services."""
