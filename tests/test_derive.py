@@ -64,12 +64,18 @@ def call_rows(draw: st.DrawFn) -> CallRecord:
 @st.composite
 def event_rows(draw: st.DrawFn) -> EventRecord:
     at = draw(instants)
-    name = draw(st.sampled_from(["checkpoint_put", "node_ended", "tokens_generated", "attempt_started", "retrieved"]))
+    name = draw(
+        st.sampled_from(
+            ["checkpoint_put", "node_ended", "tokens_generated", "attempt_started", "retrieved", "result_scored"]
+        )
+    )
     detail: dict[str, Any] = {}
     if name == "tokens_generated":
         detail = {"begun_at_s": round(at * draw(st.floats(0, 1)), 4), "tokens": draw(st.integers(1, 200))}
     elif name == "attempt_started":
         detail = {"kind": draw(st.sampled_from(["llm", "retrieval", "tool"])), "capped": draw(st.booleans())}
+    elif name == "result_scored":
+        detail = {"recall": 1.0, "score": draw(st.floats(0, 1))}
     elif name == "retrieved":
         detail = {"topics": draw(st.lists(st.sampled_from(["with", "try", "for"]), unique=True))}
     return EventRecord("s", "r", at, name, "router", json.dumps(detail))
@@ -97,7 +103,12 @@ def recomputed(calls: pd.DataFrame, events: pd.DataFrame, returned: float, censo
     quiescent = HORIZON_S if censored else max(ended, default=0.0)
     early = events[(events.event == "retrieved") & (events.at_s <= DEADLINE_S)].index
     found = {topic for index in early for topic in details[index]["topics"]}
+    scored = events[events.event == "result_scored"].sort_values("at_s", kind="stable")
+    held = [(0.0, 0.0), *((at, details[index]["score"]) for index, at in scored["at_s"].items())]
+    ends = [*(at for at, _ in held[1:]), math.inf]
+    lengths = [max(0.0, min(end, DEADLINE_S) - min(at, DEADLINE_S)) for (at, _), end in zip(held, ends, strict=True)]
     return {
+        "mean_score": sum(score * length for (_, score), length in zip(held, lengths, strict=True)) / DEADLINE_S,
         "llm_calls": int((client.kind == "llm").sum()),
         "retrieval_calls": int((client.kind == "retrieval").sum()),
         "calls_after_deadline": float((server.started_at_s > DEADLINE_S).sum()),
@@ -125,7 +136,7 @@ def test_derived_columns_equal_an_independent_recomputation_from_calls_and_event
     rows = list(events)
     if not math.isnan(returned):
         rows.append(EventRecord("s", "r", returned, "returned", "", "{}"))
-    run = derive_run(facts(), Answer(outcome), calls, rows, work_censored=censored, threads_left=0)
+    run = derive_run(facts(), Answer(outcome, answer_score=0.5), calls, rows, work_censored=censored, threads_left=0)
     expected = recomputed(to_frame("calls", calls), to_frame("events", rows), returned, censored)
     for column, value in expected.items():
         # A token on the edge of the deadline may fall either way in floating point, in one stretch each.

@@ -204,9 +204,13 @@ class RunProgress:
         return False
 
     def _note_result(self) -> None:
-        """Record when there is first something to return to a caller who leaves."""
-        recorder = None if self._has_result else current_recorder()
-        if recorder is not None and self._has_some(self.state):
+        """Record when there is first something to return to a caller who leaves, and what it is whenever it changes."""
+        recorder = current_recorder()
+        if recorder is None:
+            return
+        state = self.state
+        recorder.note_result(_draft(state), _documents(state))
+        if not self._has_result and self._has_some(state):
             self._has_result = True
             recorder.event("result_available")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final, Literal, get_args
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 CallOutcome = Literal["ok", "timeout", "cancelled", "error", "abandoned", "refused"]
 RunOutcome = Literal["answered", "partial", "timed_out", "failed", "interrupted", "unfinished"]

@@ -19,7 +19,7 @@ from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall, call_scope, current_call
 from docmind_lab.network.langsmith_tracing import tracing_off
-from docmind_lab.network.snapshots import RawEvent, Snapshot, copy_attempt
+from docmind_lab.network.snapshots import RawEvent, Result, Snapshot, copy_attempt
 
 
 class Recorder:
@@ -39,6 +39,7 @@ class Recorder:
         self._open_attempts = 0
         self._ordinals: Counter[tuple[str, str, str]] = Counter()
         self._shared_threads: set[int] = set()
+        self._results: list[Result] = []
         self._changed = threading.Condition()
         self.event("run_started", at=self.started_at)
 
@@ -115,6 +116,26 @@ class Recorder:
             # Of two requests of a hedged call the first may have been answered, and the second cancelled.
             for attempt in sorted(latest, key=lambda each: each.outcome != "ok")[:1]:
                 attempt.input_tokens, attempt.output_tokens = input_tokens, output_tokens
+
+    def note_result(self, answer: str | None, documents: Iterable[Mapping[str, Any]]) -> None:
+        """Note what a caller who is cut from now on has. It is in no table; its quality may be.
+
+        Args:
+            answer: The answer or draft; None for that noted last.
+            documents: What has been kept.
+        """
+        kept = tuple(documents)
+        with self._changed:
+            last = self._results[-1] if self._results else Result(0.0, "", ())
+            result = Result(self.clock.now(), last.answer if answer is None else answer, kept)
+            if (result.answer, result.documents) != (last.answer, last.documents):
+                self._results.append(result)
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """What there was to return, by the instant at which it changed."""
+        with self._changed:
+            return tuple(self._results)
 
     # ---- events and work
 

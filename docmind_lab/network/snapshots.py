@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,15 @@ class RawEvent:
     event: str
     role: str = ""
     detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What there was to return from an instant on, on the run's clock: an answer or draft, and documents."""
+
+    at: float
+    answer: str
+    documents: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,10 @@ class Snapshot:
         """The latest instant in the snapshot."""
         ends = [attempt.ended_at for attempt in self.attempts if attempt.ended_at is not None]
         return max([event.at for event in self.events] + ends)
+
+    def with_events(self, events: Iterable[RawEvent]) -> Snapshot:
+        """Return the snapshot with more events."""
+        return replace(self, events=(*self.events, *events))
 
     def until(self, horizon_at: float) -> Snapshot:
         """Return the snapshot as of an earlier instant: without what began later, and without later ends."""

@@ -29,6 +29,7 @@ EVENTS: Final[Mapping[str, str]] = {
     "allotment_spent": "A role's part of the budget was used up; the run goes on without it. detail: allotted_s.",
     "retrieved": "Documents were found. detail: ids, topics, strategy, router_used.",
     "result_available": "The run first had something to return: documents or text.",
+    "result_scored": "What a caller who is cut from now on has was better or worse than before. detail: recall, score.",
     "router_fallback": "An injected router gave no documents; explicit retrieval follows. detail: reason, error_type.",
     "router_refused": "An injected router was not used: its endpoint is not admitted. detail: error_type.",
     "router_abandoned": "A router's thread is waited for no longer and keeps running. detail: share (of the budget).",

@@ -226,6 +226,12 @@ class RunRecord:
         "within 0.15 s before the node did; 0 where no call's error did.",
         Since(4),
     ] = 0
+    mean_score: Annotated[
+        float,
+        "Mean, over the time until the deadline, of the answer_score that a caller cut at that instant would have had; "
+        "NaN without gold.",
+        Since(5),
+    ] = NAN
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,15 @@ from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunReco
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import ENDED_UNANSWERED, NAN, CallOutcome, RunOutcome
+from docmind_lab.experiments.measurement.from_events import (
+    coordination_overhead,
+    coverage,
+    mean_score,
+    recall_at_deadline,
+    tokens_after,
+)
 from docmind_lab.network.attempts import Attempt
-from docmind_lab.network.recorder import Recorder, detail_json, time_outside
+from docmind_lab.network.recorder import Recorder, detail_json
 from docmind_lab.network.snapshots import RawEvent, Snapshot
 from docmind_lab.services.log import RequestRow
 
@@ -266,6 +273,8 @@ def derive_run(
     quiescent_at_s = facts.horizon_s if work_censored else _last_work(calls, events)
     answered_in_time = answer.outcome == "answered" and returned_at_s <= deadline_s
     measured_at_server = facts.has_server_log
+    # In virtual time Python's own work takes none; beside other runs it is not the run's own.
+    is_timed = facts.clock == "wall" and facts.alone and answer.outcome == "answered"
     fixed = {field.name: getattr(facts, field.name) for field in fields(RunRecord) if hasattr(facts, field.name)}
     return RunRecord(
         **fixed,
@@ -281,15 +290,16 @@ def derive_run(
         retrieval_calls=sum(call.kind == "retrieval" for call in started),
         calls_after_deadline=sum(c.started_after_deadline for c in server) if measured_at_server else NAN,
         busy_after_deadline_s=_busy_after(server, deadline_s, facts.horizon_s) if measured_at_server else NAN,
-        tokens_after_deadline=_tokens_after(events, deadline_s) if measured_at_server else NAN,
+        tokens_after_deadline=tokens_after(events, deadline_s) if measured_at_server else NAN,
         late_checkpoints=sum(e.event == "checkpoint_put" and e.at_s > returned_at_s for e in events),
         threads_left=threads_left,
-        propagation_coverage=_coverage(facts, events),
+        propagation_coverage=coverage(events) if facts.deadline_propagation else NAN,
         documents_count=answer.documents_count,
         source_recall=answer.source_recall,
-        recall_at_deadline=_recall_at_deadline(facts, events),
+        recall_at_deadline=recall_at_deadline(events, facts.gold_topics, deadline_s),
         answer_score=answer.answer_score,
-        coordination_overhead_s=_coordination_overhead(facts, answer, events, returned_at_s),
+        coordination_overhead_s=coordination_overhead(events, returned_at_s) if is_timed else NAN,
+        mean_score=NAN if math.isnan(answer.answer_score) else mean_score(events, deadline_s),
         faulted_calls=float(sum(e.event == "fault_met" for e in events)) if measured_at_server else NAN,
         **_error(answer, client, events),
         **_spending(facts.budget, [call for call in started if call.kind == "llm"]),
@@ -360,46 +370,3 @@ def _busy_after(server: Iterable[CallRecord], deadline_s: float, horizon_s: floa
         # In the server's queue nothing is done for a request yet.
         busy += max(0.0, ended_at_s - max(call.started_at_s + call.queue_wait_s, deadline_s))
     return busy
-
-
-def _tokens_after(events: Iterable[EventRecord], deadline_s: float) -> float:
-    """Count the tokens generated after the deadline; token i of n comes at begun + span × i / n."""
-    after = 0
-    for event in events:
-        if event.event != "tokens_generated":
-            continue
-        detail = json.loads(event.detail)
-        begun_at_s, tokens = detail["begun_at_s"], detail["tokens"]
-        span_s = event.at_s - begun_at_s
-        if event.at_s <= deadline_s:
-            continue
-        before = int(tokens * max(0.0, deadline_s - begun_at_s) / span_s) if span_s > 0 else 0
-        after += tokens - before
-    return float(after)
-
-
-def _coverage(facts: RunFacts, events: Iterable[EventRecord]) -> float:
-    if not facts.deadline_propagation:
-        return NAN
-    attempts = [json.loads(event.detail) for event in events if event.event == "attempt_started"]
-    capped = [bool(attempt["capped"]) for attempt in attempts if attempt["kind"] in ("llm", "retrieval")]
-    return sum(capped) / len(capped) if capped else NAN
-
-
-def _recall_at_deadline(facts: RunFacts, events: Iterable[EventRecord]) -> float:
-    if not facts.gold_topics:
-        return NAN
-    found: set[str] = set()
-    for event in events:
-        if event.event == "retrieved" and event.at_s <= facts.decision_timeout_s:
-            found.update(json.loads(event.detail)["topics"])
-    return len(found.intersection(facts.gold_topics)) / len(set(facts.gold_topics))
-
-
-def _coordination_overhead(
-    facts: RunFacts, answer: Answer, events: Iterable[EventRecord], returned_at_s: float
-) -> float:
-    if facts.clock != "wall" or not facts.alone or answer.outcome != "answered":
-        return NAN
-    ended = ((event.at_s, json.loads(event.detail)) for event in events if event.event == "call_ended")
-    return time_outside([(detail["begun_at_s"], at_s) for at_s, detail in ended], returned_at_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -19,6 +20,7 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
 from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.network.snapshots import RawEvent
 from docmind_lab.services.log import RequestRow
 from docmind_lab.workloads.kinds import Workload
 
@@ -94,11 +96,25 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
             # Also where the service is gone already, as that of a study that was given up.
             workload.forget(facts.run_id)
     recall, score = workload.scores(order.question, outcome)
+    snapshot = snapshot.with_events(_scored_results(recorder, workload, order.question, snapshot.taken_at))
     answer = Answer(outcome.outcome, outcome.stop_reason, len(outcome.documents), recall, score, outcome.error_type)
     calls = call_records(facts, recorder, snapshot, rows)
     events = event_records(facts, recorder, snapshot, rows)
     run = derive_run(facts, answer, calls, events, work_censored=not quiet, threads_left=snapshot.threads_left)
     return MeasuredRun(run, tuple(calls), tuple(events), outcome, recorder.started_at)
+
+
+def _scored_results(recorder: Recorder, workload: Workload, question: Question, until: float) -> list[RawEvent]:
+    """Return an event for each instant at which what there was to return became better or worse."""
+    found: list[RawEvent] = []
+    last: dict[str, float] = {"recall": 0.0, "score": 0.0}
+    for result in recorder.results:
+        recall, score = workload.scores(question, Outcome("partial", result.answer, result.documents))
+        detail = {name: value for name, value in (("recall", recall), ("score", score)) if not math.isnan(value)}
+        if result.at <= until and detail and detail != last:
+            last = detail
+            found.append(RawEvent(result.at, "result_scored", detail=detail))
+    return found
 
 
 def _meter(order: RunOrder) -> Meter:

@@ -163,6 +163,7 @@ class ResearchLedger:
         self._flush()
         recorder = current_recorder()
         if recorder is not None:
+            recorder.note_result(None, self.documents)
             if is_first:
                 # The run's documents are a view of what is kept, whoever has seen a step end.
                 recorder.event("result_available")
