@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -108,6 +109,24 @@ def test_settings_that_do_not_fit_are_told_with_their_field(settings: dict[str, 
         own_graph(GREETS, [{"question": "a"}], **settings)
 
 
+def test_an_input_of_a_graph_with_a_context_goes_to_a_process_that_has_not_imported_the_users_module(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "context_of_a_file.py"
+    file.write_text(
+        "from dataclasses import dataclass\nfrom typing import TypedDict\n"
+        "from langgraph.graph import START, StateGraph\n"
+        "@dataclass\nclass Context:\n    user: str\n"
+        "class State(TypedDict, total=False):\n    question: str\n"
+        "graph = StateGraph(State, context_schema=Context).add_node('only', lambda state: {})"
+        ".add_edge(START, 'only').compile()\n"
+    )
+    graph = load_graph(f"{file}:graph")
+    (asked,) = read_inputs(graph, [{"question": "a"}], RunSettings.of({"user": "ada"}))
+    assert asked.settings.context_for(graph).user == "ada"
+    assert b"context_of_a_file" not in pickle.dumps(asked)
+
+
 def test_a_context_for_a_graph_that_takes_none_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="has no context_schema"):
         own_graph(ASKS, [{"question": "a"}], context={"user": "ada"})
@@ -116,7 +135,7 @@ def test_a_context_for_a_graph_that_takes_none_is_refused() -> None:
 def test_an_input_brings_settings_of_its_own_over_the_general_ones() -> None:
     line = {"input": {"question": "a"}, "context": {"user": "bob"}, "config": {"depth": 2}, "resume": [1]}
     (asked,) = read_inputs(GREETS, [line], RunSettings.of({"user": "ada", "visits": 4}, {"depth": 1, "lang": "en"}))
-    assert asked.settings.context == Context("bob", 4)
+    assert asked.settings.context_for(GREETS) == Context("bob", 4)
     assert asked.settings.config == {"configurable": {"depth": 2, "lang": "en"}}
     assert asked.settings.resume == (1,)
 
