@@ -25,6 +25,7 @@ from own_runs import simulated
 from typing_extensions import TypedDict
 
 import docmind_lab as dl
+from docmind_lab.analysis.summary import summarise
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.workloads import workload_kind
@@ -196,6 +197,42 @@ def test_a_store_of_the_users_is_made_for_each_run() -> None:
 def test_a_store_that_is_no_function_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="each run needs a store of its own"):
         workload_kind(own_graph(ASKS, [{"question": "a"}], store=InMemoryStore()).workload)  # type: ignore[arg-type]
+
+
+# ---- errors that a graph notes by itself
+
+
+class NotingState(TypedDict, total=False):
+    question: str
+    errors: list[str]
+    error: str | None
+    terror: str
+
+
+@pytest.mark.parametrize("alternatives", ["unguarded,A", "C,E"])
+def test_a_graph_that_ends_with_an_error_in_its_state_is_said_to(alternatives: str) -> None:
+    def catch(state: NotingState) -> NotingState:
+        return {"error": None, "errors": ["the key is missing"], "terror": "of the deep"}
+
+    graph = StateGraph(NotingState).add_node(catch).add_edge(START, "catch").compile()
+    study = dl.compare(graph=graph, inputs=[{"question": "a"}], runs=2, alternatives=alternatives)
+    assert study.manifest["errors_in_state"] == {"errors": 4}
+    said = " ".join(summarise(study.runs, study.manifest).markdown().split())
+    assert "In 4 runs the graph came to its end with an error of its own in its state, under errors." in said
+
+
+def test_an_error_that_came_with_the_input_or_was_put_right_is_none_of_the_graphs() -> None:
+    def note(state: NotingState) -> NotingState:
+        return {"error": "not yet"}
+
+    def mend(state: NotingState) -> NotingState:
+        return {"error": None}
+
+    graph = StateGraph(NotingState).add_sequence([note, mend]).add_edge(START, "note").compile()
+    study = dl.compare(
+        graph=graph, inputs=[{"question": "a", "errors": ["of before"]}], runs=1, alternatives="unguarded,A"
+    )
+    assert "errors_in_state" not in study.manifest
 
 
 # ---- interrupts
