@@ -202,11 +202,16 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
 
 
 def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield caveats: no model called, parts that none reached, unrecorded calls of a replay, a cap that ended runs."""
+    """Yield caveats: of what a user's graph did not do, unrecorded calls of a replay, a cap that ended runs."""
     if manifest.get("no_model_calls"):
         yield (
             "No run called a model, so these are times of the graph's own code. If one should have, look for a caught "
             "exception, a missing setting, or an input that does not lead there."
+        )
+    for key, runs in manifest.get("errors_in_state", {}).items():
+        yield (
+            f"In {count_of(runs, 'run')} the graph came to its end with an error of its own in its state, under {key}. "
+            "They count as they ended, such as answered."
         )
     missing = manifest.get("never_reached", {})
     if missing:

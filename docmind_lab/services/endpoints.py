@@ -260,6 +260,16 @@ READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("open.er-api.com", "*", "GET", function=open_apis.exchange_rates),
     Endpoint("*.exchangerate-api.com", "*", "GET", function=open_apis.exchange_rates),
     Endpoint("www.alphavantage.co", "/query", "GET", function=open_apis.alpha_vantage),
+    Endpoint("mermaid.ink", "*", "GET", function=open_apis.drawing),
+    Endpoint("*.wikipedia.org", "/api/rest_v1/page/summary/*", "GET", function=search_apis.encyclopedia_summary),
+    Endpoint("api.coingecko.com", "/api/v3/simple/price", "GET", function=open_apis.coin_prices),
+    Endpoint("restcountries.com", "*", "GET", function=open_apis.countries),
+    Endpoint("newsapi.org", "/v2/*", "GET", function=search_apis.news),
+    Endpoint("api.firecrawl.dev", "/v*/s*", "POST", function=search_apis.firecrawl, effect=False),
+    Endpoint("hooks.slack.com", "*", "POST", text="ok"),
+    # Tables that a library has a copy of, and counts of who uses it: not there, and the library goes on.
+    Endpoint("raw.githubusercontent.com", "/BerriAI/litellm/*", "GET", status=404, text="not here"),
+    Endpoint("huggingface.co", "/api/agent-harnesses", "GET", status=404, json={"error": "not here"}),
     Endpoint("www.example.*", "*", "GET", function=search_pages.page),
     Endpoint("example.*", "*", "GET", function=search_pages.page),
 )

@@ -5,6 +5,7 @@ Values belong to what is asked for: the same place has the same position and the
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 from typing import TYPE_CHECKING, Any, Final
@@ -310,3 +311,32 @@ def alpha_vantage(request: EndpointRequest) -> Any:
         for day in range(4, -1, -1)
     }
     return {"Meta Data": {"2. Symbol": symbol}, "Time Series (Daily)": series}
+
+
+# ---- what public scripts ask beside
+
+
+_PIXEL: Final = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def drawing(request: EndpointRequest) -> Any:
+    """Return a picture of one pixel, for a graph that is drawn as mermaid.ink does."""
+    return _PIXEL
+
+
+def coin_prices(request: EndpointRequest) -> Any:
+    """Return prices of coins as api.coingecko.com does."""
+    coins, units = (str(request.query.get(key, "")).split(",") for key in ("ids", "vs_currencies"))
+    return {coin: {unit: round(1 + 1000 * _share(coin, unit), 2) for unit in units} for coin in coins}
+
+
+def countries(request: EndpointRequest) -> Any:
+    """Return a country as restcountries.com does."""
+    name = request.path.rstrip("/").rpartition("/")[2].replace("%20", " ").capitalize()
+    people = round(1e8 * _share(name))
+    names = {"common": name, "official": f"Republic of {name}"}
+    place = {"region": "Region", "subregion": "Subregion", "latlng": [10.0, 10.0], "capital": [f"{name} City"]}
+    money = {"XXX": {"name": "coin", "symbol": "¤"}}
+    return [{"name": names, **place, "population": people, "currencies": money, "languages": {"xxx": "Language"}}]

@@ -197,3 +197,41 @@ def wikipedia(request: EndpointRequest) -> Any:
 
 def _page_id(title: str) -> int:
     return int(hashlib.sha256(title.encode()).hexdigest()[:6], 16) + 1
+
+
+def encyclopedia_summary(request: EndpointRequest) -> Any:
+    """Return the summary of a page as Wikipedia's REST interface does."""
+    title = request.path.rpartition("/")[2].replace("_", " ")
+    said = f"{title} is a subject of this encyclopedia."
+    address = f"https://{request.host}/wiki/{title.replace(' ', '_')}"
+    page = {"title": title, "extract": said, "description": said, "type": "standard", "lang": "en"}
+    return {**page, "content_urls": {kind: {"page": address} for kind in ("desktop", "mobile")}}
+
+
+def news(request: EndpointRequest) -> Any:
+    """Return articles as newsapi.org does."""
+    hits = hits_of(str(request.query.get("q") or request.query.get("category") or "news"), 5)
+    made = [
+        {
+            "source": {"id": None, "name": "Example"},
+            "author": "Example",
+            "title": hit["title"],
+            "description": hit["text"],
+            "url": hit["url"],
+            "publishedAt": "2026-01-01T12:00:00Z",
+            "content": hit["text"],
+        }
+        for hit in hits
+    ]
+    return {"status": "ok", "totalResults": len(made), "articles": made}
+
+
+def firecrawl(request: EndpointRequest) -> Any:
+    """Return a page, or the results of a search, as api.firecrawl.dev does."""
+    if request.path.endswith("/search"):
+        hits = hits_of(str(request.json.get("query", "")), 5)
+        found = [{"title": hit["title"], "url": hit["url"], "description": hit["text"]} for hit in hits]
+        return {"success": True, "data": found if "/v1/" in request.path else {"web": found}}
+    address = str(request.json.get("url", ""))
+    about = {"title": address, "sourceURL": address, "statusCode": 200}
+    return {"success": True, "data": {"markdown": f"# {address}\n\nThe text of this page.", "metadata": about}}

@@ -5,6 +5,7 @@ A result page has the structure that libraries read results from, such as ddgs: 
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
@@ -138,11 +139,14 @@ def page_as_text(request: EndpointRequest) -> Any:
 
 
 _PAGE_ENDINGS: Final = (".html", ".htm", ".php", ".aspx", ".shtml")
+_STORY: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+){2,}", re.IGNORECASE)
 _PAGE_HOSTS: Final = ("www.", "docs.", "blog.")
 
 
 def is_page(method: str, host: str, path: str, query: str) -> bool:
-    """Whether an address is a page's by its look: a site's root, a folder, a file of HTML, or any path of a web site.
+    """Whether an address is a page's by its look: a site's root, a folder, HTML, a path of a web site, or a story.
+
+    A story has a name of three words or more, such as /2024/01/how-tides-work.
 
     What has "api" in its host or its path is none: it would answer JSON.
     """
@@ -155,4 +159,4 @@ def is_page(method: str, host: str, path: str, query: str) -> bool:
     if not last or last.lower().endswith(_PAGE_ENDINGS):
         return True
     is_site = host.startswith(_PAGE_HOSTS) or host.endswith((".wikipedia.org", ".github.io", ".readthedocs.io"))
-    return is_site and "." not in last
+    return (is_site and "." not in last) or bool(_STORY.fullmatch(last))

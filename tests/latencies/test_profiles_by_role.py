@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import docmind_lab as dl
 from docmind_lab.analysis.latency.by_role import latency_profile
@@ -12,6 +14,10 @@ from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.interfaces.cli.app import app
+from docmind_lab.interfaces.cli.servers import serve
+from docmind_lab.services import server
+from docmind_lab.services.server import ServiceOptions
 
 GRAPH = """
 from typing import TypedDict
@@ -105,6 +111,31 @@ def test_a_graphs_nodes_have_profiles_of_their_own_in_compare(tmp_path: Path) ->
     assert plain.manifest["study_id"] != study.manifest["study_id"]
     with pytest.raises(ConfigurationError, match=r"no role is 'jugde'; name one of write, judge"):
         dl.compare(20, profile={"jugde": "fast"}, **asked)  # type: ignore[arg-type]
+
+
+def file_of(profile: LatencyProfile, folder: Path) -> str:
+    file = folder / f"{profile.name}.json"
+    file.write_text(json.dumps(profile.to_dict()))
+    return str(file)
+
+
+def test_serve_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[ServiceOptions] = []
+    monkeypatch.setattr(server, "serve", lambda options, port: served.append(options))
+    serve(profile=["fast", f"judge={file_of(constant('slow', 9.0), tmp_path)}"])
+    (options,) = served
+    assert options.profile.draw_llm(DrawKey(7, "judge", "1")).first_token_s == 9.0
+    assert options.profile.draw_llm(DrawKey(7, "write", "1")).first_token_s < 1.0
+
+
+@pytest.mark.wall
+def test_ask_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCMIND_AGENTS__DECISION_TIMEOUT", "1.5")
+    profiles = ["fast/100", f"synthesis={file_of(constant('slow', 60.0), tmp_path)}"]
+    words = ["ask", "What does a with statement do?"]
+    done = CliRunner().invoke(app, [*words, *(word for each in profiles for word in ("--profile", each))])
+    assert done.exit_code == 1
+    assert "decision timeout of 1.5 s" in done.output
 
 
 def test_a_study_file_names_profiles_by_role_as_text_or_as_a_table() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import multiprocessing
 import subprocess
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,6 +18,8 @@ import pytest
 import requests
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, StateGraph
+from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
 from own_runs import simulated
 from typing_extensions import TypedDict
 
@@ -93,7 +98,6 @@ def by_subprocess(state: State) -> State:
             in_a_thread_of_its_own,
             r"GET https://api\.example\.org/weather: no simulated service answers this \(outside every node\)",
         ),
-        (by_subprocess, r"a subprocess runs in real time"),
     ],
 )
 def test_what_has_no_counterpart_is_named_whatever_the_code_around_it_catches(node: Any, said: str) -> None:
@@ -104,6 +108,61 @@ def test_what_has_no_counterpart_is_named_whatever_the_code_around_it_catches(no
     assert "secret" not in str(raised.value)
     # It is raised at once, in real time too; to build a system and to import takes most of this on a busy machine.
     assert time.monotonic() - begun_at < 9.0
+
+
+def test_a_subprocess_is_refused_by_its_name_with_the_clock_on_which_it_runs() -> None:
+    with pytest.raises(NotSimulated) as raised:
+        run(graph_of(by_subprocess))
+    said = str(raised.value)
+    assert said.startswith(
+        "sleep: a subprocess runs in real time, not in virtual time (in node fetch); use the wall clock"
+    )
+    assert said.endswith('clock="wall" (--clock wall)')
+    assert "MCP" not in said
+
+
+def test_a_module_that_starts_a_subprocess_as_it_is_imported_may_be_imported_in_a_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "asks_its_machine.py").write_text(
+        "import subprocess\nsaid = subprocess.check_output(['echo', 'here'])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    seen = []
+
+    def late(state: State) -> State:
+        seen.append(importlib.import_module("asks_its_machine").said)
+        return {}
+
+    run(graph_of(late))
+    assert seen == [b"here\n"]
+
+
+def test_a_queue_of_multiprocessing_carries_a_value_within_a_run() -> None:
+    seen = []
+
+    def by_queue(state: State) -> State:
+        queue: Any = multiprocessing.Queue()
+        threading.Thread(target=queue.put, args=("there",)).start()
+        seen.append(queue.get())
+        queue.close()
+        queue.join_thread()
+        return {}
+
+    run(graph_of(by_queue))
+    assert seen == ["there"]
+    assert type(multiprocessing.Queue()).__module__ == "multiprocessing.queues"
+
+
+def test_a_subprocess_that_an_mcp_client_starts_is_refused_with_the_other_way_to_reach_its_server() -> None:
+    async def by_mcp(state: State) -> State:
+        server = StdioServerParameters(command="a-server", args=["--key", "secret"])
+        async with stdio_client(server):
+            return {}
+
+    with pytest.raises(NotSimulated, match=r"^a-server: a subprocess .* over its SDK's memory transport") as raised:
+        run(graph_of(by_mcp))
+    assert "secret" not in str(raised.value)
 
 
 async def by_aiohttp(state: State) -> State:

@@ -122,6 +122,14 @@ APIS = [
 ]
 
 
+APIS += [
+    ("https://en.wikipedia.org/api/rest_v1/page/summary/Tide", ("extract",), str),
+    ("https://api.coingecko.com/api/v3/simple/price?ids=bitcoin,ether&vs_currencies=usd", ("ether", "usd"), float),
+    ("https://restcountries.com/v3.1/name/france", (0, "name", "common"), str),
+    ("https://newsapi.org/v2/everything?q=tides", ("articles", 0, "title"), str),
+]
+
+
 @pytest.mark.parametrize(("url", "path", "kind"), APIS, ids=[url for url, _, _ in APIS])
 def test_an_open_service_answers_in_its_own_shape_and_the_same_each_time(url: str, path: Any, kind: type) -> None:
     status, content_type, text = answer(url)
@@ -131,6 +139,30 @@ def test_an_open_service_answers_in_its_own_shape_and_the_same_each_time(url: st
     assert (status, content_type) == (200, "application/json")
     assert isinstance(value, kind)
     assert answer(url)[2] == text
+
+
+def test_firecrawl_reads_a_page_and_searches() -> None:
+    page = json.loads(answer("https://api.firecrawl.dev/v2/scrape", "POST", b'{"url": "https://example.com"}')[2])
+    assert page["data"]["markdown"].startswith("# https://example.com")
+    found = json.loads(answer("https://api.firecrawl.dev/v2/search", "POST", b'{"query": "tides"}')[2])
+    assert "tides" in found["data"]["web"][0]["title"]
+
+
+def test_what_a_library_can_do_without_is_not_there() -> None:
+    assert answer("https://raw.githubusercontent.com/BerriAI/litellm/main/prices.json")[0] == 404
+    assert answer("https://huggingface.co/api/agent-harnesses")[0] == 404
+
+
+def test_a_graph_that_is_drawn_as_its_module_is_imported_gets_a_picture(tmp_path: Path) -> None:
+    file = tmp_path / "draws_itself.py"
+    file.write_text(
+        "from typing import TypedDict\nfrom langgraph.graph import START, StateGraph\n"
+        "class State(TypedDict, total=False):\n    question: str\n"
+        "graph = StateGraph(State).add_node('look', lambda state: {}).add_edge(START, 'look').compile()\n"
+        "picture = graph.get_graph().draw_mermaid_png()\n"
+    )
+    own_graph(f"{file}:graph", [{"question": "a"}])
+    assert sys.modules[file.stem].picture.startswith(b"\x89PNG")
 
 
 def test_papers_come_as_an_atom_feed_with_as_many_entries_as_are_asked_for() -> None:
@@ -155,6 +187,8 @@ def test_papers_come_as_an_atom_feed_with_as_many_entries_as_are_asked_for() -> 
         ("https://somewhere.org/api/v2/users/", False),
         ("https://www.somewhere.org/find?q=tides", False),
         ("https://somewhere.org/todos/1", False),
+        ("https://somewhere.org/2024/01/how-tides-work", True),
+        ("https://somewhere.org/fact-1", False),
         ("http://192.0.2.7/", False),
     ],
 )

@@ -245,7 +245,10 @@ def test_an_mcp_server_in_this_process_is_reached_in_virtual_time(monkeypatch: p
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("stdio", r"an MCP server over stdio is reached on the wall clock \(--clock wall\).* \(in node tools\)"),
+        (
+            "stdio",
+            r"a subprocess runs.* an MCP server can be in this process.* \(in node tools\)",
+        ),
         ("http://127.0.0.1:8765/mcp", r"POST http://127\.0\.0\.1:8765/mcp: no simulated service .* \(in node tools\)"),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import docmind_lab as dl
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint import lint_graph
 
 MODULE = """
@@ -94,3 +95,40 @@ def test_a_users_endpoints_answer_what_a_module_asks_as_it_is_imported(tmp_path:
     )
     assert set(study.runs["outcome"].astype("str")) == {"answered"}
     assert sys.modules[file.stem].names == ["quoll"]
+
+
+GOES_ON_AFTERWARDS = """
+from typing import TypedDict
+
+from langgraph.graph import START, StateGraph
+
+
+class State(TypedDict, total=False):
+    question: str
+
+
+graph = StateGraph(State).add_node("only", lambda state: {}).add_edge(START, "only").compile()
+name = input('Your name: ')
+"""
+
+
+@pytest.mark.parametrize("ending", ["name = input('Your name: ')", "raise SystemExit(3)", "open('no-such-file')"])
+def test_a_graph_runs_though_its_module_fails_after_it_made_it_and_the_summary_says_so(
+    ending: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    file = tmp_path / f"goes_on_{request.node.callspec.indices['ending']}.py"
+    file.write_text(GOES_ON_AFTERWARDS.replace("name = input('Your name: ')", ending))
+    study = dl.compare(graph=f"{file}:graph", inputs=[{"question": "Who?"}], runs=1, alternatives="A")
+    assert set(study.runs["outcome"].astype("str")) == {"answered"}
+    (system,) = study.manifest["systems"].values()
+    (note,) = system["notes"]
+    assert "the module failed after it had made the graph, which ran all the same" in note
+    assert f"at {file.name}:12" in note
+
+
+def test_a_module_that_fails_before_it_makes_its_graph_is_refused_and_left_out_of_the_process(tmp_path: Path) -> None:
+    file = tmp_path / "fails_before_its_graph.py"
+    file.write_text("name = input('Your name: ')\ngraph = None\n")
+    with pytest.raises(ConfigurationError, match="does not import: EOFError: nobody answers input"):
+        dl.compare(graph=f"{file}:graph", inputs=[{"question": "Who?"}], runs=1, alternatives="A")
+    assert file.stem not in sys.modules

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from own_runs import simulated
 from typing_extensions import TypedDict
 
 import docmind_lab as dl
+from docmind_lab.analysis.summary import summarise
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.workloads import workload_kind
@@ -108,6 +110,24 @@ def test_settings_that_do_not_fit_are_told_with_their_field(settings: dict[str, 
         own_graph(GREETS, [{"question": "a"}], **settings)
 
 
+def test_an_input_of_a_graph_with_a_context_goes_to_a_process_that_has_not_imported_the_users_module(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "context_of_a_file.py"
+    file.write_text(
+        "from dataclasses import dataclass\nfrom typing import TypedDict\n"
+        "from langgraph.graph import START, StateGraph\n"
+        "@dataclass\nclass Context:\n    user: str\n"
+        "class State(TypedDict, total=False):\n    question: str\n"
+        "graph = StateGraph(State, context_schema=Context).add_node('only', lambda state: {})"
+        ".add_edge(START, 'only').compile()\n"
+    )
+    graph = load_graph(f"{file}:graph")
+    (asked,) = read_inputs(graph, [{"question": "a"}], RunSettings.of({"user": "ada"}))
+    assert asked.settings.context_for(graph).user == "ada"
+    assert b"context_of_a_file" not in pickle.dumps(asked)
+
+
 def test_a_context_for_a_graph_that_takes_none_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="has no context_schema"):
         own_graph(ASKS, [{"question": "a"}], context={"user": "ada"})
@@ -116,7 +136,7 @@ def test_a_context_for_a_graph_that_takes_none_is_refused() -> None:
 def test_an_input_brings_settings_of_its_own_over_the_general_ones() -> None:
     line = {"input": {"question": "a"}, "context": {"user": "bob"}, "config": {"depth": 2}, "resume": [1]}
     (asked,) = read_inputs(GREETS, [line], RunSettings.of({"user": "ada", "visits": 4}, {"depth": 1, "lang": "en"}))
-    assert asked.settings.context == Context("bob", 4)
+    assert asked.settings.context_for(GREETS) == Context("bob", 4)
     assert asked.settings.config == {"configurable": {"depth": 2, "lang": "en"}}
     assert asked.settings.resume == (1,)
 
@@ -177,6 +197,42 @@ def test_a_store_of_the_users_is_made_for_each_run() -> None:
 def test_a_store_that_is_no_function_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="each run needs a store of its own"):
         workload_kind(own_graph(ASKS, [{"question": "a"}], store=InMemoryStore()).workload)  # type: ignore[arg-type]
+
+
+# ---- errors that a graph notes by itself
+
+
+class NotingState(TypedDict, total=False):
+    question: str
+    errors: list[str]
+    error: str | None
+    terror: str
+
+
+@pytest.mark.parametrize("alternatives", ["unguarded,A", "C,E"])
+def test_a_graph_that_ends_with_an_error_in_its_state_is_said_to(alternatives: str) -> None:
+    def catch(state: NotingState) -> NotingState:
+        return {"error": None, "errors": ["the key is missing"], "terror": "of the deep"}
+
+    graph = StateGraph(NotingState).add_node(catch).add_edge(START, "catch").compile()
+    study = dl.compare(graph=graph, inputs=[{"question": "a"}], runs=2, alternatives=alternatives)
+    assert study.manifest["errors_in_state"] == {"errors": 4}
+    said = " ".join(summarise(study.runs, study.manifest).markdown().split())
+    assert "In 4 runs the graph came to its end with an error of its own in its state, under errors." in said
+
+
+def test_an_error_that_came_with_the_input_or_was_put_right_is_none_of_the_graphs() -> None:
+    def note(state: NotingState) -> NotingState:
+        return {"error": "not yet"}
+
+    def mend(state: NotingState) -> NotingState:
+        return {"error": None}
+
+    graph = StateGraph(NotingState).add_sequence([note, mend]).add_edge(START, "note").compile()
+    study = dl.compare(
+        graph=graph, inputs=[{"question": "a", "errors": ["of before"]}], runs=1, alternatives="unguarded,A"
+    )
+    assert "errors_in_state" not in study.manifest
 
 
 # ---- interrupts

@@ -57,6 +57,11 @@ def test_json_is_answered_that_fits_what_is_shown(prompt: str, types: Any) -> No
 @pytest.mark.parametrize(
     ("prompt", "key", "options"),
     [
+        (
+            '1. "intent": either "generate" or "debug".\nRespond with JSON.\n{"intent": "debug", "task": "a"}',
+            "intent",
+            {"generate", "debug"},
+        ),
         ('Respond with JSON: {"next": "writer" | "critic" | "FINISH"}', "next", {"writer", "critic", "FINISH"}),
         ('Respond as JSON with "mood" (good, bad or neutral).', "mood", {"good", "bad", "neutral"}),
         (

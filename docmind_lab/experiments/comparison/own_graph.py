@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -166,7 +167,8 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
 def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, calls: pd.DataFrame) -> dict[str, Any]:
     """Return what of a user's graph no run came to, as entries of the manifest; none if nothing is missing.
 
-    never_reached: the nodes and tools. no_model_calls: True if no run called a model.
+    never_reached: the nodes and tools. no_model_calls: True if no run called a model. errors_in_state: key of the
+    graph's state → runs at whose end it held an error.
 
     Args:
         parts: The names of its nodes and tools, as a `WorkloadKind` has them; empty for what is no user's graph.
@@ -175,7 +177,7 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
     """
     if events.empty or not parts:
         return {}
-    without = {} if (calls["kind"].astype("str") == "llm").any() else {"no_model_calls": True}
+    without: dict[str, Any] = {} if (calls["kind"].astype("str") == "llm").any() else {"no_model_calls": True}
     names = events["event"].astype("str")
     details = events.loc[names == "tool_started", "detail"].map(json.loads)
     reached = {
@@ -183,4 +185,7 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
         "tools": {str(detail["tool"]) for detail in details},
     }
     missing = {kind: [name for name in all_names if name not in reached[kind]] for kind, all_names in parts.items()}
+    noted = events.loc[names == "error_in_state", ["run_id", "detail"]].drop_duplicates()
+    if len(noted):
+        without["errors_in_state"] = dict(Counter(str(json.loads(detail)["key"]) for detail in noted["detail"]))
     return without | ({"never_reached": missing} if any(missing.values()) else {})

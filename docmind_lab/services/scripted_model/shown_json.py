@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from docmind_lab.services.scripted_model.decisions import options_in
@@ -64,6 +64,8 @@ def schema_shown(prompt: str) -> Schema:
         if after and after.get("type") == "array":
             return {"minItems": 1, **after}
     example = next(_examples(prompt), None)
+    if example is not None and example.get("properties"):
+        example = {**example, "properties": _with_choices(example["properties"], prompt)}
     if example is None:
         fields = _fields_in_words(prompt, asked)
         example = _object(fields) if fields else None
@@ -71,6 +73,17 @@ def schema_shown(prompt: str) -> Schema:
         items = example or {"type": "string"}
         return items if items.get("type") == "array" else {"type": "array", "items": items, "minItems": 1}
     return example or _object({"answer": {"type": "string"}})
+
+
+def _with_choices(fields: Mapping[str, Schema], prompt: str) -> dict[str, Schema]:
+    """Return the fields of an example, with the options that a line of the prompt gives after the name of a field."""
+    made = dict(fields)
+    for name in [name for name, schema in fields.items() if schema == {"type": "string"}]:
+        begun = re.compile(rf"^[\W\d]*['\"`]{re.escape(name)}['\"`]\s*[:=-](?P<said>[^\n{{}}]*)$", re.MULTILINE)
+        options = next((options_in(found["said"]) for found in begun.finditer(prompt)), ())
+        if options:
+            made[name] = {"enum": list(options)}
+    return made
 
 
 def schema_of(example: Any) -> Schema:

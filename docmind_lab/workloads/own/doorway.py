@@ -8,6 +8,7 @@ in the shape in which alternatives read them.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from docmind_lab.core.holds import current_hold
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.own.inputs import BOXED
 from docmind_lab.workloads.own.watch import RunWatch
+
+_ERROR_KEY = re.compile(r"(^|_)(errors?|exceptions?)(_(message|msg|text|detail)s?)?$", re.IGNORECASE)
 
 
 class RunDoorway:
@@ -38,14 +41,16 @@ class RunDoorway:
     ) -> Iterator[Any]:
         """Stream from the graph with the deadline in force; whole states are converted to `FreeState`."""
         seen = free_state if options.get("stream_mode") == "values" else _unchanged
-        answers = _Answers(self._resume, self.watch.recorder)
+        answers, errors = _Answers(self._resume, self.watch.recorder), _Errors(given, self.watch.recorder)
         with self._deadline_in_force(config, rest, options):
             begun = self._input(given)
             while True:
                 for chunk in inner(begun, *rest, **options):
+                    errors.look_at(chunk)
                     if not answers.are_for(chunk):
                         yield seen(chunk)
                 if not answers.are_due:
+                    errors.record()
                     return
                 begun = answers.next_input()
 
@@ -54,14 +59,16 @@ class RunDoorway:
     ) -> AsyncIterator[Any]:
         """`stream`, as an async generator."""
         seen = free_state if options.get("stream_mode") == "values" else _unchanged
-        answers = _Answers(self._resume, self.watch.recorder)
+        answers, errors = _Answers(self._resume, self.watch.recorder), _Errors(given, self.watch.recorder)
         with self._deadline_in_force(config, rest, options):
             begun = self._input(given)
             while True:
                 async for chunk in inner(begun, *rest, **options):
+                    errors.look_at(chunk)
                     if not answers.are_for(chunk):
                         yield seen(chunk)
                 if not answers.are_due:
+                    errors.record()
                     return
                 begun = answers.next_input()
 
@@ -146,6 +153,27 @@ class _Answers:
         if not ids:
             return None  # a breakpoint asks nothing
         return Command(resume=answer if len(ids) == 1 else dict.fromkeys(ids, answer))
+
+
+class _Errors:
+    """The keys of a graph's last state under which its own code has noted an error that it caught."""
+
+    def __init__(self, given: Any, recorder: Recorder) -> None:
+        self._given, self._recorder = given if isinstance(given, Mapping) else {}, recorder
+        self._state: Any = {}
+
+    def look_at(self, chunk: Any) -> None:
+        """Keep a chunk that is a whole state."""
+        if isinstance(chunk, tuple) and len(chunk) == 2 and chunk[0] == "values":
+            self._state = chunk[1]
+
+    def record(self) -> None:
+        """Record the errors that the last state holds, and the input did not, by their keys."""
+        values = self._state if isinstance(self._state, Mapping) else getattr(self._state, "__dict__", {})
+        for key, value in values.items():
+            says_one = bool(value) and isinstance(value, str | Sequence | Mapping | BaseException)
+            if says_one and _ERROR_KEY.search(str(key)) and value != self._given.get(key):
+                self._recorder.event("error_in_state", key=str(key))
 
 
 def _deadline_instant(config: Any) -> float | None:

@@ -40,6 +40,7 @@ from docmind_lab.workloads.own.references import (
     digest_of,
     load_graph,
     load_object,
+    notes_on_module,
     takes_config,
 )
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
@@ -185,7 +186,7 @@ def own_kind(workload: str) -> WorkloadKind:
         retries=own_retries,
         async_only=is_async_only(graph),
         endpoints=options.get("endpoints", ""),
-        **(_of_agent(graph.agent) if isinstance(graph, AgentGraph) else {}),
+        **(_of_agent(graph.agent) if isinstance(graph, AgentGraph) else {"notes": notes_on_module(reference)}),
     )
 
 

@@ -6,6 +6,7 @@ real is asked, so simulated services answer then too, from a process that the fi
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
@@ -36,11 +37,16 @@ def simulated_while_made(endpoints: str = "") -> Iterator[None]:
         hooks.install()
         watch_libraries(hooks, lambda host: watch if watch.anywhere.endpoints.has_host(host) else None)
         provide_vocabularies(hooks, lambda: True)
+        hooks.replace(builtins, "input", lambda _: _nobody_answers)
         try:
             yield
         finally:
             hooks.remove()
             hooks.close_idle()
+
+
+def _nobody_answers(prompt: object = "") -> str:
+    raise EOFError(f"nobody answers input({prompt!r}) while a graph is made")
 
 
 class _Watch:

@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from langgraph.graph import StateGraph
@@ -39,6 +39,9 @@ AGENT_PREFIX = "agent:"
 
 _HOW_TO_WRITE = "write it as module:attribute, such as my_app:graph, or as file.py:attribute"
 _NOT_THE_USERS = tuple({*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parents[2])})
+_GRAPHS = (StateGraph, Pregel, FunctionType)
+# Reference → the error that its module ended with, after it had made the graph.
+_ended_early: dict[str, str] = {}
 # Context managers that made a graph, which is used as long as the process lives.
 _open: list[Any] = []
 
@@ -76,10 +79,11 @@ def load_object(reference: str, what: str = "graph") -> Any:
     place, _, attribute = reference.rpartition(":")
     if not place or not attribute:
         raise ConfigurationError(f"{what} {reference!r}: {_HOW_TO_WRITE}")
-    found: Any = _module_of_file(reference, Path(place), what) if place.endswith(".py") else None
-    if found is None:
+    file = Path(place) if place.endswith(".py") else None
+    if file is None:
         _put_on_path(Path.cwd())
-        found = _import(reference, place, what)
+    name = place if file is None else _name_of_file(reference, file, what)
+    found: Any = _import(reference, name, attribute, what, file)
     for name in attribute.split("."):
         if not hasattr(found, name):
             raise ConfigurationError(f"{what} {reference!r}: module {place} has no attribute {attribute}")
@@ -99,6 +103,22 @@ def digest_of(reference: str) -> str:
     place = reference.rpartition(":")[0]
     file = place if place.endswith(".py") else getattr(sys.modules.get(place), "__file__", None) or ""
     return hashlib.blake2b(Path(file).read_bytes(), digest_size=4).hexdigest() if file.endswith(".py") else ""
+
+
+def notes_on_module(reference: str) -> tuple[str, ...]:
+    """Return a sentence if the module of a loaded reference failed after it had made the graph; else nothing.
+
+    Args:
+        reference: As `load_graph` takes it.
+    """
+    if Path(reference.partition(":")[0]).suffix == ".json":
+        reference = _of_json(reference)
+    error = _ended_early.get(reference)
+    return (
+        (f"As it was imported, the module failed after it had made the graph, which ran all the same: {error}.",)
+        if error
+        else ()
+    )
 
 
 def takes_config(found: Any) -> bool:
@@ -190,7 +210,8 @@ def _set_environment(env: Any, folder: Path) -> None:
             os.environ.setdefault(name, str(value))
 
 
-def _module_of_file(reference: str, file: Path, what: str) -> ModuleType:
+def _name_of_file(reference: str, file: Path, what: str) -> str:
+    """Return the name that a file has as a module, with its folder on the path."""
     if not file.is_file():
         raise ConfigurationError(f"{what} {reference!r}: there is no file {file}")
     folder, name = file.resolve().parent, file.stem
@@ -200,22 +221,8 @@ def _module_of_file(reference: str, file: Path, what: str) -> ModuleType:
     known = sys.modules.get(name) or importlib.util.find_spec(name.partition(".")[0])
     origin = getattr(known, "__file__", None) or getattr(known, "origin", None)
     is_ours = known is None or "." in name or (origin is not None and Path(origin).resolve() == file.resolve())
-    if is_ours:
-        return _import(reference, name, what)
-    # Another module has the name of this file.
-    name = f"{name}_of_{folder.name}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None, "a file that ends in .py has a loader"
-    assert spec.loader is not None, "a file that ends in .py has a loader"
-    made = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(made)
-    except BaseException as error:
-        del sys.modules[name]
-        raise _import_error(reference, file.name, what, error) from error
-    return made
+    # Else another module has the name of this file.
+    return name if is_ours else f"{name}_of_{folder.name}"
 
 
 def _put_on_path(folder: Path) -> None:
@@ -223,27 +230,48 @@ def _put_on_path(folder: Path) -> None:
         sys.path.insert(0, here)
 
 
-def _import(reference: str, module: str, what: str) -> ModuleType:
+def _import(reference: str, name: str, attribute: str, what: str, file: Path | None) -> ModuleType:
+    """Return the module of a name, imported once in a process.
+
+    A script often goes on after it has made its graph: it draws it, or asks a person. What fails then is noted.
+    """
+    if name in sys.modules:
+        return sys.modules[name]
+    made: ModuleType | None = None
     try:
-        return importlib.import_module(module)
-    except Exception as error:
-        raise _import_error(reference, module, what, error) from error
+        spec = importlib.util.find_spec(name)
+        if spec is None and file is not None:
+            spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            return importlib.import_module(name)  # raises what Python says of it
+        made = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+    except BaseException as error:
+        if isinstance(error, Exception | SystemExit) and isinstance(vars(made or object).get(attribute), _GRAPHS):
+            _ended_early[reference] = f"{one_line(error)}{_at(error)}"
+        else:
+            sys.modules.pop(name, None)
+            raise _import_error(reference, name if file is None else file.name, what, error) from error
+    parent, _, last = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], last, sys.modules[name])
+    return sys.modules[name]
 
 
 def _import_error(reference: str, module: str, what: str, error: BaseException) -> BaseException:
-    if isinstance(error, DocmindLabError) or not isinstance(error, Exception):
+    if isinstance(error, DocmindLabError) or not isinstance(error, Exception | SystemExit):
         return error
     return ConfigurationError(
         f"{what} {reference!r}: module {module} does not import: {one_line(error)}{_at(error)}{_remedy_of_key(error)}"
     )
 
 
-def _at(error: Exception) -> str:
+def _at(error: BaseException) -> str:
     line = line_of_users_code(error)
     return f" (at {line})" if line else ""
 
 
-def _remedy_of_key(error: Exception) -> str:
+def _remedy_of_key(error: BaseException) -> str:
     names = [word.strip("'\"`.,:;()") for word in str(error).split() if "_API_KEY" in word]
     if not names:
         return ""

@@ -77,7 +77,10 @@ class RunSettings:
         return RunSettings(context, merged, self.resume or general.resume)
 
     def for_graph(self, graph: Pregel[Any, Any, Any, Any], where: str) -> RunSettings:
-        """Return the settings with the context as the graph's schema has it, its defaults included.
+        """Return the settings as they are, once the context is known to fit the graph's schema.
+
+        The context stays as it was given: an object of a user's class cannot go to a worker process that has not
+        imported the user's module yet.
 
         Raises:
             ConfigurationError: A context that does not fit, or that the graph needs and nobody gave.
@@ -87,18 +90,31 @@ class RunSettings:
             if self.context is not None:
                 raise ConfigurationError(f"{where}: the graph has no context_schema, so it takes no context")
             return self
-        if self.context is not None and not isinstance(self.context, Mapping):
-            return self
+        try:
+            self.context_for(graph)
+        except ValidationError as error:
+            raise ConfigurationError(f"{where}: {_words(error, schema)}") from error
+        return self
+
+    def context_for(self, graph: Pregel[Any, Any, Any, Any]) -> Any:
+        """Return the context as the graph's schema has it, its defaults included; None without a schema.
+
+        Raises:
+            ValidationError: pydantic's, for a context that does not fit.
+        """
+        schema = graph.context_schema
+        if schema is None or (self.context is not None and not isinstance(self.context, Mapping)):
+            return self.context
         given = dict(self.context or {})
         try:
             made = TypeAdapter(schema).validate_python(given)
-        except ValidationError as error:
-            raise ConfigurationError(f"{where}: {_words(error, schema)}") from error
+        except ValidationError:
+            raise
         except Exception:  # noqa: BLE001 - a schema may hold types that pydantic does not know; LangGraph checks less
             made = given if self.context is not None else None
         # LangGraph makes an object of a mapping itself, and leaves a TypedDict as it is given.
         is_class = inspect.isclass(schema) and (issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema))
-        return dataclasses.replace(self, context=made if is_class else given)
+        return made if is_class else given
 
 
 def _words(error: ValidationError, schema: Any) -> str:

@@ -8,14 +8,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import multiprocessing
+import os
 import platform
+import queue
 import socket
 import subprocess
+import sys
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -41,8 +47,10 @@ _MODEL_PATHS = ("/chat/completions", "/completions", "/responses", "/messages")
 _STORE_PATHS = ("/collections", "/points", "/embeddings")
 _QDRANT_PORT = 6333
 
-_ANSWERED_BY_A_ROW = "a row of --endpoints FILE (endpoints=...) can answer it; "
 REMEDY = 'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
+_ANSWERED_BY_A_ROW = f"a row of --endpoints FILE (endpoints=...) can answer it; {REMEDY}"
+_RUNS_FOR_REAL = 'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
+_MCP_CLIENT = os.path.join("", "mcp", "client", "")
 
 
 def kind_of(url: str) -> CallKind:
@@ -197,13 +205,10 @@ class RunWatch:
         config = var_child_runnable_config.get() or {}
         return self.calls.tree.place_of(getattr(config.get("callbacks"), "parent_run_id", None))
 
-    def not_simulated(self, what: str, place: Place | None = None, remedy: str = "") -> RunCut:
-        """Return the error to raise for something that is not simulated; the first one is kept in `missing`.
-
-        remedy: before that of the wall clock.
-        """
+    def not_simulated(self, what: str, place: Place | None = None, remedy: str = REMEDY) -> RunCut:
+        """Return the error to raise for something that is not simulated; the first one is kept in `missing`."""
         at = self.place() if place is None else place
-        error = NotSimulated(f"{what} ({_in_words(at)}); {remedy}{REMEDY}")
+        error = NotSimulated(f"{what} ({_in_words(at)}); {remedy}")
         self.missing = self.missing or error
         return RunCut(error)
 
@@ -308,13 +313,13 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
     # Clients say what machine they are on, and Python asks a subprocess for it, once.
     platform.platform()
 
-    def refusing(what: Callable[..., str]) -> Callable[[Any], Any]:
+    def refusing(what: Callable[..., str], remedy: str = REMEDY) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def refused(*arguments: Any, **options: Any) -> Any:
                 watch = watch_of_calling_code(world)
-                if watch is None:
+                if watch is None or (remedy is _RUNS_FOR_REAL and _is_importing()):
                     return previous(*arguments, **options)
-                raise watch.not_simulated(what(*arguments, **options))
+                raise watch.not_simulated(what(*arguments, **options), remedy=remedy)
 
             return refused
 
@@ -326,13 +331,48 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
     )
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
     hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
-    no_process = (
-        "a subprocess runs in real time, not in virtual time: an MCP server over stdio is reached on the wall clock "
-        "(--clock wall), or in this process over its SDK's memory transport"
-    )
-    hooks.replace(subprocess.Popen, "__init__", refusing(lambda *_, **__: no_process))
+    by_popen = refusing(lambda _, program="", *__, **options: _no_process(options.get("args", program)), _RUNS_FOR_REAL)
+    hooks.replace(subprocess.Popen, "__init__", by_popen)
     for name in ("subprocess_exec", "subprocess_shell"):
-        hooks.replace(asyncio.BaseEventLoop, name, refusing(lambda *_, **__: no_process))
+        by_loop = refusing(lambda *given, **_: _no_process(given[2] if len(given) > 2 else ""), _RUNS_FOR_REAL)
+        hooks.replace(asyncio.BaseEventLoop, name, by_loop)
+
+    def local_queue(previous: Any) -> Any:
+        def made(*arguments: Any, **options: Any) -> Any:
+            return previous(*arguments, **options) if watch_of_calling_code(world) is None else _LocalQueue(*arguments)
+
+        return made
+
+    # No other process runs in virtual time, so only threads of this one share such a queue.
+    for name in ("Queue", "JoinableQueue", "SimpleQueue"):
+        hooks.replace(multiprocessing, name, local_queue)
+
+
+class _LocalQueue(queue.Queue[Any]):
+    """A queue of `multiprocessing` within one process."""
+
+    def close(self) -> None:
+        """Do nothing: there is no pipe."""
+
+    join_thread = cancel_join_thread = close
+
+
+def _is_importing() -> bool:
+    """Whether the calling code is a module's that is being imported, which takes no time."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
+
+
+def _no_process(command: Any) -> str:
+    """Return why a program is not started. command: as `subprocess` takes it."""
+    program = command if isinstance(command, str | bytes | os.PathLike) else next(iter(command), "")
+    # Without its folder and arguments, which may hold a path of the machine, or a key.
+    shown = os.path.basename(os.fsdecode(program).split(" ")[0])
+    told = f"{shown or 'a program'}: a subprocess runs in real time, not in virtual time"
+    is_of_mcp = any(_MCP_CLIENT in frame.filename for frame in traceback.extract_stack())
+    return f"{told}; an MCP server can be in this process, over its SDK's memory transport" if is_of_mcp else told
 
 
 def _text(host: Any) -> str:

@@ -93,7 +93,9 @@ class OwnWorkload:
         graph = copy_with(type(graph), graph, **changed)
         doorway = RunDoorway(watch, self.state_key, settings.resume)
         config = dict(settings.config)
-        made = bound(graph, context=settings.context, doorway=doorway).with_config(cast(RunnableConfig, config))
+        made = bound(graph, context=settings.context_for(graph), doorway=doorway).with_config(
+            cast(RunnableConfig, config)
+        )
         return made.with_config(
             {"configurable": {"thread_id": recorder.run_id}, "callbacks": [GraphCallbacks(watch.calls)]}
         )
