@@ -338,5 +338,5 @@ def countries(request: EndpointRequest) -> Any:
     people = round(1e8 * _share(name))
     names = {"common": name, "official": f"Republic of {name}"}
     place = {"region": "Region", "subregion": "Subregion", "latlng": [10.0, 10.0], "capital": [f"{name} City"]}
-    money = {"XXX": {"name": "coin", "symbol": "¤"}}
-    return [{"name": names, **place, "population": people, "currencies": money, "languages": {"xxx": "Language"}}]
+    money = {"COI": {"name": "coin", "symbol": "¤"}}
+    return [{"name": names, **place, "population": people, "currencies": money, "languages": {"lan": "Language"}}]
