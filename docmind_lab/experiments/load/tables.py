@@ -61,7 +61,8 @@ class ServingRecord:
     """One request at the model server, a row of `servings`.
 
     served_from_s: a slot was had, NaN if never. left_at_s: answered, given up, or cut at the horizon of its run.
-    outcome: that of the server's row in `calls`.
+    outcome: that of the server's row in `calls`. tokens: read and written for it, as the server counted; NaN in tables
+    from before they were counted.
     """
 
     study_id: str
@@ -73,6 +74,7 @@ class ServingRecord:
     received_at_s: float
     served_from_s: float
     left_at_s: float
+    tokens: float = NAN
 
 
 _QUERY_DTYPES: Final[Mapping[str, str]] = MappingProxyType(
@@ -83,7 +85,7 @@ _SERVING_DTYPES: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("study_id", "run_id", "call_id"), "str"),
         "attempt": "int64",
         **dict.fromkeys(("role", "outcome"), "category"),
-        **dict.fromkeys(("received_at_s", "served_from_s", "left_at_s"), "float64"),
+        **dict.fromkeys(("received_at_s", "served_from_s", "left_at_s", "tokens"), "float64"),
     }
 )
 
@@ -130,6 +132,7 @@ def _serving(call: CallRecord, started_at_s: float, horizon_s: float) -> Serving
         received_at_s=started_at_s + call.started_at_s,
         served_from_s=NAN if served_from_s > left_s - _SAME_INSTANT_S else started_at_s + served_from_s,
         left_at_s=started_at_s + left_s,
+        tokens=call.input_tokens + call.output_tokens,
     )
 
 
@@ -156,7 +159,9 @@ def concat_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 def concat_servings(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate `servings` tables, ordered by run, and restore their dtypes."""
-    return _concatenate(frames).astype(dict(_SERVING_DTYPES))
+    frame = _concatenate(frames)
+    # Written before tokens were counted here.
+    return (frame if "tokens" in frame else frame.assign(tokens=NAN)).astype(dict(_SERVING_DTYPES))
 
 
 def _concatenate(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
