@@ -110,6 +110,30 @@ def test_a_run_that_never_has_a_score_leaves_nothing_to_regret(marks: list[Any])
     assert best_results(marks).by(100.0) == 0.0
 
 
+def test_of_two_runs_the_better_one_counts_at_every_deadline() -> None:
+    both = BestResults((2.0, 9.0), (0.5, 0.9)).or_else(BestResults((3.0, 5.0), (0.4, 0.7)))
+    assert both == BestResults((2.0, 5.0, 9.0), (0.5, 0.7, 0.9))
+
+
+def test_where_a_later_call_is_quicker_nobody_is_better_than_the_clairvoyant() -> None:
+    """In a brownout two requests at once are both slow, and one that begins later is not."""
+    ranking = rank_by_regret(
+        {
+            "documents": "handbook",
+            "repeats": 8,
+            "factors": {
+                "alternative": "A",
+                "policies": ["none", "hedge:4s"],
+                "decision_timeout_s": 20,
+                "latency_profile": "typical",
+                "fault": "brownout=4@2-8",
+            },
+        }
+    )
+    assert (ranking.runs["regret"] >= 0).all()
+    assert (ranking.runs["area_regret"] >= -1e-9).all()
+
+
 # ---- the ranking
 
 

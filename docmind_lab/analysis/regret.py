@@ -6,19 +6,22 @@
 
 The clairvoyant knows how long both requests of every call take, and when to stop looking and answer. A run in which
 every model call is made twice at once has the shorter of the two latencies in each call, so its instants are the
-earliest there are for two requests a call. Stopping after a part of the sources, it still has to make the calls that
-follow the last of them; its answer is taken to have that part of the score.
+earliest there are for two requests a call, as long as a latency does not depend on when its call begins. Where it does,
+as in a brownout, another run may be earlier: the clairvoyant may do what any run of the study did. Stopping after a
+part of the sources, it still has to make the calls that follow the last of them; its answer is taken to have that part
+of the score.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION, in_words, varying, with_arms
@@ -50,6 +53,10 @@ class BestResults:
     at_s: tuple[float, ...] = ()
     score: tuple[float, ...] = ()
 
+    def or_else(self, other: BestResults) -> BestResults:
+        """Return the better of two at every deadline."""
+        return _ascending([*zip(self.at_s, self.score, strict=True), *zip(other.at_s, other.score, strict=True)])
+
     def by(self, deadline_s: float) -> float:
         """Return the best score that can be had by a deadline. deadline_s: seconds from the run's start."""
         points = zip(self.at_s, self.score, strict=True)
@@ -79,6 +86,11 @@ def best_results(scored: Iterable[tuple[float, float, float]]) -> BestResults:
         last_at_s = next(at_s for at_s, recall in looking if recall == fullest)
         answering_s = answered_at_s - last_at_s
         points += [(at_s + answering_s, most * recall / fullest) for at_s, recall in looking if recall > 0]
+    return _ascending(points)
+
+
+def _ascending(points: Iterable[tuple[float, float]]) -> BestResults:
+    """Return the best results by deadline from instants with the score that can be had at each."""
     kept: list[tuple[float, float]] = []
     for at_s, score in sorted(points, key=lambda point: (point[0], -point[1])):
         if not kept or score > kept[-1][1]:
@@ -102,7 +114,7 @@ class Clairvoyant:
         Raises:
             ConfigurationError: A run has another policy, or did not end by itself.
         """
-        runs = probe.runs.astype(dict.fromkeys(("workload", "latency_profile", "fault", "question_id"), "str"))
+        runs = probe.runs
         for options in runs["alternative_options"].unique():
             if json.loads(options).get(POLICIES) != PROBE_POLICY:
                 raise ConfigurationError(
@@ -113,28 +125,49 @@ class Clairvoyant:
             raise ConfigurationError(
                 f"{len(cut)} of {len(runs)} runs of the probe were cut: give it a longer decision timeout"
             )
-        events = probe.events[probe.events["event"].astype("str") == "result_scored"]
-        marks: dict[str, list[tuple[float, float, float]]] = {}
-        for event in events.to_dict("records"):
-            detail = json.loads(event["detail"])
-            mark = float(event["at_s"]), float(detail.get("recall", 0.0)), float(detail.get("score", 0.0))
-            marks.setdefault(str(event["run_id"]), []).append(mark)
-        keys = runs[list(_MET)].itertuples(index=False, name=None)
-        return cls(
-            {key: best_results(sorted(marks.get(run_id, []))) for key, run_id in zip(keys, runs["run_id"], strict=True)}
-        )
+        marks = _marks_of(probe)
+        return cls({key: best_results(marks.get(run_id, [])) for key, run_id in _keys_of(runs)})
+
+    def or_any(self, study: StudyTables) -> Clairvoyant:
+        """Return a clairvoyant who may also do what any run of a study did.
+
+        Args:
+            study: The runs. What the probe has not met is left out.
+        """
+        best = dict(self.best)
+        marks = _marks_of(study)
+        for key, run_id in _keys_of(study.runs):
+            if key in best:
+                best[key] = best[key].or_else(best_results(marks.get(run_id, [])))
+        return Clairvoyant(best)
 
     def __repr__(self) -> str:
         able = sum(bool(each.score) for each in self.best.values())
         return f"Clairvoyant: {len(self.best)} runs, of which {able} can have an answer with a score"
 
-    def of_run(self, run: Mapping[Any, Any]) -> BestResults:
+    def of_what_was_met(self, key: tuple[Any, ...]) -> BestResults:
         """Return the best results of what a run met. Raises: ConfigurationError if the probe did not meet it."""
-        key = tuple(str(run[name]) if name != "seed" else run[name] for name in _MET)
         if key not in self.best:
             met = ", ".join(f"{name}={value}" for name, value in zip(_MET, key, strict=True))
             raise ConfigurationError(f"the probe has no run with {met}: give it the seeds and conditions of the study")
         return self.best[key]
+
+
+def _marks_of(study: StudyTables) -> dict[str, list[tuple[float, float, float]]]:
+    """Return when what there was to return changed, in each run: instant, recall, score; ascending."""
+    events = study.events[study.events["event"].astype("str") == "result_scored"]
+    marks: dict[str, list[tuple[float, float, float]]] = {}
+    for event in events.to_dict("records"):
+        detail = json.loads(event["detail"])
+        mark = float(event["at_s"]), float(detail.get("recall", 0.0)), float(detail.get("score", 0.0))
+        marks.setdefault(str(event["run_id"]), []).append(mark)
+    return {run_id: sorted(found) for run_id, found in marks.items()}
+
+
+def _keys_of(runs: pd.DataFrame) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Yield what each run met, with its id."""
+    plain = runs.astype(dict.fromkeys(("workload", "latency_profile", "fault", "question_id"), "str"))
+    yield from zip(plain[list(_MET)].itertuples(index=False, name=None), plain["run_id"].astype("str"), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +244,8 @@ def rank_policies(study: StudyTables, best: Clairvoyant, confidence: float = 0.9
     """
     runs = with_arms(study.runs)
     _require_gold(runs)
-    bests = [best.of_run(row) for row in runs.to_dict("records")]
+    known = best.or_any(study)
+    bests = [known.of_what_was_met(key) for key, _ in _keys_of(runs)]
     until_s = runs["decision_timeout_s"].tolist()
     runs = runs.assign(
         best_score=[each.by(at_s) for each, at_s in zip(bests, until_s, strict=True)],
@@ -227,7 +261,7 @@ def rank_under_load(
     """Rank the arms of a load study by their regret.
 
     The best score of a query is what it comes to alone at a server without a limit of slots, with every call hedged at
-    once. Queries of one crowd share their luck, so intervals are over the means of crowds.
+    once, or under any arm of the study. Queries of one crowd share their luck, so intervals are over means of crowds.
 
     Args:
         queries: Of the load study.
@@ -249,9 +283,10 @@ def rank_under_load(
         server_s=servings["left_at_s"] - servings["served_from_s"], tokens=servings["tokens"].fillna(0.0)
     )
     paid = asked.groupby("run_id")[["server_s", "tokens"]].sum()
+    reached = runs.groupby(["offered_per_s", "seed"])[["answer_score", "mean_score"]].transform("max")
     runs = runs.assign(
-        best_score=runs["seed"].map(known["answer_score"]),
-        best_mean_score=runs["seed"].map(known["mean_score"]),
+        best_score=np.maximum(runs["seed"].map(known["answer_score"]), reached["answer_score"]),
+        best_mean_score=np.maximum(runs["seed"].map(known["mean_score"]), reached["mean_score"]),
         **{name: runs["run_id"].map(paid[name]).fillna(0.0) for name in ("server_s", "tokens")},
     )
     return _ranking(runs, _LOAD, "replicate", confidence)
