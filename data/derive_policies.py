@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,6 @@ NUMBERS = [
     "more_tokens",
     "tokens_for_a_point",
 ]
-NUMBERS += [f"{name}{end}" for name in ("regret", "regret_interval", "difference") for end in ("", "_low", "_high")]
 BOUNDS = ["regret", "regret_interval_low", "regret_interval_high", "difference", "difference_low", "difference_high"]
 CAPACITY_PER_S = 0.55
 """What four slots can answer of these questions under the profile `local_gpu`: see examples/load.toml."""
@@ -50,10 +50,9 @@ Written by `python data/derive_policies.py` from two studies, [policies.toml](..
 Every row is of runs of the real stack in virtual time, over the simulated model server: the supervisor answers
 questions about the handbook under alternative A. **Score** is the share of gold facts in the answer. **Regret** is how
 much higher it is for a clairvoyant who knows two latencies of every call and when to stop looking, and may do what any
-run with that seed did; **area** is the
-same over all instants until the deadline. **Tokens** are those that the server read and wrote for a run, whoever still
-listened. **Gained** is the score less that without a policy, with the same seeds. Brackets are 95 % intervals: over
-seeds, and under load over crowds.
+run with that seed did; **area** is the same over all instants until the deadline. **Tokens** are those that the server
+read and wrote for a run, whoever still listened. **Gained** is the score less that without a policy, with the same
+seeds. Brackets are 95 % intervals: over 40 seeds, and under load over 5 crowds, which is few.
 
 A hedge, and a second try after a timeout, can gain only where the second request is quicker than the first: the
 simulated server draws a latency of its own for it, so what they gain here rests on that. A server on which the same
@@ -90,20 +89,25 @@ def page(rankings: dict[str, pd.DataFrame]) -> str:
                 if name == "load"
                 else in_words(dict(zip(CONDITIONS[name], values, strict=True)), CONDITIONS[name])
             )
-            parts.append(f"### {where[0].upper()}{where[1:]}\n\n{table(group)}\n\n{sentence(group)}\n")
+            parts.append(f"### {where}\n\n{table(group)}\n\n{wrapped(sentence(group))}\n")
             for row in group.to_dict("records"):
                 if row["policies"] != "none" and row["difference_high"] < 0:
                     worse.setdefault(str(row["policies"]), []).append(where)
     parts.append("## Where each loses\n")
     for policy in dict.fromkeys(str(each) for frame in rankings.values() for each in frame["policies"]):
         if policy != "none":
-            parts.append(f"- {losses(policy, worse.get(policy, []), rankings)}")
+            parts.append(wrapped(f"- {losses(policy, worse.get(policy, []), rankings)}", "  "))
     return "\n".join(parts) + "\n"
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Return a paragraph in lines of 120 characters. indent: before all lines but the first."""
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def in_load(rate_per_s: float) -> str:
     """Name a load by its share of the capacity."""
-    return f"load of {rate_per_s / CAPACITY_PER_S:.0%} of the capacity ({rate_per_s:g} queries a second)"
+    return f"a load of {rate_per_s / CAPACITY_PER_S:.0%} of the capacity ({rate_per_s:g} queries a second)"
 
 
 def table(group: pd.DataFrame) -> str:
@@ -153,7 +157,7 @@ def losses(policy: str, worse: list[str], rankings: dict[str, pd.DataFrame]) -> 
     """Say where a policy is shown to have a lower score than none, and where it only costs tokens."""
     rows = pd.concat(frame[frame["policies"] == policy] for frame in rankings.values())
     idle = rows[(rows["difference_low"] <= 0) & (rows["difference_high"] >= 0) & (rows["more_tokens"] > 0)]
-    lost = f"a lower score at {join_names(worse)}" if worse else "a lower score nowhere"
+    lost = f"a lower score with {'; '.join(worse)}" if worse else "a lower score nowhere"
     paid = f"; tokens without a shown gain in {len(idle)} of {len(rows)} conditions" if len(idle) else ""
     return f"`{policy}`: {lost}{paid}."
 

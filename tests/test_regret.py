@@ -6,7 +6,9 @@ import itertools
 import json
 import math
 import random
+import runpy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import docmind_lab as dl
+from docmind_lab.analysis.plots.look import blank_axes
 from docmind_lab.analysis.regret import (
     PROBE_POLICY,
     BestResults,
@@ -280,3 +283,22 @@ def test_the_command_ranks_a_study_file_and_prints_rows_as_json(tmp_path: Any) -
     assert "regret" in printed.output
     rows = json.loads(CliRunner().invoke(app, ["policies", str(file), "--json"]).stdout)["ranking"]
     assert {row["policies"] for row in rows} == {"none", "hedge:2s"}
+
+
+def test_the_figure_shows_one_condition_with_its_intervals(ranked: PolicyRanking) -> None:
+    with pytest.raises(ConfigurationError, match="several conditions"):
+        dl.plots.regret_frame(ranked)
+    one = PolicyRanking(ranked.runs, ranked.table[ranked.table["decision_timeout_s"] == 20.0])
+    drawn = dl.plots.regret_frame(one)
+    assert drawn["policies"].tolist() == ["hedge:4s", "none"]
+    assert ((drawn["low"] >= 0) & (drawn["low"] <= drawn["regret"]) & (drawn["regret"] <= drawn["high"])).all()
+    axes = dl.plots.regret(one, ax=blank_axes(9.0, 3.0))
+    assert [label.get_text().split()[0] for label in axes.get_yticklabels()] == ["hedge:4s", "none"]
+
+
+def test_the_page_of_the_ranking_is_written_from_the_rows_that_are_kept() -> None:
+    """(policies.md 8.) The page in docs is what its writer makes of data/policies."""
+    root = Path(__file__).parents[1]
+    writer = runpy.run_path(str(root / "data" / "derive_policies.py"))
+    rows = {name: pd.read_csv(root / "data" / "policies" / f"{name}.csv") for name in ("alone", "load")}
+    assert (root / "docs" / "which-policy.md").read_text(encoding="utf-8") == writer["page"](rows)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Final
 
@@ -344,7 +344,7 @@ def _of_condition(runs: pd.DataFrame, unit: str, confidence: float) -> list[dict
                 "score": float(mine["answer_score"].mean()),
                 "answered_in_time": float(group["answered_in_time"].mean()),
                 "regret": float(mine["regret"].mean()),
-                "regret_interval": _difference(mine["best_score"], mine["answer_score"], confidence),
+                "regret_interval": _above_zero(_difference(mine["best_score"], mine["answer_score"], confidence)),
                 "area_regret": float(mine["area_regret"].mean()),
                 "tokens": float(mine["tokens"].mean()),
                 "server_s": float(mine["server_s"].mean()),
@@ -359,7 +359,14 @@ def _of_condition(runs: pd.DataFrame, unit: str, confidence: float) -> list[dict
 def _difference(first: pd.Series[float], second: pd.Series[float], confidence: float) -> Interval | None:
     if len(first) < _FEWEST_PAIRS:
         return None
-    return paired_mean_difference(first.to_numpy(), second.to_numpy(), confidence).interval
+    interval = paired_mean_difference(first.to_numpy(), second.to_numpy(), confidence).interval
+    # Scores are shares, so no difference of two is beyond 1; the bootstrap of few crowds does not know.
+    return replace(interval, low=max(-1.0, interval.low), high=min(1.0, interval.high))
+
+
+def _above_zero(interval: Interval | None) -> Interval | None:
+    """Return the interval of what cannot be negative."""
+    return None if interval is None else replace(interval, low=max(0.0, interval.low))
 
 
 def _for_a_point(more: float, gained: Interval | None) -> float:
