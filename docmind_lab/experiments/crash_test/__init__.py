@@ -2,6 +2,7 @@
 
 journal.py      what happened in one trial, and whether its process lives
 probes.py       a watched checkpointer, store, services, callbacks, temporary files
+opened_saver.py the checkpointer of one trial, opened anew after a kill
 held_locks.py   the locks that a graph's code can reach
 observation.py  a trial, and what it showed
 bench.py        the graph and its services, for one trial after the other
