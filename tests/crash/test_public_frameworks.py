@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import importlib.metadata
 import importlib.util
+import itertools
 import operator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -24,6 +25,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
 from langgraph.graph import START, StateGraph
 
+from docmind_lab.experiments.crash_test.bench import DURABILITIES
 from docmind_lab.testing import assert_survives_cuts, cut_at
 
 ROOT = Path(__file__).parents[2]
@@ -45,11 +47,11 @@ def gone(package: str, page: str) -> str:
 
 
 def require_finding(
-    case: str, package: str, page: str, alternative: str, at_s: float, words: str, durability: str = "async"
+    case: str, package: str, page: str, alternative: str, at_s: float, words: str, **options: Any
 ) -> None:
     said = ""
     try:
-        cut_at(reference(case), QUESTION, alternative, at_s, durability=durability)
+        cut_at(reference(case), QUESTION, alternative, at_s, **options)
     except AssertionError as error:
         said = str(error)
     if words not in said:
@@ -75,6 +77,25 @@ REFUSALS = [
 @pytest.mark.parametrize(("case", "package", "at_s", "words"), REFUSALS)
 def test_the_next_message_is_refused(case: str, package: str, at_s: float, words: str) -> None:
     require_finding(case, package, "next-message-refused", "D", at_s, words)
+
+
+# D stops after the step that is under way, so it is cut in that of the model; C cuts the tools at their work.
+@pytest.mark.parametrize(("saver", "alternative", "at_s"), [("sqlite", "D", 0.001), ("async_sqlite", "C", 1.9)])
+def test_the_next_message_is_refused_by_a_thread_in_a_file(saver: str, alternative: str, at_s: float) -> None:
+    saver = f"{ROOT}/examples/crash/savers.py:{saver}"
+    words = "the user's next message fails"
+    page = "next-message-refused"
+    require_finding("react_agent", "langgraph-prebuilt", page, alternative, at_s, words, checkpointer=saver)
+
+
+def test_a_tool_is_called_again_after_a_kill_that_a_file_survived() -> None:
+    saver = f"{ROOT}/examples/crash/savers.py:sqlite"
+    require_finding("agent", "langgraph", "tool-called-again", "kill", 2.111034738, TWICE, checkpointer=saver)
+
+
+def test_an_agent_below_a_supervisor_is_given_its_work_again() -> None:
+    """At one instant in every process: the hand-over tools of the example are in an order."""
+    require_finding("supervisor", "langgraph-supervisor", "tool-called-again", "C", 4.612819657, TWICE)
 
 
 def test_a_finished_tool_is_called_again_with_its_siblings() -> None:
@@ -266,11 +287,15 @@ def test_the_table_says_what_the_rows_say() -> None:
 def test_every_run_of_the_rows_is_of_a_graph_that_is_there() -> None:
     made = script()
     runs, found = made.read("runs.csv"), made.read("findings.csv")
-    graphs = {path.stem for path in (ROOT / "examples/crash").glob("*.py")} - {"harbour_tools"}
-    assert {row["case"] for row in runs} == graphs
-    assert len(runs) == 3 * len(graphs)
+    graphs = {path.stem for path in (ROOT / "examples/crash").glob("*.py")} - set(made.NO_GRAPHS)
+    in_memory = [row for row in runs if row["checkpointer"] == made.IN_MEMORY]
+    assert {(row["case"], row["durability"]) for row in in_memory} == set(itertools.product(graphs, DURABILITIES))
+    # Each checkpointer there is, with each durability.
+    others = {(row["case"], row["checkpointer"], row["durability"]) for row in runs if row not in in_memory}
+    checkpointers = set(made.CHECKPOINTERS) - {made.IN_MEMORY}
+    assert others == set(itertools.product(["react_agent", "react_agent_v1"], checkpointers, DURABILITIES))
     for row in runs:
-        key = row["case"], row["durability"]
-        assert int(row["findings"]) == sum((each["case"], each["durability"]) == key for each in found)
+        assert int(row["least_tried"]) >= 10, "a kind of cut point was hardly tried"
+        assert int(row["findings"]) == sum(made._key_of(each) == made._key_of(row) for each in found)
     for page in {each["page"] for each in found} - {""}:
         assert (ROOT / "docs/findings" / f"{page}.md").exists()

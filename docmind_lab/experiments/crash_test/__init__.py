@@ -2,9 +2,11 @@
 
 journal.py      what happened in one trial, and whether its process lives
 probes.py       a watched checkpointer, store, services, callbacks, temporary files
+opened_saver.py the checkpointer of one trial, opened anew after a kill
 held_locks.py   the locks that a graph's code can reach
 observation.py  a trial, and what it showed
 bench.py        the graph and its services, for one trial after the other
+saved_thread.py a thread as its checkpointer has it, and a copy of it
 trial.py        one trial: run, cut or kill, come to rest, go on
 cut_points.py   the instants at which an undisturbed run can be cut, and which are tried
 invariants/     the verdicts on a trial

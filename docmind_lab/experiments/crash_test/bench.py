@@ -27,6 +27,7 @@ from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.crash_test.journal import Journal
 from docmind_lab.experiments.crash_test.observation import Ending, Observation, Promise, Trial
+from docmind_lab.experiments.crash_test.opened_saver import OpenedSaver
 from docmind_lab.experiments.crash_test.probes import ProbedEndpoints, ProbedModel, ProbeSaver, ProbeStore
 from docmind_lab.experiments.crash_test.trial import TrialRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
@@ -43,7 +44,8 @@ from docmind_lab.workloads.own.settings import store_for_run
 DURABILITIES: Final = ("sync", "async", "exit")
 _DURABILITY_KEY: Final = "__pregel_durability"
 
-SaverMaker = Callable[[], BaseCheckpointSaver[Any]]
+SaverMaker = Callable[..., Any]
+"""Makes a checkpointer; with a parameter, in the folder that it is given. It may be async."""
 
 # Makers of live objects, by the name of the workload: only this process has them.
 _live_makers: dict[str, Any] = {}
@@ -78,10 +80,19 @@ class Subject:
 
 def register_makers(workload: str, graph: Any, checkpointer: Any) -> None:
     """Remember live functions that make the graph or its checkpointer anew for each trial."""
-    if callable(graph) and not isinstance(graph, StateGraph | Pregel):
-        _live_makers[f"graph {workload}"] = graph
-    if callable(checkpointer):
-        _live_makers[f"checkpointer {workload}"] = checkpointer
+    makes_graph = callable(graph) and not isinstance(graph, StateGraph | Pregel)
+    for name, maker in (("graph", graph if makes_graph else None), ("checkpointer", checkpointer)):
+        _live_makers.pop(f"{name} {workload}", None)  # that of an earlier crash test
+        if callable(maker):
+            _live_makers[f"{name} {workload}"] = maker
+
+
+def saver_maker(subject: Subject) -> SaverMaker | None:
+    """Return the user's function that makes a checkpointer; None without one. Raises: ConfigurationError."""
+    live = _live_makers.get(f"checkpointer {subject.workload}")
+    if live is None and subject.checkpointer:
+        return load_object(subject.checkpointer, "checkpointer")  # type: ignore[no-any-return]
+    return live
 
 
 def reply_by_content(conversation: Conversation) -> Reply:
@@ -176,7 +187,9 @@ class CrashBench:
         A function that makes the graph is called anew, so that nothing of an earlier trial is in it.
         """
         made = self._made()
-        saver, store = self._saver(made), store_for_run(None) if made.store is None else made.store
+        store = store_for_run(None) if made.store is None else made.store
+        # A graph without one is given one by the server it is deployed to.
+        saver = made.checkpointer if isinstance(made.checkpointer, BaseCheckpointSaver) else InMemorySaver()
         changed = {"checkpointer": ProbeSaver(saver, journal), "store": ProbeStore(store, journal)}
         return copy_with(type(made), made, **changed)  # type: ignore[no-any-return]
 
@@ -199,19 +212,9 @@ class CrashBench:
         found = load_object(reference)
         return inspect.isfunction(found) and not inspect.signature(found).parameters
 
-    def _saver(self, graph: AnyGraph) -> BaseCheckpointSaver[Any]:
-        maker = _live_makers.get(f"checkpointer {self.subject.workload}")
-        if maker is None and self.subject.checkpointer:
-            maker = load_object(self.subject.checkpointer, "checkpointer")
-        if maker is None:
-            # A graph without one is given one by the server it is deployed to.
-            return graph.checkpointer if isinstance(graph.checkpointer, BaseCheckpointSaver) else InMemorySaver()
-        made = maker()
-        if not isinstance(made, BaseCheckpointSaver):
-            raise ConfigurationError(
-                f"checkpointer: the function makes a {type(made).__name__}, not a checkpointer of LangGraph"
-            )
-        return made
+    def opened_saver(self) -> OpenedSaver:
+        """Return what opens the checkpointer of one trial. Raises: ConfigurationError for a reference to none."""
+        return OpenedSaver(saver_maker(self.subject))
 
     def config(self) -> dict[str, Any]:
         """Return what every run is configured with."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from docmind_lab.core.errors import SimulationStalled
 from docmind_lab.experiments.batch.runner import Computing, compute_cells
 from docmind_lab.experiments.batch.workers import Workers
 from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
+from docmind_lab.experiments.crash_test.invariants import Reference
 from docmind_lab.experiments.crash_test.observation import Observation, Trial
+from docmind_lab.experiments.crash_test.shrink import Found, Shrinking
 
 TRIALS_PER_CELL = 6
 
@@ -53,6 +56,29 @@ def run_crash_cell(cell: CrashCell, attempt: int = 1) -> CrashCellResult:
                 observations += [Observation(each, not_judged=why) for each in rest]
                 break
     return CrashCellResult(cell.id, tuple(observations))
+
+
+@dataclass(frozen=True)
+class ShrinkOrder:
+    """A finding that one worker reduces.
+
+    Args:
+        subject: The graph and what its runs are given.
+        found: The smallest trial so far, with its verdict.
+        reference: What it was held against.
+        untried: Earlier instants of the same run that were not tried.
+    """
+
+    subject: Subject
+    found: Found
+    reference: Reference
+    untried: tuple[float, ...]
+
+
+def run_shrink_order(order: ShrinkOrder) -> tuple[Found, Mapping[str, Any]]:
+    """Return the smallest trial that shows a finding, its verdict, and its input. Raises: SimulationStalled."""
+    with _one_at_a_time:
+        return Shrinking(bench_of(order.subject)).shrink(order.found, order.reference, order.untried)
 
 
 # Two: a crash test that shrinks an input has one bench for it and one for the inputs that it was given.

@@ -159,19 +159,14 @@ def comparable(values: Any) -> dict[str, str]:
     the way to it may differ.
     """
     if not isinstance(values, Mapping):
-        return {"value": _text_of(values)}
+        return {"value": text_of(values)}
     made = {}
     for key, value in values.items():
         if key == DEADLINE_KEY or str(key).startswith("__"):
             continue
         is_conversation = isinstance(value, list) and value and all(isinstance(one, BaseMessage) for one in value)
-        made[str(key)] = _latest_answer(value) if is_conversation else _text_of(value)
+        made[str(key)] = _latest_answer(value) if is_conversation else text_of(value)
     return made
-
-
-def thread_text(checkpoint: Mapping[str, Any]) -> str:
-    """Return the content of a checkpoint as a text that is the same for equal content, ids of messages aside."""
-    return _text_of(checkpoint.get("channel_values"))
 
 
 def answer_in(values: Mapping[str, str] | None) -> str:
@@ -190,7 +185,8 @@ def _latest_answer(messages: Sequence[BaseMessage]) -> str:
     return ""
 
 
-def _text_of(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return a text that is the same for equal content, ids of messages and of tool calls aside."""
     return _CALL_ID.sub(r"\1", json.dumps(_plain(value), sort_keys=True, default=str))
 
 

@@ -62,6 +62,10 @@ class ProbeSaver(PassingSaver):
         super().__init__(inner)
         self._journal = journal
 
+    def put_above(self, inner: BaseCheckpointSaver[Any]) -> None:
+        """Watch another checkpointer from now on."""
+        self.inner, self.serde = inner, inner.serde
+
     def put(
         self,
         config: RunnableConfig,

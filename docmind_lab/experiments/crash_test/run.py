@@ -15,18 +15,18 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.deadlines import DEADLINE_KEY
-from docmind_lab.core.errors import ConfigurationError, GraphError
+from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationStalled
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.batch.workers import Workers, in_this_process, workers_for
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
-from docmind_lab.experiments.crash_test.bench import DURABILITIES, SaverMaker, Subject, register_makers
-from docmind_lab.experiments.crash_test.cells import bench_of, observe_all
+from docmind_lab.experiments.crash_test.bench import DURABILITIES, SaverMaker, Subject, register_makers, saver_maker
+from docmind_lab.experiments.crash_test.cells import ShrinkOrder, observe_all, run_shrink_order
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
 from docmind_lab.experiments.crash_test.findings import Finding, smallest, timeline_of
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, Verdict, judge
 from docmind_lab.experiments.crash_test.observation import KILL, Observation, Trial
 from docmind_lab.experiments.crash_test.report import Coverage, CrashReport
-from docmind_lab.experiments.crash_test.shrink import Shrinking, size_of
+from docmind_lab.experiments.crash_test.shrink import size_of
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import GraphInput, Inputs, graph_named, own_graph
 from docmind_lab.workloads.own.kind import inputs_named
@@ -136,8 +136,9 @@ def crash_test(
         counted = _Counter(progress)
         plan = _plan(subject, names, schedules, runs, pool, stop, counted)
         observations = list(observe_all(subject, plan.trials(), pool, stop, counted.add))
-    shown = graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name())
-    return _report(shown, plan, observations, shrink=shrink and not (stop is not None and stop.is_set()))
+        is_stopped = stop is not None and stop.is_set()
+        shown = graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name())
+        return _report(shown, plan, observations, pool if shrink and not is_stopped else None)
 
 
 def subject_of(
@@ -278,7 +279,7 @@ def require_usable(observation: Observation) -> None:
 Found = list[tuple[Observation, Verdict]]
 
 
-def _report(graph: str, plan: _Plan, observations: Sequence[Observation], *, shrink: bool) -> CrashReport:
+def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrinks: Workers | None) -> CrashReport:
     groups: dict[tuple[str, str, bool], Found] = {}
     judged: Counter[str] = Counter()
     rows: list[tuple[Any, ...]] = []
@@ -291,7 +292,7 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], *, shr
             if verdict.status in ("broken", "left"):
                 key = verdict.invariant, verdict.what, verdict.status == "left"
                 groups.setdefault(key, []).append((observation, verdict))
-    findings = [_finding(key, found, plan, shrink=shrink and not key[2]) for key, found in groups.items()]
+    findings = [_finding(key, found, plan, None if key[2] else shrinks) for key, found in groups.items()]
     rank = list(INVARIANTS)
     findings.sort(key=lambda finding: (-finding.trials, rank.index(finding.invariant), finding.what))
     subject = plan.subject
@@ -315,18 +316,22 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], *, shr
     )
 
 
-def _finding(key: tuple[str, str, bool], found: Found, plan: _Plan, *, shrink: bool) -> Finding:
+def _finding(key: tuple[str, str, bool], found: Found, plan: _Plan, shrinks: Workers | None) -> Finding:
     invariant, what, is_left = key
     questions: dict[str, GraphInput] = {one.id: one for one in plan.subject.inputs}
     example = smallest(found, {name: size_of(one.given) for name, one in questions.items()})
     trial = example[0].trial
     given: Mapping[str, Any] = questions[trial.input_id].given
-    if shrink:
+    if shrinks is not None:
         place = trial.input_id, trial.alternative
         tried = {point.at_s for point in plan.chosen[place]}
         earlier = [point.at_s for point in plan.points[place] if point.at_s < (trial.at_s or 0.0)]
         untried = [at_s for at_s in earlier if at_s not in tried]
-        example, given = Shrinking(bench_of(plan.subject)).shrink(example, plan.reference(trial), untried)
+        shrinking = ShrinkOrder(plan.subject, example, plan.reference(trial), tuple(untried))
+        try:
+            example, given = shrinks.submit(run_shrink_order, shrinking).result()
+        except SimulationStalled:
+            shrinks.replace()  # the finding stays as it is
     observation, verdict = example
     names = dict.fromkeys(each.trial.alternative for each, _ in found)
     timeline = timeline_of(observation, verdict)
@@ -361,7 +366,7 @@ def _coverage(place: Place, plan: _Plan, observations: Sequence[Observation]) ->
 def _notes(plan: _Plan) -> tuple[str, ...]:
     notes = []
     graph = graph_named(plan.subject.workload)
-    if not plan.subject.checkpointer and not isinstance(graph.checkpointer, BaseCheckpointSaver):
+    if saver_maker(plan.subject) is None and not isinstance(graph.checkpointer, BaseCheckpointSaver):
         notes.append("The graph has no checkpointer of its own; it was given one in memory.")
     reference = next(iter(plan.references.values()), None)
     volatile = sorted({key for each in plan.references.values() for key in each.volatile})

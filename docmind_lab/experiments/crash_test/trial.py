@@ -21,12 +21,10 @@ from unittest.mock import patch
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.bound import copy_with
-from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
 from docmind_lab.experiments.crash_test.held_locks import held_locks, release_lock
@@ -39,10 +37,11 @@ from docmind_lab.experiments.crash_test.observation import (
     Trial,
     answer_in,
     comparable,
-    thread_text,
 )
-from docmind_lab.experiments.crash_test.probes import StepCallbacks, TemporaryFiles
+from docmind_lab.experiments.crash_test.probes import ProbeSaver, StepCallbacks, TemporaryFiles
+from docmind_lab.experiments.crash_test.saved_thread import SavedThread, read_thread
 from docmind_lab.experiments.measurement.simulation import fixed_randomness
+from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import Snapshot
@@ -50,8 +49,10 @@ from docmind_lab.services.endpoints import EndpointTable
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT
 from docmind_lab.virtual_time import VirtualClock
+from docmind_lab.virtual_time.clock import REMEDY as CLOCK_REMEDY
 from docmind_lab.workloads.own import GraphInput, OwnWorkload
 from docmind_lab.workloads.own.references import AnyGraph
+from docmind_lab.workloads.own.watch import REMEDY as RUN_REMEDY
 from docmind_lab.workloads.own.watch import SimulatedDestinations
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ _LATER_S: Final = 1000.0
 # What goes on in the trial beside the two runs and the question: reading the thread, unwinding.
 _SPARE_S: Final = 600.0
 _STALL_AFTER_S: Final = 10.0
+_REMEDY: Final = (
+    "it cannot be judged in virtual time; if a checkpointer does it, open that one in a function with a parameter "
+    "(--checkpointer), and it is reached in real time"
+)
 
 # LangGraph says so of a thread that has a checkpoint without the run's input: whoever resumes it gives that again.
 _NOTHING_SAVED: Final = "EmptyInputError"
@@ -97,6 +102,7 @@ class TrialRun:
         self.graph: AnyGraph
         self.thread_id = f"crash-{trial.input_id}-{trial.alternative}"
         self._files = TemporaryFiles()
+        self._opened = bench.opened_saver()
         self._recorders: dict[str, Recorder] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._asks: Any = None
@@ -117,16 +123,21 @@ class TrialRun:
                 if self.trial.is_kill and self.trial.at_s is not None:
                     return self._killed(held)
                 return self.clock.run(self._cut, held)
-            except (NotSimulated, SimulationStalled):
+            except NotSimulated as error:
+                text = str(error).removesuffix(CLOCK_REMEDY).removesuffix(RUN_REMEDY)  # a crash test has no wall clock
+                raise NotSimulated(f"{text}{_REMEDY}") from error
+            except SimulationStalled:
                 raise
             except SimulationError as error:
                 return Observation(self.trial, not_judged=_first_line(error))
             finally:
                 _forget(self.graph, self.thread_id) if hasattr(self, "graph") else None
+                self._opened.remove()
 
     # ---- the parts
 
     def _cut(self, held_before: set[str]) -> Observation:
+        self._opened.open(self._probe)
         first = self._first()
         leftovers = self._leftovers(held_before)
         return self._go_on(first, leftovers)
@@ -145,10 +156,15 @@ class TrialRun:
                 release_lock(lock)  # a new process has its own
         self.journal.dead_from_s, self.clock.horizon_s = math.inf, full_s
         first = ended or Ending("killed", told_at_s=self.trial.at_s)
-        return self.clock.run(self._go_on, first, ())
+        return self.clock.run(self._go_on_after_kill, first)
+
+    def _go_on_after_kill(self, first: Ending) -> Observation:
+        self._opened.open_again(self._probe)
+        return self._go_on(first, ())
 
     def _until_killed(self, at_s: float) -> Ending | None:
         """Run until the instant of the kill; return the ending of a run that was over before."""
+        self._opened.open(self._probe)
         future = self._start(FIRST, self._given(), LONG_S)
         with contextlib.suppress(FutureTimeoutError):
             outcome, told_at_s = future.result(timeout=max(0.0, at_s - self.clock.now()))
@@ -168,7 +184,7 @@ class TrialRun:
         """Resume the thread, ask on in a copy of it, and put everything together."""
         if self._missing is not None:
             raise self._missing
-        latest, saved = self._read()
+        thread, saved = self._read()
         resumed = completed = None
         if not saved.error and first.outcome != "answered" and not saved.interrupts:
             # Also where no node is said to be next: writes that are not in a checkpoint yet may lead to one.
@@ -177,7 +193,8 @@ class TrialRun:
                 resumed = self._run(RESUMED, self._given(), LONG_S)
         if resumed is not None:
             completed = self._read()[1]
-        asked = self._asked(latest, saved)
+        asked = self._asked(thread)
+        self._opened.close(self.thread_id)
         marks = sorted((*self.journal.marks, *self._marks()), key=lambda mark: (mark.at_s, mark.kind, mark.what))
         return Observation(
             self.trial,
@@ -193,14 +210,21 @@ class TrialRun:
             promise=self.bench.promise(self.trial),
         )
 
-    def _asked(self, latest: CheckpointTuple | None, saved: Saved) -> Ending | None:
+    @property
+    def _probe(self) -> ProbeSaver:
+        return cast(ProbeSaver, self.graph.checkpointer)
+
+    def _read(self) -> tuple[SavedThread | None, Saved]:
+        return read_thread(self.graph, self.thread_id, async_only=self.bench.async_only)
+
+    def _asked(self, thread: SavedThread | None) -> Ending | None:
         """Return how the user's next message ends; of trials that leave the same thread, the first one asks."""
-        if latest is None or "messages" not in self.graph.channels:
+        if thread is None or "messages" not in self.graph.channels:
             return None
         node_mode = self.bench.alternative(self.trial).node_mode
-        key = (self.trial.input_id, self.trial.schedule, node_mode, thread_text(latest.checkpoint), saved.pending)
+        key = (self.trial.input_id, self.trial.schedule, node_mode, thread.content)
         if key not in self.bench.asked:
-            ending = self._ask(latest)
+            ending = self._ask(thread)
             words = tuple(words for part, words in self.journal.refusals if part == ASKED)
             self.bench.asked[key] = ending, words
         ending, words = self.bench.asked[key]
@@ -208,13 +232,9 @@ class TrialRun:
         self.journal.refusals += [(ASKED, each) for each in words]
         return ending
 
-    def _ask(self, latest: CheckpointTuple) -> Ending:
+    def _ask(self, thread: SavedThread) -> Ending:
         """Send the user's next message to a copy of the thread as the cut run had left it."""
-        saver = InMemorySaver()
-        there: RunnableConfig = {"configurable": {"thread_id": "asked", "checkpoint_ns": ""}}
-        checkpoint = latest.checkpoint
-        saver.put(there, checkpoint, latest.metadata, checkpoint["channel_versions"])
-        self._asks = copy_with(type(self.graph), self.graph, checkpointer=saver)
+        self._asks = copy_with(type(self.graph), self.graph, checkpointer=thread.copied(ASKED))
         given = {**self._given(), "messages": [HumanMessage(NEXT_MESSAGE, id="next")]}
         return self._run(ASKED, given, LONG_S)
 
@@ -241,7 +261,7 @@ class TrialRun:
         deadline = Deadline.after(limit_s, self.clock)
         recorder = Recorder(f"{self.thread_id}-{part}", self.bench.subject.seed, deadline, self.clock)
         self._recorders[part] = recorder
-        thread_id = "asked" if part == ASKED else self.thread_id
+        thread_id = ASKED if part == ASKED else self.thread_id
         alternative = self.bench.alternative(self.trial)
         returned: Future[tuple[Outcome, float | None]] = Future()
 
@@ -271,26 +291,6 @@ class TrialRun:
         )
         return OwnWorkload("crash-test", graph, simulated, subject.deadline_key)
 
-    # ---- the thread
-
-    def _read(self) -> tuple[CheckpointTuple | None, Saved]:
-        """Return the thread's latest checkpoint, and what it says."""
-        config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
-        saver = self.graph.checkpointer
-        assert isinstance(saver, BaseCheckpointSaver)
-        try:
-            if self.bench.async_only:
-                latest = shared_loop().run(saver.aget_tuple(config))
-                state = shared_loop().run(self.graph.aget_state(config))
-            else:
-                latest = saver.get_tuple(config)
-                state = self.graph.get_state(config)
-        except Exception as error:  # noqa: BLE001 - that it cannot be read is what is looked for
-            return None, Saved(is_there=True, error=f"{type(error).__name__}: {_first_line(error)}")
-        if latest is None:
-            return None, Saved()
-        return latest, Saved(True, tuple(state.next), comparable(state.values), "", len(state.interrupts))
-
     # ---- what remains
 
     def _leftovers(self, held_before: set[str]) -> tuple[Leftover, ...]:
@@ -306,7 +306,7 @@ class TrialRun:
         found += [Leftover("temporary file", _kind_of_file(path)) for path in self._files.left()]
         recorder = self._recorders[FIRST]
         for attempt in recorder.snapshot().attempts:
-            if attempt.outcome == "open" and attempt.call.kind != "tool":
+            if attempt.outcome == "open" and _is_request(attempt):
                 found.append(Leftover("open request", attempt.call.role or attempt.call.kind))
         return tuple(found)
 
@@ -330,7 +330,7 @@ class TrialRun:
                     edge: Edge = "begins" if event.event == "node_started" else "ends"
                     yield Mark(event.at, "node", str(event.detail.get("node", event.role)), edge, part)
             for attempt in snapshot.attempts:
-                if attempt.outcome == "refused" or (attempt.call.kind == "tool" and not attempt.sent_at):
+                if attempt.outcome == "refused" or not _is_request(attempt):
                     continue
                 what = f"{attempt.call.kind} of {attempt.call.role or 'the graph'}"
                 yield Mark(attempt.started_at, "request", what, "begins", part)
@@ -355,6 +355,11 @@ def _no_words_of_the_dead() -> Iterator[None]:
         for category in (RuntimeWarning, ResourceWarning):
             warnings.simplefilter("ignore", category)
         yield
+
+
+def _is_request(attempt: Attempt) -> bool:
+    """Return whether an attempt is a request. A tool has one too that spans it, and sends nothing itself."""
+    return attempt.call.kind != "tool" or bool(attempt.sent_at)
 
 
 def _from_here(place: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +14,9 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_text, write_or_refuse
 from docmind_lab.interfaces.cli.console import ProgressBar, console, json_safe, load_settings, prints_on_stderr
 from docmind_lab.interfaces.cli.options import of_graph
+
+# How the report indents the code of a test.
+_OF_A_TEST = tuple(f"      {word}" for word in ("import ", "from ", "@pytest", "def ", "    "))
 
 
 def crash_test(
@@ -84,6 +89,16 @@ def crash_test(
     else:
         out = console()
         for line in lines_of(report):
-            out.print(line, markup=False, highlight=False, soft_wrap=True)
+            for part in _in_width(line, out.width):
+                out.print(part, markup=False, highlight=False, soft_wrap=True)
     if not report.holds:
         raise typer.Exit(1)
+
+
+def _in_width(line: str, width: int) -> list[str]:
+    """Return a line of the report in parts that fit a terminal; that of a test is pasted, and stays one line."""
+    if len(line) <= width or line.startswith(_OF_A_TEST):
+        return [line]
+    # Below the words, past a number or an instant before them.
+    indent = " " * len(re.match(r"\s*(?:[\d.]+ +)?", line)[0])  # type: ignore[index]
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

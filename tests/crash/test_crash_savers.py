@@ -1,0 +1,199 @@
+"""The checkpointers of a crash test: stores outside the process, what a kill leaves in them, and copies of threads."""
+
+from __future__ import annotations
+
+import operator
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import aiosqlite
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph
+
+from docmind_lab.core.errors import NotSimulated
+from docmind_lab.experiments.crash_test import crash_test
+from docmind_lab.experiments.crash_test.saved_thread import read_thread
+from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
+from docmind_lab.virtual_time import VirtualClock
+
+GIVEN: list[Any] = [{"said": []}]
+ROOT = Path(__file__).parents[2]
+
+
+class State(TypedDict, total=False):
+    said: Annotated[list[str], operator.add]
+
+
+def two_steps(*, is_async: bool = False) -> Any:
+    def say(word: str) -> Any:
+        def node(state: State) -> dict[str, Any]:
+            return {"said": [word]}
+
+        async def anode(state: State) -> dict[str, Any]:
+            return {"said": [word]}
+
+        return anode if is_async else node
+
+    builder = StateGraph(State)
+    builder.add_node("first", say("first"))
+    builder.add_node("second", say("second"))
+    builder.add_edge(START, "first")
+    builder.add_edge("first", "second")
+    return builder.compile()
+
+
+def file_in(folder: str) -> str:
+    return os.path.join(folder, "threads.sqlite")
+
+
+def sqlite(folder: str) -> SqliteSaver:
+    return SqliteSaver(sqlite3.connect(file_in(folder), check_same_thread=False))
+
+
+async def async_sqlite(folder: str) -> AsyncSqliteSaver:
+    return AsyncSqliteSaver(await aiosqlite.connect(file_in(folder)))
+
+
+class Uncommitted(sqlite3.Connection):
+    """A connection that never commits."""
+
+    def commit(self) -> None:
+        """Do nothing."""
+
+
+def never_committed(folder: str) -> SqliteSaver:
+    return SqliteSaver(sqlite3.connect(file_in(folder), check_same_thread=False, factory=Uncommitted))
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_thread_in_a_file_survives_cuts_and_kills(durability: str) -> None:
+    report = assert_survives_cuts(
+        two_steps(), GIVEN, alternatives="A,D", checkpointer=sqlite, durability=durability, runs=18
+    )
+    assert report.judged["resume"] == report.trials
+
+
+def test_a_thread_in_a_file_survives_on_an_event_loop() -> None:
+    graph = two_steps(is_async=True)
+    report = assert_survives_cuts(graph, GIVEN, alternatives="A", checkpointer=async_sqlite, runs=16)
+    assert report.judged["resume"] == report.trials
+
+
+def test_after_a_kill_a_file_is_opened_anew_and_nowhere_else() -> None:
+    folders: list[str] = []
+
+    def counted(folder: str) -> SqliteSaver:
+        folders.append(folder)
+        return sqlite(folder)
+
+    cut_at(two_steps(), GIVEN[0], "D", 0.005, checkpointer=counted)
+    assert len(set(folders)) == len(folders) == 3  # undisturbed, the control, and the cut
+    folders.clear()
+    cut_at(two_steps(), GIVEN[0], "kill", 0.005, checkpointer=counted)
+    assert len(folders) == 4
+    assert folders[-1] == folders[-2]
+    assert not any(os.path.exists(folder) for folder in folders)
+
+
+@pytest.mark.parametrize(("checkpointer", "is_there"), [(sqlite, True), (never_committed, False)])
+def test_a_kill_keeps_what_was_committed_and_nothing_else(checkpointer: Any, is_there: bool) -> None:
+    observation = cut_at(two_steps(), GIVEN[0], "kill", 0.008, durability="sync", checkpointer=checkpointer)
+    assert observation.saved.is_there is is_there
+
+
+def test_a_store_that_waits_in_real_time_is_refused_with_the_remedy() -> None:
+    class Waiting(InMemorySaver):
+        def put(self, *arguments: Any, **options: Any) -> Any:
+            os.system("true")
+            return super().put(*arguments, **options)
+
+    def made() -> Waiting:
+        return Waiting()
+
+    with pytest.raises(NotSimulated, match=r"in a function with a parameter \(--checkpointer\)"):
+        crash_test(two_steps(), GIVEN, alternatives="A", runs=2, checkpointer=made)
+
+    def opened(folder: str) -> Waiting:
+        return Waiting()
+
+    assert crash_test(two_steps(), GIVEN, alternatives="A", kill=False, runs=2, checkpointer=opened).holds
+
+
+# ---- a server of Postgres
+
+
+@pytest.fixture
+def postgres_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    programs = shutil.which("initdb"), shutil.which("pg_ctl")
+    if None in programs:
+        pytest.skip("no initdb and pg_ctl: Debian's package postgresql")
+    initdb, pg_ctl = map(str, programs)
+    # Short, since it holds the server's socket. A server of Postgres does not run as root.
+    folder = tempfile.mkdtemp(prefix="pg-")
+    user = {"user": "postgres"} if os.geteuid() == 0 else {}
+    if user:
+        shutil.chown(folder, "postgres")
+    quiet: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, "cwd": folder, **user}
+    subprocess.run([initdb, "-D", f"{folder}/data", "-A", "trust", "-U", "postgres", "-N"], **quiet)
+    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
+    subprocess.run([pg_ctl, "-D", f"{folder}/data", "-w", "-o", options, "-l", f"{folder}/log", "start"], **quiet)
+    for name, value in {"PGHOST": folder, "PGUSER": "postgres", "PGDATABASE": "postgres"}.items():
+        monkeypatch.setenv(name, value)
+    yield
+    subprocess.run([pg_ctl, "-D", f"{folder}/data", "-m", "immediate", "stop"], **quiet)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.usefixtures("postgres_server")
+def test_a_thread_on_a_server_survives_cuts_and_kills() -> None:
+    checkpointer = f"{ROOT}/examples/crash/savers.py:postgres"
+    report = assert_survives_cuts(two_steps(), GIVEN, alternatives="A,D", checkpointer=checkpointer, runs=18)
+    assert report.judged["resume"] == report.trials
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect() as connection:
+        assert connection.execute("select count(*) from checkpoints").fetchone() == (0,)
+
+
+# ---- the copy of a thread that the user's next message is sent to
+
+
+def together(before: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    return [*before, *(message for write in writes for message in write)]
+
+
+class Talk(TypedDict, total=False):
+    messages: Annotated[list[AnyMessage], DeltaChannel(together, snapshot_frequency=50)]
+
+
+def test_the_copy_of_a_thread_has_its_changes_and_its_pending_writes() -> None:
+    def fail(state: Talk) -> Talk:
+        raise ValueError("no harbour")
+
+    builder = StateGraph(Talk)
+    builder.add_node("first", lambda state: {"messages": [AIMessage("first", id="a")]})
+    builder.add_node("second", lambda state: {"messages": [AIMessage("second", id="b")]})
+    builder.add_node("failing", fail)
+    builder.add_edge(START, "first")
+    builder.add_edge("first", "second")
+    builder.add_edge("first", "failing")
+    graph: Any = builder.compile(checkpointer=InMemorySaver())
+    with pytest.raises(ValueError, match="no harbour"):
+        graph.invoke({"messages": [HumanMessage("Hello", id="q")]}, {"configurable": {"thread_id": "1"}})
+    thread, saved = VirtualClock().run(read_thread, graph, "1", async_only=False)
+    assert thread is not None
+    assert not saved.error
+    config: Any = {"configurable": {"thread_id": "copy"}}
+    copied = builder.compile(checkpointer=thread.copied("copy")).get_state(config)
+    assert [message.text for message in copied.values["messages"]] == ["Hello", "first", "second"]
+    assert copied.next == graph.get_state({"configurable": {"thread_id": "1"}}).next == ("failing",)
