@@ -250,7 +250,7 @@ def test_cells_are_joined_in_the_order_of_their_queries_whatever_their_levels():
 def test_a_request_that_was_cut_at_the_horizon_held_its_slot_until_then_and_one_that_waited_held_none():
     call = SimpleNamespace(
         study_id="s", run_id="r", call_id="c", attempt=1, role="planner", outcome="abandoned", seen_from="server",
-        kind="llm", started_at_s=1.0, queue_wait_s=2.0, ended_at_s=NAN,
+        kind="llm", started_at_s=1.0, queue_wait_s=2.0, ended_at_s=NAN, input_tokens=40.0, output_tokens=2.0,
     )  # fmt: skip
     never = SimpleNamespace(**{**vars(call), "queue_wait_s": 9.0})
     run = replace(sample_run("hard_timeout", 0), returned_at_s=NAN, outcome="unfinished")
@@ -266,6 +266,7 @@ def test_a_request_that_was_cut_at_the_horizon_held_its_slot_until_then_and_one_
     made = rows_of_query(attended, **same, **WINDOW)
     held, waited = made.servings
     assert (held.received_at_s, held.served_from_s, held.left_at_s) == (101.5, 103.5, 110.5)
+    assert held.tokens == 42.0
     assert math.isnan(waited.served_from_s)
     assert waited.left_at_s == 110.5
     assert math.isnan(made.load.response_s)

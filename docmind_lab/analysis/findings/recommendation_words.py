@@ -224,9 +224,7 @@ def _choices(
             continue
         timeout_s = min(row["decision_timeout_s"] for row in reached)
         members = {
-            str(row["arm"]): (str(row["alternative"]), str(row["alternative_options"]))
-            for row in reached
-            if row["decision_timeout_s"] == timeout_s
+            str(row["arm"]): str(row["alternative"]) for row in reached if row["decision_timeout_s"] == timeout_s
         }
         chosen_from = named[(named["decision_timeout_s"] == timeout_s) & named["arm"].astype("str").isin(members)]
         for column, value in zip(apart, values, strict=True):
@@ -240,8 +238,9 @@ def _choices(
             f"Choose {join_names([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
             f"smallest decision timeout that was shown to reach the target.{_reasons(result)}{beyond}"
         )
-        alternative, options = members[result.chosen[0]]
-        yield line, choice_to_paste(chosen_by, alternative, timeout_s, options)
+        first = result.chosen[0]
+        options = chosen_from.loc[chosen_from["arm"].astype("str") == first, "alternative_options"].iloc[0]
+        yield line, choice_to_paste(chosen_by, members[first], timeout_s, str(options))
 
 
 def _reasons(found: Choice) -> str:

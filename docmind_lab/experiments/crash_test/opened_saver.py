@@ -31,6 +31,7 @@ from docmind_lab.virtual_time import outside_simulation
 
 # Virtual seconds; a connection on an event loop that is held up is not waited for.
 _CLOSE_S = 1.0
+_GIVEN_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class OpenedSaver:
@@ -42,7 +43,7 @@ class OpenedSaver:
 
     def __init__(self, make: Callable[..., Any] | None) -> None:
         self._make = make
-        self._is_outside = make is not None and bool(inspect.signature(make).parameters)
+        self._is_outside = make is not None and _needs_a_folder(make)
         # Before virtual time begins, so that it is no temporary file of the run.
         self._folder = tempfile.mkdtemp(prefix="docmind-crash-") if self._is_outside else ""
         self._made: BaseCheckpointSaver[Any] | None = None
@@ -97,6 +98,15 @@ class OpenedSaver:
     @property
     def _arguments(self) -> tuple[str, ...]:
         return (self._folder,) if self._is_outside else ()
+
+
+def _needs_a_folder(make: Callable[..., Any]) -> bool:
+    """Whether a function has to be given something: one of Python's own, or one with defaults, has not."""
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except ValueError:
+        return False
+    return any(each.default is each.empty and each.kind in _GIVEN_BY_PLACE for each in parameters)
 
 
 def _drop_connection(connection: Any) -> None:
