@@ -4,8 +4,6 @@ import os
 import sqlite3
 
 import aiosqlite
-import psycopg
-from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -25,6 +23,10 @@ def postgres(folder):
 
     It is on the server and not in the folder, so the crash test deletes the thread of a run when the run is over.
     """
+    # Function-level: they need libpq, which SQLite does without.
+    import psycopg  # noqa: PLC0415
+    from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415
+
     connection = psycopg.connect(autocommit=True, prepare_threshold=0, row_factory=psycopg.rows.dict_row)
     saver = PostgresSaver(connection)
     saver.setup()
