@@ -1,4 +1,4 @@
-"""What the calls of a session have shown so far: how long they took, how many were retried, and which failed.
+"""What a session has shown so far: how long calls took, which were retried or failed, which queries were in time.
 
     history = CallHistory()
     with history_scope(history):                 # runs inside it learn from each other
@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _WINDOW: Final = 100
+# Of earlier queries, the nine nearest count of those that began beside at most one more; five must be known.
+_NEAR, _MOST_NEAR, _FEWEST_NEAR = 1, 9, 5
 # Shares of ends add up to a quantile only within the last digits.
 _SAME_SHARE: Final = 1e-9
 
@@ -70,21 +72,67 @@ class Durations:
         return math.inf
 
 
+class QueriesUnderWay:
+    """How many queries are under way, and which of the last ones were in time, by how many there were beside them.
+
+    Safe to use from threads.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._ended: deque[tuple[int, bool]] = deque(maxlen=_WINDOW)
+        self._lock = threading.Lock()
+
+    def likely_in_time(self) -> float | None:
+        """Return the share in time of earlier queries that began beside about as many as are under way now.
+
+        Where none began beside so many, those count that began beside the most: beside more, no more are in time.
+
+        Returns:
+            None where too few are known to say.
+        """
+        with self._lock:
+            # Of equally near ones, the latest.
+            known = [each for each in list(self._ended)[::-1] if each[0] <= self.count + _NEAR]
+            known.sort(key=lambda each: abs(each[0] - self.count))
+        near = [was_in_time for _, was_in_time in known[:_MOST_NEAR]]
+        return sum(near) / len(near) if len(near) >= _FEWEST_NEAR else None
+
+    def begin(self) -> int:
+        """Count a query that begins, and return how many are under way beside it."""
+        with self._lock:
+            self.count += 1
+            return self.count - 1
+
+    def end(self, beside: int, *, was_in_time: bool) -> None:
+        """Remember a query that has ended.
+
+        Args:
+            beside: How many were under way when it began.
+            was_in_time: Whether it ended by itself before its deadline.
+        """
+        with self._lock:
+            self.count -= 1
+            self._ended.append((beside, was_in_time))
+
+
 @dataclass(eq=False)
 class CallHistory:
-    """What the model calls of a session have shown. Safe to use from threads.
+    """What the queries and the model calls of a session have shown. Safe to use from threads.
 
     Args:
         calls: Calls that were begun, retries not counted.
         retries: Attempts after the first.
         failures_in_a_row: Attempts that failed since the last one that did not.
         refused_until_s: No call is begun before this instant of the session's clock; −inf where none is refused.
+        queries: Those under way, and which were in time.
     """
 
     calls: int = 0
     retries: int = 0
     failures_in_a_row: int = 0
     refused_until_s: float = -math.inf
+    queries: QueriesUnderWay = field(default_factory=QueriesUnderWay, repr=False)
     _durations: dict[str, Durations] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 

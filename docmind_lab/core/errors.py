@@ -8,6 +8,7 @@ DocmindLabError
 │   │   ├── DeadlineExceeded               a call was cut because the budget ran out while it was under way
 │   │   └── BudgetRefused                  a call was not started because no budget was left
 │   ├── CallerLeft                         the caller cancelled the run, so a call was cut or not started
+│   ├── NotAdmitted                        a query was refused before it began, since it would likely be late
 │   └── SpendingRefused                    budget, limit, spent: a call was not started because another is spent
 │       ├── TokensSpent                    the budget of tokens
 │       ├── CallsSpent                     the budget of calls
@@ -29,6 +30,8 @@ RunCut (a BaseException)                   ends a run from within, past code tha
 from __future__ import annotations
 
 from typing import Any, NoReturn
+
+from docmind_lab.core.levels import NOT_ADMITTED
 
 
 def _made_again(kind: type[DocmindLabError], arguments: tuple[Any, ...], values: dict[str, Any]) -> DocmindLabError:
@@ -94,6 +97,12 @@ class CallerLeft(BudgetError):
     """The caller cancelled the run, so a call was cut or never started."""
 
     stop_reason = "caller_left"
+
+
+class NotAdmitted(BudgetError):
+    """A query was refused before it began, since it would likely miss its deadline."""
+
+    stop_reason = NOT_ADMITTED
 
 
 class SpendingRefused(BudgetError):
