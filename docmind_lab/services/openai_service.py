@@ -43,6 +43,7 @@ from docmind_lab.services.plan import (
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.roles import role_of
+from docmind_lab.services.scripted_model.time_pressure import UnderPressure
 from docmind_lab.services.scripted_model.tokens import count_tokens, first_tokens, pieces_of
 from docmind_lab.services.scripted_model.variation import vary_reply
 
@@ -88,10 +89,11 @@ class OpenAIService:
 
     default_seed: for clients that do not say which run they belong to. model: the name in its list of models, and of a
     request that names none. variation: share of the model's decisions that go another way, see
-    `scripted_model/variation.py`. script: the model's reply to a conversation. dialects: in which it is asked; services
-    that share them know each other's earlier responses. known: plans of chat completions, by request and key: they
-    depend on nothing else, and runs of one seed under several alternatives ask the same. checks_conversation: whether a
-    conversation that breaks the provider's rules is refused (`conversation_rules.py`).
+    `scripted_model/variation.py`. under_pressure: what the model does when its prompt says that little time is left,
+    see `scripted_model/time_pressure.py`. script: the model's reply to a conversation. dialects: in which it is asked;
+    services that share them know each other's earlier responses. known: plans of chat completions, by request and key:
+    they depend on nothing else, and runs of one seed under several alternatives ask the same. checks_conversation:
+    whether a conversation that breaks the provider's rules is refused (`conversation_rules.py`).
     """
 
     profile: LatencyProfile
@@ -99,6 +101,7 @@ class OpenAIService:
     default_seed: int = 0
     model: str = field(default=MODEL_NAME)
     variation: float = 0.0
+    under_pressure: UnderPressure = UnderPressure()  # noqa: RUF009 - frozen, so that all may share it
     script: Callable[[Conversation], Reply] = reply_to
     dialects: Dialects = field(default_factory=Dialects, repr=False, compare=False)
     known: dict[tuple[object, ...], Plan] = field(default_factory=dict, repr=False, compare=False)
@@ -185,6 +188,7 @@ class OpenAIService:
         nothing = fault is not None and fault.kind == "empty"
         reply = Reply() if nothing else self.script(conversation)
         reply = vary_reply(reply, conversation, role, key, self.variation)
+        reply = reply if nothing else self.under_pressure.reply(reply, conversation, role)
         reply, finish = _truncate(reply, chat.get("max_completion_tokens") or chat.get("max_tokens"))
         answer = Answer(
             reply=reply,

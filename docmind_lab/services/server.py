@@ -35,6 +35,7 @@ from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
 from docmind_lab.services.log import RequestRow, rows_from_json
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
+from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
 from docmind_lab.services.wall_door import WallDoor
 
 HOST = "127.0.0.1"
@@ -62,6 +63,7 @@ _JSON_KINDS: Mapping[str, type] = {
     "peers": dict,
     "slots_of_run": bool,
     "model_variation": float,
+    "model_under_pressure": str,
     "behaviour": dict,
     "adoption": float,
     "endpoints": str,
@@ -75,7 +77,8 @@ class ServiceOptions:
     seed: for clients that do not say which run they belong to. peers: what peer agents do. slots_of_run: each run has
     the profile's slots to itself; off, all clients of a wall door share them. cpu_charge: CPU seconds that each request
     costs its client in virtual time, or "measured"; over sockets CPU takes the time it takes. model_variation: share of
-    the model's decisions that go another way. behaviour: what is done with a call whose client has left; None for what
+    the model's decisions that go another way. model_under_pressure: what it does when its prompt says that little time
+    is left, as `UnderPressure.parse` reads it. behaviour: what is done with a call whose client has left; None for what
     `stops_on_disconnect` says. adoption: share of hops that hold to a deadline that comes with a request. endpoints:
     file with endpoints of other services; empty for the ready ones alone.
     """
@@ -88,6 +91,7 @@ class ServiceOptions:
     slots_of_run: bool = False
     cpu_charge: CpuCharge = 0.0
     model_variation: float = 0.0
+    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
     behaviour: ServerBehaviour | None = None
     adoption: float = 0.0
     endpoints: str = ""
@@ -98,7 +102,13 @@ class ServiceOptions:
         from docmind_lab.services.vector_service import VectorService  # noqa: PLC0415
 
         return WallDoor(
-            llm=OpenAIService(self.profile, self.faults, self.seed, variation=self.model_variation),
+            llm=OpenAIService(
+                self.profile,
+                self.faults,
+                self.seed,
+                variation=self.model_variation,
+                under_pressure=UnderPressure.parse(self.model_under_pressure),
+            ),
             vectors=VectorService(self.profile, self.seed, faults=self.faults),
             stops_on_disconnect=self.stops_on_disconnect,
             slots=self.profile.slots,
@@ -131,6 +141,7 @@ class ServiceOptions:
                 "peers": self.peers.to_dict(),
                 "slots_of_run": self.slots_of_run,
                 "model_variation": self.model_variation,
+                "model_under_pressure": self.model_under_pressure,
                 "behaviour": {} if self.behaviour is None else self.behaviour.model_dump(mode="json"),
                 "adoption": self.adoption,
                 "endpoints": self.endpoints,
@@ -146,7 +157,7 @@ class ServiceOptions:
             raise ConfigurationError(f"service options must be one JSON object: {error}") from error
         # The defaults of what may be left out: assumed peers, and slots that all runs share.
         optional: dict[str, Any] = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, "model_variation": 0.0}
-        optional |= {"behaviour": {}, "adoption": 0.0, "endpoints": ""}
+        optional |= {"behaviour": {}, "adoption": 0.0, "endpoints": "", "model_under_pressure": DEFAULT_UNDER_PRESSURE}
         expected = _JSON_KINDS.keys() - optional.keys()
         if not isinstance(data, dict) or data.keys() - optional.keys() != expected:
             raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")

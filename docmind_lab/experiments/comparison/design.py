@@ -29,6 +29,7 @@ from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts,
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hops import checked_adoption
+from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
 from docmind_lab.workloads.kinds import WorkloadKind, shown_name, workload_kind
 
@@ -57,6 +58,8 @@ class CommonOptions:
             the name or the file of one.
         cpu_charge: CPU seconds that each request costs in virtual time, or "measured".
         model_variation: Share of the simulated model's decisions that go another way than the best, drawn by seed.
+        model_under_pressure: What the simulated model does when its prompt says that little time is left, as
+            `UnderPressure.parse` reads it.
         adoption: Share of hops that hold to a deadline that comes with a request, drawn by seed; of the workload hops.
     """
 
@@ -64,9 +67,11 @@ class CommonOptions:
     server_behaviour: ServerBehaviour | str | None = None
     cpu_charge: CpuCharge = 0.0
     model_variation: float = 0.0
+    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
     adoption: float = 0.0
 
     def __post_init__(self) -> None:
+        UnderPressure.parse(self.model_under_pressure)
         if self.server_behaviour is None:
             return
         if not self.stops_on_disconnect:
@@ -84,6 +89,13 @@ class CommonOptions:
     def common(self) -> dict[str, Any]:
         """Their values by name."""
         return {field.name: getattr(self, field.name) for field in fields(CommonOptions)}
+
+
+def _refusal_of_admission(alternative: Alternative) -> str:
+    policy = getattr(alternative, "policy", None)
+    if policy is None or policy.policies.admission is None:
+        return ""
+    return "policy admission: a run of its own has no others beside it; measure it with docmind-lab load"
 
 
 @dataclass(frozen=True)
@@ -162,7 +174,7 @@ class Comparison(CommonOptions):
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
         require_one_time_budget(self.budget, self.decision_timeout_s)
         for alternative in self.alternatives:
-            reason = self.kind.refusal(alternative, by_name=True)
+            reason = self.kind.refusal(alternative, by_name=True) or _refusal_of_admission(alternative)
             if reason:
                 label = " ".join(label_of(alternative.name, options_json(alternative)).split())
                 raise ConfigurationError(f"alternative {label}: {reason}; leave it out")

@@ -22,6 +22,7 @@ from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.request import DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
+from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
 
 
@@ -96,6 +97,7 @@ def _require_not_settled(design: Mapping[str, Any], request: CompareRequest, clo
         "side_by_side": request.side_by_side is not None,
     }
     settled |= {"cpu_charge": bool(request.cpu_charge), "model_variation": bool(request.model_variation)}
+    settled |= {"model_under_pressure": request.model_under_pressure != DEFAULT_UNDER_PRESSURE}
     settled |= {"adoption": bool(request.adoption)}
     settled |= {"router_injection": request.router_injection is not None}
     if not request.names_own_graph:

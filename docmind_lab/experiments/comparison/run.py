@@ -37,6 +37,7 @@ from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
+from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.workloads.kinds import systems_said
 from docmind_lab.workloads.own import Inputs, Services, StoreMaker
 
@@ -95,6 +96,7 @@ def compare(
     side_by_side: int | None = None,
     cpu_charge: CpuCharge = 0.0,
     model_variation: float = 0.0,
+    model_under_pressure: str = DEFAULT_UNDER_PRESSURE,
     adoption: float = 0.0,
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -169,6 +171,8 @@ def compare(
         model_variation: Share, from 0 to 1, of the simulated model's decisions that go another way than the best:
             wrong hand-overs, searches for a part of the words, answers with less in them. They are drawn by seed.
             With 0, quality is a constant of the question.
+        model_under_pressure: What the simulated model does when its prompt says that little time is left, as under the
+            policy "aware": "hurries", "panics" or "ignores", with a share of the time: "hurries:0.25". An assumption.
         adoption: Share, from 0 to 1, of the services of the workload "hops" that hold to a deadline that comes with a
             request. Which ones is drawn by seed.
         settings: Settings; those of the environment when left out.

@@ -71,6 +71,7 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         seed=comparison.seed,
         cpu_charge=comparison.cpu_charge,
         model_variation=comparison.model_variation,
+        model_under_pressure=comparison.model_under_pressure,
         adoption=comparison.adoption,
         endpoints=comparison.kind.endpoints,
     )

@@ -89,6 +89,7 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
         seed=comparison.seed,
         slots_of_run=True,
         model_variation=comparison.model_variation,
+        model_under_pressure=comparison.model_under_pressure,
         adoption=comparison.adoption,
         endpoints=comparison.kind.endpoints,
     )

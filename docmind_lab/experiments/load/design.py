@@ -88,9 +88,13 @@ class LoadDesign:
         require_one_time_budget(self.budget, self.decision_timeout_s)
         if not self.alternatives:
             raise ConfigurationError("alternatives is empty; name at least one, such as B")
+        kind = workload_kind("supervisor")
+        for alternative in self.alternatives:
+            if reason := kind.refusal(alternative, by_name=True):
+                raise ConfigurationError(f"alternatives: {reason}")
         require_loads(self.arrivals)
         load_questions(self.documents)
-        require_roles(self.profile, workload_kind("supervisor").roles)
+        require_roles(self.profile, kind.roles)
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
         for point in self.arrivals:

@@ -29,6 +29,7 @@ from docmind_lab.experiments.recordings.replay import ReplayOptions
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan
+from docmind_lab.services.scripted_model.time_pressure import UnderPressure
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
@@ -146,6 +147,7 @@ class SimulatedSystem:
                 options.faults,
                 options.seed,
                 variation=options.model_variation,
+                under_pressure=UnderPressure.parse(options.model_under_pressure),
                 known=self._plans_known(options),
             ),
             vectors=dataclasses.replace(

@@ -46,6 +46,7 @@ from docmind_lab.experiments.sweeps.own_graph import OWN_FIELDS, names_own_graph
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
 from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS, complete_values, recording_in
 from docmind_lab.experiments.sweeps.study_files import explain, read_study_file
+from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.workloads.kinds import shown_name
 
 MOST_RUNS = 1_000_000
@@ -59,7 +60,8 @@ class StudyDesign(BaseModel):
     them; paths as seen from the working directory. horizon_factor: a run is observed for so many times its decision
     timeout. side_by_side: runs under way at once on the wall clock; when left out one at a live endpoint, which all of
     them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
-    simulated model's decisions that vary. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
+    simulated model's decisions that vary. model_under_pressure: what that model does when its prompt says that little
+    time is left. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
     cost of every run is measured with it, and `budget_cost` needs it. graph, agent, inputs, deadline_key, context,
     config, store, resume, endpoints: a graph of one's own, as `compare` takes them. replay: the folder of a
     recording that the study is swept over; it settles much, see `sweeps/replays.py`.
@@ -76,6 +78,7 @@ class StudyDesign(BaseModel):
     side_by_side: Annotated[int, Field(ge=1)] = Field(default_factory=lambda: default_side_by_side(Settings()))
     cpu_charge: Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["measured"] = 0.0
     model_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
+    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
     price: str | None = None
     graph: Any = None
     agent: Any = None
@@ -146,6 +149,7 @@ class StudyDesign(BaseModel):
         unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
         unsaid |= {"adoption"} if self.factors.adoption == (0.0,) else set()
         unset = {name for name in ("price", "replay", "cpu_charge", "model_variation") if not getattr(self, name)}
+        unset |= {"model_under_pressure"} if self.model_under_pressure == DEFAULT_UNDER_PRESSURE else set()
         # What is of a user's graph stands in the names of the workload and of its inputs.
         named = {"documents", "questions", *OWN_FIELDS}
         values = self.model_dump(mode="python", exclude={"factors", *named, *unset})

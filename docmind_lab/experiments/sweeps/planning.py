@@ -213,6 +213,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
                 budget=budget,
                 cpu_charge=design.cpu_charge if clock == "virtual" else 0.0,
                 model_variation=design.model_variation,
+                model_under_pressure=design.model_under_pressure,
             )
         )
 
@@ -238,6 +239,7 @@ def _replayed(
         agent=design.agent,
         cpu_charge=design.cpu_charge,
         model_variation=design.model_variation,
+        model_under_pressure=design.model_under_pressure,
     )
     if design.is_of_own_graph:
         request = dataclasses.replace(request, documents=design.documents)

@@ -20,6 +20,7 @@ from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.interfaces.cli import options
 from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
 from docmind_lab.interfaces.cli.printing import GrowingTable, print_study, study_as_json
+from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 
 if TYPE_CHECKING:
     from docmind_lab.analysis.study import Study
@@ -62,6 +63,7 @@ def compare(
     side_by_side: options.SideBySide = None,
     cpu_charge: options.CpuCharge = "0",
     model_variation: options.ModelVariation = 0.0,
+    model_under_pressure: options.ModelUnderPressure = DEFAULT_UNDER_PRESSURE,
     adoption: options.Adoption = 0.0,
     out: options.Out = "",
     record: options.Record = "",

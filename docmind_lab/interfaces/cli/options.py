@@ -167,6 +167,13 @@ SideBySide = Annotated[
 ModelVariation = Annotated[
     float, _meets(help="Share of the simulated model's decisions that go another way than the best, from 0 to 1.")
 ]
+ModelUnderPressure = Annotated[
+    str,
+    _meets(
+        help="What the simulated model does when the policy aware tells it that little time is left, and how little: "
+        "hurries:0.25, panics:0.25, ignores. An assumption."
+    ),
+]
 Adoption = Annotated[
     float, _meets(help="Share of the services of the workload hops that hold to a deadline on the wire, from 0 to 1.")
 ]

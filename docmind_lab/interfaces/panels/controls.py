@@ -21,6 +21,7 @@ from docmind_lab.workloads import WORKLOADS, workload_kind
 # A press of a key is 5 %: from one second to a hundred in as many presses as there are tones on a piano.
 _STEP_EXPONENT: Final = 0.02
 _PROFILES: Final = ("heavy_tail/3", "heavy_tail", "typical", "typical/6", "fast", "local_gpu")
+_POLICIES: Final = ("none", "hedge:4s", "call_timeout:8s", "retry_budget", "aware", "wind_down", "anytime")
 _NAMED: Final = {"style": {"description_width": "initial"}}
 
 
@@ -40,6 +41,10 @@ class Controls:
         self._tie(
             "deadline_propagation",
             widgets.Dropdown(options=PROPAGATION_LEVELS, description="Deadline propagation", **row),
+        )
+        self._tie(
+            "policies",
+            widgets.Combobox(options=_POLICIES, description="Time policies", continuous_update=False, **narrow),
         )
         self._tie("router_injection", widgets.Checkbox(description="Router injection", indent=False, **row))
         self._tie(
@@ -61,7 +66,7 @@ class Controls:
 
     def rows(self) -> list[Any]:
         """Return the controls in rows, one row for each subject."""
-        system = ("workload", "deadline_propagation", "router_injection")
+        system = ("workload", "deadline_propagation", "policies", "router_injection")
         services = ("latency_profile", "fault", "stops_on_disconnect")
         measuring = ("runs", "seed", "clock")
         rows = (system, services, measuring)

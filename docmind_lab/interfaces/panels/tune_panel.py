@@ -315,8 +315,8 @@ def tune(
         seed: Keys the questions, latencies and faults.
         documents: As in `compare`.
         workers: A factory of the processes that compute the runs.
-        settings: Other traits of a panel: alternatives, deadline_propagation, router_injection, latency_profile, fault,
-            stops_on_disconnect, clock, workload.
+        settings: Other traits of a panel: alternatives, deadline_propagation, policies, router_injection,
+            latency_profile, fault, stops_on_disconnect, clock, workload.
 
     Raises:
         ConfigurationError: A value cannot be used.

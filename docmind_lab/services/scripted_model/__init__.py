@@ -4,6 +4,7 @@ conversation.py   a parsed chat request: question, documents, reports, tools on 
 extraction.py     answers built from sentences of documents, with citations, and their check
 roles.py          what each role does: the supervisor's next hand-over, a route, a plan, a search, an answer, a verdict
 variation.py      worse replies than the best, in a share of the calls
+time_pressure.py  what is left out when the prompt says that little time is left
 any_agent.py      an agent of any framework, or of a user's own: call tools, then answer from what they returned
 schema_values.py  values that are valid under a JSON schema
 schema_rules.py   what a schema asks of a value: bounds, lengths, schemas put together

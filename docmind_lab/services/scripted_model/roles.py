@@ -22,6 +22,8 @@ PEER_TOOL_PREFIX = "ask_"
 _ROLE_OF_PHRASE: Mapping[str, str] = {
     **research.ROLES,
     **staged.ROLES,
+    # One that was given no tools any more has nothing else by which it could be told.
+    "You are the supervisor of DocMind": "supervisor",
     "You delegate to peer agents": "delegate",
     "You conclude from what peer agents found": "conclude",
 }
@@ -177,10 +179,12 @@ def _supervisor(conversation: Conversation) -> Reply:
     if own:
         return Reply(tool_calls=own)
     agents = [name.removeprefix(HANDOFF_PREFIX) for name in conversation.tools if name.startswith(HANDOFF_PREFIX)]
+    if not agents:
+        return end_of_supervision(conversation) if conversation.agent_text("synthesis") else _synthesis(conversation)
     rounds = conversation.handoff_rounds()
     upcoming = _next_agent(conversation, agents, rounds)
     if upcoming is None:
-        return _finish(conversation)
+        return end_of_supervision(conversation)
     tasks = _tasks_for(conversation, upcoming)
     calls = tuple(ToolCall(HANDOFF_PREFIX + upcoming, {"task": task} if task else {}) for task in tasks)
     return Reply(tool_calls=calls)
@@ -221,7 +225,8 @@ def _tasks_for(conversation: Conversation, agent: str) -> list[str]:
     return [str(task) for task in tasks[:MAX_TASKS]]
 
 
-def _finish(conversation: Conversation) -> Reply:
+def end_of_supervision(conversation: Conversation) -> Reply:
+    """Return the supervisor's last reply: the answer of synthesis, as it stands."""
     answer = conversation.agent_text("synthesis") or _last_answer(conversation)
     verdict = conversation.latest_report("verdict")
     if verdict is not None and verdict["verdict"] != "accept":

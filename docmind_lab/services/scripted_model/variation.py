@@ -47,7 +47,7 @@ def vary_reply(reply: Reply, conversation: Conversation, role: str, key: DrawKey
     if role == "retrieval":
         return replace(reply, tool_calls=tuple(_shorten_query(call, drawn) for call in reply.tool_calls))
     if role == "synthesis":
-        return replace(reply, text=_shorten_answer(reply.text, drawn))
+        return replace(reply, text=shorten_answer(reply.text, drawn))
     return reply
 
 
@@ -70,7 +70,12 @@ def _shorten_query(call: ToolCall, drawn: float) -> ToolCall:
     return replace(call, arguments={**call.arguments, "query": " ".join(words[first : first + kept])})
 
 
-def _shorten_answer(text: str, drawn: float) -> str:
-    """Drop some of the answer's last sentences, keeping at least one."""
+def shorten_answer(text: str, drawn: float) -> str:
+    """Drop some of the answer's last sentences, keeping at least one.
+
+    Args:
+        text: Sentences, each with the id of its document behind it.
+        drawn: From 0, which keeps one, to 1.
+    """
     cited = _CITED.findall(text)
     return text if len(cited) < 2 else "".join(cited[: 1 + int(drawn * (len(cited) - 1))]).strip()
