@@ -108,9 +108,28 @@ class RefusalOf(Protocol):
         ...
 
 
-def any_alternative(alternative: Alternative, *, by_name: bool = False) -> str:
-    """Return "": nothing speaks against an alternative."""
-    return ""
+def with_policies_but(**reasons: str) -> RefusalOf:
+    """Return a function that says why a system cannot have an alternative with a time policy.
+
+    Args:
+        reasons: Name of each policy that would change nothing → why.
+    """
+
+    def refusal(alternative: Alternative, *, by_name: bool = False) -> str:
+        policy = getattr(alternative, "policy", None)
+        names = () if policy is None else policy.policies.names
+        return next((f"policy {name}: {reasons[name]}" for name in names if name in reasons), "")
+
+    return refusal
+
+
+_DEAF = "the model of this workload does nothing else when it is told of the time left"
+any_alternative: RefusalOf = with_policies_but(
+    aware=_DEAF,
+    wind_down="no agent of this workload could answer sooner without its tools",
+    anytime="this workload keeps no draft",
+)
+"""Says nothing against an alternative, unless it has a time policy that few workloads know."""
 
 
 def no_policies(alternative: Alternative, *, by_name: bool = False) -> str:

@@ -14,7 +14,7 @@ from docmind_lab.docmind.retrieval import Question, load_questions
 from docmind_lab.docmind.system import DocmindSystem, language_reference
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import CorpusWorkload
-from docmind_lab.workloads.kinds import Defaults, WorkloadKind
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind, with_policies_but
 
 
 @dataclass
@@ -66,6 +66,7 @@ KIND = WorkloadKind(
     defaults={"virtual": Defaults(20.0, 40, "heavy_tail/3"), "wall": Defaults(2.0, 8, "typical/6")},
     roles=("supervisor", "router", "planner", "retrieval", "synthesis", "validation"),
     takes_questions=True,
+    refusal=with_policies_but(anytime="the answer of synthesis stands in the state before it is validated"),
     has_router=True,
     reads_settings=True,
 )

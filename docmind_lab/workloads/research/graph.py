@@ -9,6 +9,7 @@ propagate) is looked at in the same places, and the call path cuts what is under
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
@@ -23,8 +24,9 @@ from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy
 from docmind_lab.core.errors import BudgetError, GraphError
+from docmind_lab.docmind.graphs.model_calls import FAILURES
 from docmind_lab.docmind.graphs.state import Merged, keep_reason
 from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
 from docmind_lab.network.recorder import current_recorder
@@ -42,6 +44,9 @@ LEDGER_KEY = "research_ledger"
 
 # Two hundred queries to a source take a thousand steps; no research needs a hundred thousand.
 _MOST_STEPS = 100_000
+
+_FINDINGS = "findings"
+"""Id of the message with the findings, or with the draft of them."""
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -93,29 +98,42 @@ class ResearchGraph:
         return {"documents": ledger.documents, **_next_jobs(0, _place(state, config))}
 
     def gather(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """Dispatch the sources of the next hypotheses if time is left, once those before have ended."""
-        yield from ()  # steps, though there is nothing to wait for
-        place = _place(state, config)
-        return {"documents": place.ledger.documents, **_next_jobs(state["following"], place)}
+        """Dispatch the sources of the next hypotheses if time is left, once those before have ended.
+
+        Under the policy anytime, the findings so far are written first, and stand as a draft.
+        """
+        place, following = _place(state, config), state["following"]
+        draft: dict[str, Any] = {}
+        if current_policy().policies.anytime is not None and _next_jobs(following, place)["jobs"]:
+            # At a position of its own: the report meets the latency that it has without drafts.
+            at_hypothesis = CallPlace({**place.state, "handoff_ordinal": following}, place.ledger)
+            with contextlib.suppress(BudgetError, *FAILURES):
+                draft = _end_update((yield from self._findings(at_hypothesis)))
+        return {"documents": place.ledger.documents, **draft, **_next_jobs(following, place)}
 
     def report(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """Write the findings with the model; without budget or kept results, write a digest without it."""
+        """Write the findings with the model; without budget or kept results, leave a draft or write a digest."""
         place = _place(state, config)
         ledger = place.ledger
-        task, kept = _task(ledger), ledger.items()
         if place.budget_over():
             deadline = Deadline.from_state(place.state)
             by_deadline = deadline is not None and deadline.remaining() <= ledger.budget_left_s()
-            return _end_update(digest(ledger), stop_reason="deadline" if by_deadline else "budget_refused")
-        if not kept:
-            return _end_update(digest(ledger))
-        model_client = self.loop.model_clients[prompts.SYNTHESIS]
+            return _unfinished(state, ledger, "deadline" if by_deadline else "budget_refused")
         try:
-            given = prompts.for_synthesis(task, kept)
-            findings = yield from reply_of(model_client, given, place, ledger.limits.llm_retries)
+            return _end_update((yield from self._findings(place)))
         except BudgetError as error:
-            return _end_update(digest(ledger), stop_reason=error.stop_reason)
-        return _end_update(findings)
+            return _unfinished(state, ledger, error.stop_reason)
+
+    def _findings(self, place: CallPlace) -> Steps[str]:
+        """Ask the model for the findings from what was kept; a digest without it if nothing was."""
+        ledger = place.ledger
+        kept = ledger.items()
+        if not kept:
+            return digest(ledger)
+        given = prompts.for_synthesis(_task(ledger), kept)
+        model_client = self.loop.model_clients[prompts.SYNTHESIS]
+        findings: str = yield from reply_of(model_client, given, place, ledger.limits.llm_retries)
+        return findings
 
 
 @dataclass(frozen=True)
@@ -216,6 +234,13 @@ def _dispatch(state: ResearchState) -> list[Send] | str:
     return sends or "report"
 
 
+def _unfinished(state: ResearchState, ledger: ResearchLedger, stop_reason: str) -> dict[str, Any]:
+    """Return the update of a run that came to no findings: the draft stays; without one there is a digest."""
+    if any(message.id == _FINDINGS for message in state["messages"]):
+        return {"stop_reason": stop_reason}
+    return _end_update(digest(ledger), stop_reason)
+
+
 def _end_update(text: str, stop_reason: str = "") -> dict[str, Any]:
-    update: dict[str, Any] = {"messages": [AIMessage(text, id="findings")]}
+    update: dict[str, Any] = {"messages": [AIMessage(text, id=_FINDINGS)]}
     return {**update, "stop_reason": stop_reason} if stop_reason else update

@@ -198,6 +198,9 @@ class SourceLoop:
         if run.place.budget_over():
             run.leave("research_budget_exhausted", "The budget was over before the next query")
             return {}
+        if run.place.winds_down(prompts.WRITER):
+            run.leave("wound_down", "Little time was left, so no further query began")
+            return {}
         given = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
         try:
             suggestion = yield from decide(

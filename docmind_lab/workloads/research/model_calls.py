@@ -23,7 +23,7 @@ from docmind_lab.core.deadlines import Deadline, current_policy
 from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.docmind.graphs.model_calls import FIRST_BACKOFF_S, RETRYABLE, TIMEOUTS, retry_after_s
 from docmind_lab.docmind.graphs.model_client import ModelClient
-from docmind_lab.docmind.graphs.timed_calls import admits_retry
+from docmind_lab.docmind.graphs.timed_calls import admits_retry, note_wound_down, winds_down
 from docmind_lab.docmind.sync_async import Steps, pause
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research.ledger import ResearchLedger
@@ -119,6 +119,18 @@ class CallPlace:
         deadline = Deadline.from_state(self.state)
         own_s = self.ledger.budget_left_s()
         return own_s if deadline is None else min(own_s, deadline.remaining() - current_policy().floor_s)
+
+    def winds_down(self, role: str) -> bool:
+        """Return whether no further search may begin, since little time is left; recorded if so.
+
+        Args:
+            role: Who would begin one.
+        """
+        deadline = Deadline.from_state(self.state)
+        if deadline is None or not winds_down(deadline):
+            return False
+        note_wound_down(role, deadline)
+        return True
 
     def budget_over(self) -> bool:
         """Return whether the budget is used up, so that nothing new may start."""

@@ -25,7 +25,7 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.retrieval.tool import ROLE as RETRIEVAL_ROLE
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import CorpusWorkload
-from docmind_lab.workloads.kinds import Defaults, WorkloadKind, retries_of_own_loop
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind, retries_of_own_loop, with_policies_but
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import COMPLETE, SOURCES
 from docmind_lab.workloads.research.system import ResearchSystem
@@ -111,6 +111,7 @@ KIND = WorkloadKind(
     },
     tables=(SOURCES,),
     takes_questions=True,
+    refusal=with_policies_but(),
     retries=retries_of_own_loop(ResearchLimits().llm_retries),
     reads_settings=True,
 )

@@ -85,8 +85,9 @@ def test_saturation_comes_before_the_number_before_the_time_before_the_budget():
         assert reason == next((name for name, holds in zip(names, held, strict=True) if holds), None), held
 
 
-def test_there_are_ten_reasons_and_seven_of_them_leave_a_source_partial():
-    assert len(EXIT_REASONS) == 10
+def test_there_are_ten_reasons_of_the_loop_and_one_of_a_policy_and_eight_leave_a_source_partial():
+    assert len(EXIT_REASONS) == 11
+    assert "wound_down" in CUT_SHORT
     assert set(EXIT_REASONS) - CUT_SHORT == {"llm_saturated", "empty_query_suggestion", "duplicate_query_skipped"}
 
 
