@@ -13,7 +13,18 @@ from docmind_lab.core.call_history import CallHistory, Durations, current_histor
 from docmind_lab.core.catalogue import choice_to_paste, is_mistake, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.core.time_policies import CallTimeout, CircuitBreaker, Hedge, RetryBudget, TimePolicies, policy_names
+from docmind_lab.core.time_policies import (
+    Admission,
+    Anytime,
+    Aware,
+    CallTimeout,
+    CircuitBreaker,
+    Hedge,
+    RetryBudget,
+    TimePolicies,
+    WindDown,
+    policy_names,
+)
 
 # ---- names
 
@@ -30,6 +41,9 @@ from docmind_lab.core.time_policies import CallTimeout, CircuitBreaker, Hedge, R
         ("naive_timeout:0.9", TimePolicies(call_timeout=CallTimeout(quantile=0.9, forgets_cuts=True))),
         ("call_timeout:5s", TimePolicies(call_timeout=CallTimeout(after_s=5.0))),
         ("retry_budget:0.2+circuit_breaker:3", TimePolicies(None, None, RetryBudget(0.2), CircuitBreaker(3))),
+        ("aware:words+wind_down:0.3", TimePolicies(aware=Aware("words"), wind_down=WindDown(0.3))),
+        ("anytime+admission", TimePolicies(anytime=Anytime(), admission=Admission())),
+        ("admission:0.8", TimePolicies(admission=Admission(0.8))),
         ("circuit_breaker + hedge", TimePolicies(hedge=Hedge(), circuit_breaker=CircuitBreaker())),
     ],
 )
@@ -46,6 +60,9 @@ def test_a_text_names_policies_and_comes_back_from_them(text: str, policies: Tim
         ("hedge:-2s", "policy 'hedge:-2s': give seconds above 0, such as 2s"),
         ("call_timeout", "policy 'call_timeout': give seconds above 0"),
         ("adaptive_timeout+call_timeout:2s", "call_timeout takes the place of another one; name one of them"),
+        ("aware:shouting", "policy 'aware:shouting': give one of seconds, words, thresholds, not 'shouting'"),
+        ("anytime:3", "policy 'anytime:3': it takes no value; leave out '3'"),
+        ("wind_down:25", "policy 'wind_down:25': give a number above 0 and below 1"),
         ("circuit_breaker:0", "policy 'circuit_breaker:0': give a number of failures of 1 or more"),
     ],
 )
@@ -209,3 +226,34 @@ def test_every_policy_has_a_name() -> None:
     values = {"call_timeout": ":2s"}
     for name in policy_names():
         assert TimePolicies.parse(name + values.get(name, "")).text == name + values.get(name, "")
+
+
+# ---- admission
+
+
+def test_the_likelihood_of_being_in_time_is_that_of_queries_beside_about_as_many() -> None:
+    queries = CallHistory().queries
+    assert queries.likely_in_time() is None, "nothing is known"
+    for beside, was_in_time in [*[(0, True)] * 5, *[(6, False)] * 5, *[(7, True)] * 5]:
+        queries.count += 1
+        queries.end(beside, was_in_time=was_in_time)
+    assert queries.likely_in_time() == 1.0
+    assert [queries.begin() for _ in range(6)] == [0, 1, 2, 3, 4, 5]
+    # The nearest of those beside at most one more: five beside six, and four beside seven.
+    assert queries.likely_in_time() == pytest.approx(4 / 9)
+    for _ in range(14):
+        queries.begin()
+    assert queries.likely_in_time() == pytest.approx(5 / 9), "nobody knows of twenty: those beside the most count"
+    for _ in range(20):
+        queries.end(20, was_in_time=False)
+    assert queries.count == 0
+    assert queries.likely_in_time() == 1.0, "what was late beside twenty says nothing of a query alone"
+
+
+def test_a_query_alone_is_admitted_again_after_all_were_refused() -> None:
+    queries = CallHistory().queries
+    for _ in range(9):
+        queries.begin()
+    for _ in range(9):
+        queries.end(8, was_in_time=False)
+    assert queries.likely_in_time() is None

@@ -1,10 +1,11 @@
-"""Policies for the time before a deadline: hedged calls, adaptive timeouts, budgets of retries, circuit breakers.
+"""Policies for the time before a deadline: hedges, timeouts, retries, and agents that know how much time is left.
 
     TimePolicies.parse("hedge")                              # a second request after the 90th percentile
     TimePolicies.parse("hedge:2s+retry_budget:0.1")          # after two seconds; one retry for ten calls
+    TimePolicies.parse("aware+wind_down:0.25")               # the model is told; no tools in the last quarter
 
-To enforce a deadline is one thing, to spend its time well another. Each policy applies to the model calls of a run
-under an alternative that propagates the deadline. None is on by default.
+To enforce a deadline is one thing, to spend its time well another. Each policy applies to a run under an alternative
+that propagates the deadline. None is on by default.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 from docmind_lab.core.call_history import CallHistory
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.time_left import TELLING_STYLES, TellingStyle
 
 
 @dataclass(frozen=True)
@@ -122,20 +124,93 @@ class CircuitBreaker:
 
 
 @dataclass(frozen=True)
+class Aware:
+    """Tells the model how much time is left, in a line of the system message.
+
+    Args:
+        style: How it is told, one of `TELLING_STYLES`.
+    """
+
+    style: TellingStyle = "seconds"
+
+    @property
+    def text(self) -> str:
+        """The policy as `TimePolicies.parse` reads it."""
+        return _text("aware", self, self.style)
+
+
+@dataclass(frozen=True)
+class WindDown:
+    """Takes the tools from agents when little time is left, so that they answer with what they have.
+
+    Args:
+        share: Of the time limit: with less than that left, no tool is offered and no further search begins.
+    """
+
+    share: float = 0.25
+
+    @property
+    def text(self) -> str:
+        """The policy as `TimePolicies.parse` reads it."""
+        return _text("wind_down", self, self.share)
+
+
+@dataclass(frozen=True)
+class Anytime:
+    """Keeps a draft of the answer current, so that a run that is cut has something to return."""
+
+    @property
+    def text(self) -> str:
+        """The policy as `TimePolicies.parse` reads it."""
+        return "anytime"
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Refuses a query at once that is likely to miss its deadline.
+
+    The likelihood is the share in time of earlier queries that began beside about as many others.
+
+    Args:
+        share: A query is refused when fewer than this share of those were in time.
+    """
+
+    share: float = 0.5
+
+    @property
+    def text(self) -> str:
+        """The policy as `TimePolicies.parse` reads it."""
+        return _text("admission", self, self.share)
+
+
+@dataclass(frozen=True)
 class TimePolicies:
-    """The policies that are in force for the model calls of a run.
+    """The policies that are in force for a run.
 
     Args:
         hedge: When a second request is sent.
         call_timeout: When a call is cut before the deadline.
         retry_budget: How many retries there are.
         circuit_breaker: When calls are refused.
+        aware: How the model is told of the time left.
+        wind_down: When agents lose their tools.
+        anytime: Whether a draft is kept current.
+        admission: When a query is refused before it begins.
     """
 
     hedge: Hedge | None = None
     call_timeout: CallTimeout | None = None
     retry_budget: RetryBudget | None = None
     circuit_breaker: CircuitBreaker | None = None
+    aware: Aware | None = None
+    wind_down: WindDown | None = None
+    anytime: Anytime | None = None
+    admission: Admission | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the policies in force."""
+        return tuple(part.text.partition(":")[0] for part in vars(self).values() if part is not None)
 
     @property
     def text(self) -> str:
@@ -149,7 +224,8 @@ class TimePolicies:
         Args:
             text: Names joined by "+", each with one value after a colon where that is not the default: "hedge",
                 "hedge:0.95" (a quantile), "hedge:2s", "adaptive_timeout:0.99", "call_timeout:5s", "retry_budget:0.2",
-                "circuit_breaker:3". Empty or "none" for none.
+                "circuit_breaker:3", "aware:words", "wind_down:0.3", "anytime", "admission:0.5". Empty or "none" for
+                none.
 
         Raises:
             ConfigurationError: A name is unknown, a value cannot be used, or two take the same place.
@@ -225,6 +301,27 @@ def _breaker(value: str) -> CircuitBreaker:
     return CircuitBreaker(int(value)) if value else CircuitBreaker()
 
 
+def _aware(value: str) -> Aware:
+    style = next((style for style in TELLING_STYLES if style == (value or "seconds")), None)
+    if style is None:
+        raise ValueError(f"give one of {', '.join(TELLING_STYLES)}, not {value!r}")
+    return Aware(style)
+
+
+def _wind_down(value: str) -> WindDown:
+    return WindDown(_share(value)) if value else WindDown()
+
+
+def _anytime(value: str) -> Anytime:
+    if value:
+        raise ValueError(f"it takes no value; leave out {value!r}")
+    return Anytime()
+
+
+def _admission(value: str) -> Admission:
+    return Admission(_share(value)) if value else Admission()
+
+
 _MAKERS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "hedge": ("hedge", _hedge),
     "adaptive_timeout": ("call_timeout", _adaptive),
@@ -232,6 +329,10 @@ _MAKERS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "call_timeout": ("call_timeout", _fixed),
     "retry_budget": ("retry_budget", _retries),
     "circuit_breaker": ("circuit_breaker", _breaker),
+    "aware": ("aware", _aware),
+    "wind_down": ("wind_down", _wind_down),
+    "anytime": ("anytime", _anytime),
+    "admission": ("admission", _admission),
 }
 """Name of a policy → the field of `TimePolicies` that it takes, and what makes it of its value."""
 

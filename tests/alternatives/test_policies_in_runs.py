@@ -143,6 +143,20 @@ def test_an_open_circuit_spares_a_server_that_fails() -> None:
     assert happened["refused"] > 0
 
 
+def test_an_overloaded_crowd_refuses_at_once_what_would_be_late_and_more_of_the_others_are_in_time() -> None:
+    crowd = run_load([0.9], alternatives="A,A+admission", queries=60, replicates=1, slots=4, warm_up_s=0.0)
+    options = crowd.queries["alternative_options"].astype("str")
+    plain, admitted = (crowd.queries[options == each] for each in ("{}", '{"policies": "admission"}'))
+    refused = admitted[admitted["stop_reason"].astype("str") == "not_admitted"]
+    assert len(refused)
+    assert (refused["outcome"].astype("str") == "failed").all()
+    assert (refused["returned_at_s"] < 0.01).all(), "the caller knows at once"
+    assert (refused["llm_calls"] == 0).all()
+    assert not (plain["stop_reason"].astype("str") == "not_admitted").any()
+    in_time = [(each["outcome"].astype("str") == "answered").sum() for each in (plain, admitted)]
+    assert in_time[1] > in_time[0]
+
+
 def test_one_process_learns_from_all_queries_of_a_crowd() -> None:
     """A query of its own knows too little of any role for a quantile; side by side, queries learn from each other."""
     alone = dl.compare(alternatives="A+hedge:0.5", runs=3, documents="handbook")

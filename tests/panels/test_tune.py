@@ -89,6 +89,7 @@ def test_the_study_on_screen_is_that_of_the_code(make: Any) -> None:
         ("runs", 2, "of_runs"),
         ("seed", 11, "of_seed"),
         ("deadline_propagation", "off", "of_deadline_propagation"),
+        ("policies", "hedge:4s", "of_policies"),
         ("router_injection", True, "of_router_injection"),
         ("latency_profile", "typical", "of_latency_profile"),
         ("fault", "stall=5@1", "of_fault"),
@@ -109,7 +110,8 @@ def test_every_setting_moves_its_control_and_the_control_moves_it(
     setattr(panel, name, value)
     panel.wait(PATIENCE_S)
     assert getattr(panel._sweep.choice, name) == value
-    assert repr(value) in panel.code or f'"{value}"' in panel.code or name == "deadline_propagation"
+    in_names = name in ("deadline_propagation", "policies")  # of the alternatives
+    assert repr(value) in panel.code or f'"{value}"' in panel.code or in_names
 
 
 def test_choosing_another_workload_begins_with_its_own_budget_and_latencies(make: Any) -> None:

@@ -21,6 +21,8 @@ EVENTS: Final[Mapping[str, str]] = {
     "hedged": "A second request was sent for a call that took long. detail: kind, after_s.",
     "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
     "retry_refused": "A failed attempt was not tried again: the budget of retries was used up. detail: kind.",
+    "wound_down": "Little time was left, so a role lost its tools or began no further search. detail: left_s.",
+    "not_admitted": "A query was refused before it began. detail: under_way, in_time (share of those before it).",
     "circuit_opened": "Calls failed in a row, and are refused for a while. detail: kind, open_s.",
     "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
     "deadline_cut": "A call was cut by the deadline. detail: kind, source.",

@@ -214,7 +214,8 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
                 attempt += 1
                 timed.begin_attempt()
                 cap = reply_cap(request)
-                call = functools.partial(handler, self._limited(request, budget, cap, timed.timeout_s))
+                limited = self._limited(timed.prepared(request), budget, cap, timed.timeout_s)
+                call = functools.partial(handler, limited)
                 try:
                     with _enforce(budget, timed.timeout_s):
                         response = yield timed.hedged(Operation(call, call))

@@ -46,29 +46,27 @@ class ModelClient:
                 model=self.model,
                 messages=list(messages),
                 system_message=SystemMessage(system) if system else None,
+                tools=list(tools),
                 state=carried,
             )
 
         async def awaited() -> AIMessage:
-            return _ai_message(await self.calls.awrap_model_call(request(), lambda made: _send_async(made, tools)))
+            return _ai_message(await self.calls.awrap_model_call(request(), _send_async))
 
-        return Operation(
-            lambda: _ai_message(self.calls.wrap_model_call(request(), lambda made: _send(made, tools))),
-            awaited,
-        )
+        return Operation(lambda: _ai_message(self.calls.wrap_model_call(request(), _send)), awaited)
 
 
-def _send(request: ModelRequest[Any], tools: Sequence[Any]) -> ModelResponse[Any]:
-    return ModelResponse(result=[_with_tools(request, tools).invoke(_messages(request), **request.model_settings)])
+def _send(request: ModelRequest[Any]) -> ModelResponse[Any]:
+    return ModelResponse(result=[_with_tools(request).invoke(_messages(request), **request.model_settings)])
 
 
-async def _send_async(request: ModelRequest[Any], tools: Sequence[Any]) -> ModelResponse[Any]:
-    message = await _with_tools(request, tools).ainvoke(_messages(request), **request.model_settings)
+async def _send_async(request: ModelRequest[Any]) -> ModelResponse[Any]:
+    message = await _with_tools(request).ainvoke(_messages(request), **request.model_settings)
     return ModelResponse(result=[message])
 
 
-def _with_tools(request: ModelRequest[Any], tools: Sequence[Any]) -> Any:
-    return request.model.bind_tools(list(tools)) if tools else request.model
+def _with_tools(request: ModelRequest[Any]) -> Any:
+    return request.model.bind_tools(request.tools) if request.tools else request.model
 
 
 def _messages(request: ModelRequest[Any]) -> list[Any]:

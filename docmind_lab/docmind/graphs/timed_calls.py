@@ -1,16 +1,23 @@
-"""One model call under the time policies in force: its timeout, its hedge, its retries, and when it is not started."""
+"""One model call under the time policies in force.
+
+Its timeout, its hedge, its retries, when it is not started, what its model is told of the time left, and its tools.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+
+from langchain.agents.middleware import ModelRequest
+from langchain_core.messages import SystemMessage
 
 from docmind_lab.core.budgets import current_meter
 from docmind_lab.core.call_history import CallHistory, current_history
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.deadlines import Deadline, current_policy
 from docmind_lab.core.errors import BudgetError, CircuitOpen
+from docmind_lab.core.time_left import time_left_line
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.docmind.graphs.hedged_calls import Race, hedged
 from docmind_lab.docmind.sync_async import Operation
@@ -18,6 +25,10 @@ from docmind_lab.network.recorder import current_recorder, refusal_detail
 
 CIRCUIT: Final = "circuit_breaker"
 """What refuses a call that a circuit breaker does not let through, in the event `refused`."""
+
+
+_ANSWERING_BY_TOOL: Final = frozenset({"router", "planner", "validation"})
+"""Roles whose tool is how they answer, so it stays when little time is left."""
 
 
 def history_in_force() -> CallHistory:
@@ -38,6 +49,24 @@ def admits_retry(role: str) -> bool:
     if recorder is not None:
         recorder.event("retry_refused", role, kind="llm")
     return False
+
+
+def winds_down(deadline: Deadline) -> bool:
+    """Return whether so little time is left that the policy in force takes the tools away."""
+    policy = current_policy().policies.wind_down
+    return policy is not None and deadline.remaining() < policy.share * deadline.limit_s
+
+
+def note_wound_down(role: str, deadline: Deadline) -> None:
+    """Record that tools were taken away, or that no further search begins.
+
+    Args:
+        role: Whose tools or searches.
+        deadline: Of the run.
+    """
+    recorder = current_recorder()
+    if recorder is not None:
+        recorder.event("wound_down", role, left_s=deadline.remaining())
 
 
 @dataclass
@@ -79,6 +108,24 @@ class TimedCall:
         if recorder is not None:
             recorder.event("refused", self.role, **refusal_detail("llm", CIRCUIT))
         raise CircuitOpen(f"{self.role}: a call was not started, since {failures} calls in a row have failed")
+
+    def prepared(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """Return the request with what its model is told of the time left, and without tools when little is left.
+
+        Args:
+            request: Of the attempt that begins now.
+        """
+        deadline, aware = self.deadline, self.policies.aware
+        if deadline is None:
+            return request
+        if request.tools and self.role not in _ANSWERING_BY_TOOL and winds_down(deadline):
+            note_wound_down(self.role, deadline)
+            request = request.override(tools=[], tool_choice=None)
+        line = "" if aware is None else time_left_line(aware.style, deadline.remaining(), deadline.limit_s)
+        if not line:
+            return request
+        prompt = "" if request.system_message is None else f"{request.system_message.text}\n\n"
+        return request.override(system_message=SystemMessage(prompt + line))
 
     def hedged(self, call: Operation) -> Operation:
         """Return the operation of an attempt, with its second request if there may be one.

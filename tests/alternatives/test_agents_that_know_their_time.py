@@ -1,0 +1,283 @@
+"""Agents that are told how much time is left, lose their tools, or keep a draft (policies.md 1, 5).
+
+Without a policy the first question takes 10.117 s: synthesis ends at 7.256, and validation at 8.966.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from virtual_runs import ALL_ENDS_S, VirtualRuns
+
+import docmind_lab as dl
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.time_left import share_left, time_left_line
+from docmind_lab.experiments.load import run_load
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.services.openai_service import OpenAIService
+from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
+from docmind_lab.services.scripted_model.time_pressure import UnderPressure
+from docmind_lab.services.server import ServiceOptions
+
+SYNTHESIS_ENDS_S, TIGHT_S = 7.256, 9.0
+SYNC_AND_ASYNC = ("A", "C:propagate", "E")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """The role and the body of each request that reaches the model server."""
+    seen: list[tuple[str, dict[str, Any]]] = []
+    plan: Callable[..., Any] = OpenAIService.plan
+
+    def noted(service: OpenAIService, request: Any) -> Any:
+        seen.append((request.tag("role"), json.loads(request.body)))
+        return plan(service, request)
+
+    monkeypatch.setattr(OpenAIService, "plan", noted)
+    return seen
+
+
+def measured(virtual_runs: VirtualRuns, name: str, timeout_s: float = TIGHT_S, **services: Any) -> MeasuredRun:
+    (alternative,) = parse_alternatives(name)
+    order, options = virtual_runs.order(alternative, timeout_s=timeout_s)
+    return virtual_runs.system.measure(order, dataclasses.replace(options, **services))
+
+
+def told(asked: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    """The line of each request, or nothing."""
+    prompts = [str(body["messages"][0]["content"]) for _, body in asked]
+    return [(re.findall(r"^Time left: .*$", prompt, re.MULTILINE) or [""])[0] for prompt in prompts]
+
+
+def events(run: MeasuredRun, name: str) -> list[tuple[str, float]]:
+    return [(each.role, each.at_s) for each in run.events if each.event == name]
+
+
+# ---- the line
+
+
+@pytest.mark.parametrize(
+    ("style", "left_s", "line", "share"),
+    [
+        ("seconds", 4.24, "Time left: 4.2 s of 20 s.", 0.21),
+        ("seconds", -1.0, "Time left: 0.0 s of 20 s.", 0.0),
+        ("words", 15.0, "Time left: plenty.", 1.0),
+        ("words", 9.0, "Time left: little.", 0.5),
+        ("words", 4.0, "Time left: almost none.", 0.25),
+        ("thresholds", 15.0, "", None),
+        ("thresholds", 9.0, "Time left: less than half.", 0.5),
+        ("thresholds", 4.0, "Time left: less than a quarter.", 0.25),
+    ],
+)
+def test_a_line_says_how_much_is_left_and_is_read_again(style: Any, left_s: float, line: str, share: Any) -> None:
+    assert time_left_line(style, left_s, 20.0) == line
+    assert share_left(f"You are an agent.\n\n{line}") == (share if share is None else pytest.approx(share))
+
+
+@pytest.mark.parametrize("name", SYNC_AND_ASYNC)
+def test_every_request_tells_its_model_the_seconds_that_are_left(
+    virtual_runs: VirtualRuns, asked: list[tuple[str, dict[str, Any]]], name: str
+) -> None:
+    run = measured(virtual_runs, f"{name}+aware", 40.0)
+    left_s = [float(line.split()[2]) for line in told(asked)]
+    begun = sorted(call.started_at_s for call in run.calls if call.seen_from == "client" and call.kind == "llm")
+    assert left_s == [pytest.approx(40 - at_s, abs=0.06) for at_s in begun]
+    assert run.run.returned_at_s == pytest.approx(ALL_ENDS_S, abs=0.01), "with time enough it changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("style", "lines"),
+    [
+        ("words", {"plenty", "little", "almost none"}),
+        ("thresholds", {"", "less than half", "less than a quarter"}),
+    ],
+)
+def test_a_model_may_be_told_in_words_or_only_at_thresholds(
+    virtual_runs: VirtualRuns, asked: list[tuple[str, dict[str, Any]]], style: str, lines: set[str]
+) -> None:
+    # Synthesis begins at 4.072 s, with little left; the supervisor's last request with almost nothing.
+    measured(virtual_runs, f"A+aware:{style}", 7.9, model_under_pressure="ignores")
+    assert {line.removeprefix("Time left: ").removesuffix(".") for line in told(asked)} == lines
+
+
+@pytest.mark.parametrize("name", ["A", "A+wind_down"])
+def test_without_the_policy_no_request_says_anything_of_time(
+    virtual_runs: VirtualRuns, asked: list[tuple[str, dict[str, Any]]], name: str
+) -> None:
+    measured(virtual_runs, name)
+    assert not any("time left" in json.dumps(body).lower() for _, body in asked)
+
+
+# ---- what the simulated model makes of it
+
+
+@pytest.mark.parametrize("name", SYNC_AND_ASYNC)
+def test_a_hurrying_supervisor_leaves_out_validation_and_answers_in_time(virtual_runs: VirtualRuns, name: str) -> None:
+    plain, aware = measured(virtual_runs, name), measured(virtual_runs, f"{name}+aware")
+    assert plain.run.outcome == "partial"
+    assert aware.run.outcome == "answered"
+    assert SYNTHESIS_ENDS_S < aware.run.returned_at_s < TIGHT_S
+    assert "validation" not in {call.role for call in aware.calls}
+    assert aware.run.answer_score == plain.run.answer_score > 0
+
+
+def test_a_model_that_ignores_the_line_does_what_it_did(virtual_runs: VirtualRuns) -> None:
+    plain, ignored = measured(virtual_runs, "A"), measured(virtual_runs, "A+aware", model_under_pressure="ignores")
+    assert ignored.run.outcome == plain.run.outcome
+    assert [call.call_id for call in ignored.calls] == [call.call_id for call in plain.calls]
+
+
+def test_a_model_that_panics_answers_with_its_first_statement_alone() -> None:
+    cited = Reply("One. [a] Two. [b] Three. [c]")
+    little = Conversation(({"role": "system", "content": "Answer.\n\nTime left: 2.0 s of 20 s."},))
+    much = Conversation(({"role": "system", "content": "Answer.\n\nTime left: 12.0 s of 20 s."},))
+    panics, hurries = UnderPressure.parse("panics"), UnderPressure.parse("hurries")
+    assert panics.reply(cited, little, "synthesis").text == "One. [a]"
+    assert panics.reply(cited, much, "synthesis") == hurries.reply(cited, little, "synthesis") == cited
+    assert UnderPressure.parse("panics:0.7").reply(cited, much, "research_findings").text == "One. [a]"
+
+
+@pytest.mark.parametrize(
+    ("role", "calm", "hurried"),
+    [
+        ("research_judge", '{"decision": "CONTINUE"}', {"decision": "SATURATED"}),
+        ("research_query", '{"query": "another"}', {"query": ""}),
+        ("research_filter", '{"accepted": [1]}', {"accepted": [1]}),
+    ],
+)
+def test_a_hurrying_research_asks_no_further_query(role: str, calm: str, hurried: dict[str, Any]) -> None:
+    asks = {"role": "user", "content": json.dumps({"hypothesis": "h", "history": [{"query": "first"}]})}
+    conversation = Conversation(({"role": "system", "content": "Time left: almost none."}, asks))
+    reply = json.loads(UnderPressure().reply(Reply(calm), conversation, role).text)
+    assert hurried.items() <= reply.items()
+    nothing_asked = {"role": "user", "content": json.dumps({"hypothesis": "h", "history": []})}
+    first = Conversation((conversation.messages[0], nothing_asked))
+    if role == "research_query":
+        assert UnderPressure().reply(Reply(calm), first, role).text == calm, "the first query is asked in any case"
+
+
+def test_a_hurrying_supervisor_goes_past_the_planner() -> None:
+    tools = {f"transfer_to_{name}_agent": {} for name in ("planner", "retrieval", "synthesis")}
+    conversation = Conversation(({"role": "system", "content": "Time left: 1.0 s of 20 s."},), tools)
+    reply = UnderPressure().reply(
+        Reply(tool_calls=(ToolCall("transfer_to_planner_agent", {}),)), conversation, "supervisor"
+    )
+    assert [call.name for call in reply.tool_calls] == ["transfer_to_retrieval_agent"]
+
+
+@pytest.mark.parametrize("text", ["faints", "hurries:2", "panics:x"])
+def test_a_behaviour_that_is_none_is_refused_by_name(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="model_under_pressure"):
+        dl.compare(2.0, 1, documents="handbook", model_under_pressure=text)
+
+
+def test_a_service_in_another_process_does_the_same_under_pressure() -> None:
+    options = ServiceOptions(model_under_pressure="panics:0.4")
+    assert ServiceOptions.from_json(options.as_json()) == options
+    assert options.door().llm.under_pressure == UnderPressure("panics", 0.4)  # type: ignore[attr-defined]
+
+
+# ---- wind-down
+
+
+@pytest.mark.parametrize("name", SYNC_AND_ASYNC)
+def test_at_a_share_of_the_time_the_supervisor_loses_its_tools_and_answers(
+    virtual_runs: VirtualRuns, asked: list[tuple[str, dict[str, Any]]], name: str
+) -> None:
+    run = measured(virtual_runs, f"{name}+wind_down:0.4", 12.0)
+    tools = [bool(body.get("tools")) for role, body in asked if role == "supervisor"]
+    assert tools == [*[True] * (len(tools) - 1), False]
+    assert events(run, "wound_down") == [("supervisor", pytest.approx(SYNTHESIS_ENDS_S, abs=0.02))]
+    assert run.run.outcome == "answered"
+    assert run.run.answer_score > 0
+    assert SYNTHESIS_ENDS_S < run.run.returned_at_s < 12.0
+    assert "validation" not in {call.role for call in run.calls}
+
+
+def test_a_supervisor_without_tools_answers_from_the_documents_there_are(virtual_runs: VirtualRuns) -> None:
+    """Synthesis would begin at 4.072 s; the supervisor answers in its place."""
+    run = measured(virtual_runs, "A+wind_down:0.75", 12.0)
+    assert "synthesis" not in {call.role for call in run.calls}
+    assert run.run.outcome == "answered"
+    assert run.run.answer_score > 0
+
+
+def test_roles_that_answer_by_their_tool_keep_it(
+    virtual_runs: VirtualRuns, asked: list[tuple[str, dict[str, Any]]]
+) -> None:
+    run = measured(virtual_runs, "A+wind_down:0.1")  # below 0.9 s, when validation is over
+    assert run.run.outcome == "partial"
+    assert all(body.get("tools") for role, body in asked if role in ("router", "validation"))
+
+
+def test_in_research_no_further_query_begins_and_the_findings_are_written() -> None:
+    study = dl.compare(workload="research", alternatives="A,A+wind_down:0.5", runs=4)
+    sources = study.table("sources").merge(study.runs[["run_id", "alternative_options"]], on="run_id")
+    reasons = sources.groupby("alternative_options", observed=True)["exit_reason"].agg(set)
+    assert "wound_down" in reasons['{"policies": "wind_down:0.5"}']
+    assert "wound_down" not in reasons["{}"]
+    by_arm = study.runs.groupby("alternative_options", observed=True)
+    answered = by_arm["outcome"].agg(lambda outcomes: (outcomes == "answered").sum())
+    assert answered['{"policies": "wind_down:0.5"}'] > answered["{}"]
+    late = study.events[study.events["event"] == "wound_down"]
+    assert len(late)
+    assert (late["at_s"] >= 0.5 * study.runs["decision_timeout_s"].iloc[0] - 1e-6).all()
+
+
+# ---- drafts
+
+
+# The caller of B that has waited in vain gets nothing, whatever there is.
+@pytest.mark.parametrize("name", ["A", "C:propagate", "D:propagate", "E", "F:propagate"])
+def test_a_research_that_is_cut_returns_its_draft(name: str) -> None:
+    plain, anytime = (
+        dl.compare(25.0, workload="research", alternatives=each, runs=2) for each in (name, f"{name}+anytime")
+    )
+    assert set(plain.runs["outcome"].astype(str)) <= {"partial", "timed_out"}
+    assert plain.runs["answer_score"].max() == 0.0
+    assert anytime.runs["answer_score"].max() > 0.0
+    assert anytime.runs["mean_score"].max() > 0.0, "quality over time, not only at the end"
+    drafts = anytime.calls[(anytime.calls["role"] == "synthesis") & (anytime.calls["seen_from"] == "server")]
+    assert len(drafts), "a draft is a model call, and is paid for"
+    assert not (anytime.runs["outcome"] == "answered").any(), "a draft is not presented as the answer"
+
+
+def test_the_report_meets_the_latency_that_it_has_without_drafts() -> None:
+    study = dl.compare(600.0, workload="research", alternatives="A,A+anytime", runs=2, profile="typical")
+    calls = study.calls[(study.calls["role"] == "synthesis") & (study.calls["seen_from"] == "client")]
+    drafts, reports = calls[calls["step"] != "0.0.1"], calls[calls["step"] == "0.0.1"]
+    assert set(drafts["step"]) <= {"1.0.1", "2.0.1", "3.0.1"}
+    assert len(drafts)
+    seeds = study.runs.set_index("run_id")["seed"]
+    took_s = reports.groupby(reports["run_id"].map(seeds))["latency_s"].agg(["min", "max", "size"])
+    assert (took_s["size"] == 2).all()
+    assert took_s["min"].tolist() == pytest.approx(took_s["max"].tolist(), abs=0.001)
+
+
+# ---- where a policy would change nothing
+
+
+@pytest.mark.parametrize(
+    ("workload", "policy", "reason"),
+    [
+        ("supervisor", "anytime", "the answer of synthesis stands in the state before it is validated"),
+        ("staged", "aware", "the model of this workload does nothing else when it is told of the time left"),
+        ("peers", "wind_down", "no agent of this workload could answer sooner without its tools"),
+        ("research", "admission", "a run of its own has no others beside it; measure it with docmind-lab load"),
+        ("hops", "aware", "policies are for model calls, and it makes none"),
+    ],
+)
+def test_a_policy_that_would_change_nothing_is_refused_by_name(workload: str, policy: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        dl.compare(workload=workload, alternatives=f"A+{policy}", runs=1)
+
+
+def test_a_load_study_refuses_what_its_system_does() -> None:
+    with pytest.raises(ConfigurationError, match="policy anytime"):
+        run_load([0.3], alternatives="A+anytime", queries=12, replicates=1)
