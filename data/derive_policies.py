@@ -1,9 +1,10 @@
 """Rank policies for the time of calls, keep the ranking, and write docs/which-policy.md from it.
 
-    python data/derive_policies.py            # runs both studies: about twenty minutes
+    python data/derive_policies.py            # runs all studies: about half an hour on two cores
+    python data/derive_policies.py load       # runs one of them
     python data/derive_policies.py --page     # writes the page anew from what is kept
 
-Writes data/policies/alone.csv and load.csv.
+Writes data/policies/alone.csv, research.csv, panic.csv and load.csv.
 """
 
 from __future__ import annotations
@@ -26,8 +27,23 @@ from docmind_lab.experiments.policy_ranking import rank_by_regret, rank_load_by_
 
 ROOT = Path(__file__).parents[1]
 ROWS, PAGE = ROOT / "data" / "policies", ROOT / "docs" / "which-policy.md"
-STUDIES = {"alone": ROOT / "examples" / "policies.toml", "load": ROOT / "examples" / "policies-load.toml"}
+EXAMPLES = ROOT / "examples"
+STUDIES = {
+    "alone": ("Questions, one at a time", EXAMPLES / "policies.toml"),
+    "research": ("A research", EXAMPLES / "policies-research.toml"),
+    "panic": ("A research whose model panics", EXAMPLES / "policies-research.toml"),
+    "load": ("Under load", EXAMPLES / "policies-load.toml"),
+}
+"""Name of the rows → title of the section, study."""
 CONDITIONS = {"alone": ["latency_profile", "fault", "decision_timeout_s"], "load": ["offered_per_s"]}
+OF_RESEARCH = ["latency_profile", "decision_timeout_s"]
+ASSUMED = {
+    "hedge": "if a second request has a latency of its own",
+    "call_timeout": "if a second request has a latency of its own",
+    "adaptive_timeout": "if a second request has a latency of its own",
+    "aware": "if a model that is told of little time hurries",
+}
+"""Policy → what a gain of it rests on, which the simulated server and its model were given."""
 NUMBERS = [
     "runs",
     "score",
@@ -44,19 +60,22 @@ CAPACITY_PER_S = 0.55
 
 HEAD = """# Which policy, when
 
-Written by `python data/derive_policies.py` from two studies, [policies.toml](../examples/policies.toml) and
-[policies-load.toml](../examples/policies-load.toml); do not edit. What each policy does is in [policies](policies.md).
+Written by `python data/derive_policies.py` from three studies, [policies.toml](../examples/policies.toml),
+[policies-research.toml](../examples/policies-research.toml) and [policies-load.toml](../examples/policies-load.toml);
+do not edit. What each policy does is in [policies](policies.md).
 
-Every row is of runs of the real stack in virtual time, over the simulated model server: the supervisor answers
-questions about the handbook under alternative A. **Score** is the share of gold facts in the answer. **Regret** is how
-much higher it is for a clairvoyant who knows two latencies of every call and when to stop looking, and may do what any
-run with that seed did; **area** is the same over all instants until the deadline. **Tokens** are those that the server
-read and wrote for a run, whoever still listened. **Gained** is the score less that without a policy, with the same
-seeds. Brackets are 95 % intervals: over 40 seeds, and under load over 5 crowds, which is few.
+Every row is of runs of the real stack in virtual time, over the simulated model server, under alternative A: the
+supervisor answers questions about the handbook, or a research asks its sources. **Score** is the share of gold facts in
+the answer. **Regret** is how much higher it is for a clairvoyant who knows two latencies of every call and when to stop
+looking, and may do what any run with that seed did; **area** is the same over all instants until the deadline.
+**Tokens** are those that the server read and wrote for a run, whoever still listened. **Gained** is the score less that
+without a policy, with the same seeds. Brackets are 95 % intervals: over 40 seeds (30 of a research), and under load
+over 8 crowds.
 
-A hedge, and a second try after a timeout, can gain only where the second request is quicker than the first: the
-simulated server draws a latency of its own for it, so what they gain here rests on that. A server on which the same
-request is slow twice gives less.
+Two things here are assumptions of the simulated server, and each sentence says where a gain rests on one. A second
+request has a latency of its own; under `heavy_tail/3?correlation=0.9` the calls of one run are slow together, second
+requests included. And a model that is told of little time hurries: it leaves out planning and validation, and asks no
+further query. Of another one that panics, which then also answers with its first statement alone, there is a table.
 """
 
 
@@ -64,16 +83,20 @@ def main() -> None:
     """Run the studies unless only the page is asked for, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--page", action="store_true", help="write the page from the rows that are kept")
-    if not parser.parse_args().page:
+    parser.add_argument("studies", nargs="*", help=f"of {', '.join(STUDIES)}; all where none is named")
+    asked = parser.parse_args()
+    for name in [] if asked.page else asked.studies or STUDIES:
         ROWS.mkdir(exist_ok=True)
-        keep("alone", rank_by_regret(STUDIES["alone"]))
-        keep("load", rank_load_by_regret(load_options(tomllib.loads(STUDIES["load"].read_text("utf-8"))["load"])))
+        table = tomllib.loads(STUDIES[name][1].read_text("utf-8"))
+        if name == "panic":
+            table["model_under_pressure"], table["factors"]["policies"] = "panics", ["none", "aware"]
+        keep(name, rank_load_by_regret(load_options(table["load"])) if name == "load" else rank_by_regret(table))
     write_whole(PAGE, as_text(page({name: pd.read_csv(ROWS / f"{name}.csv") for name in STUDIES})))
 
 
 def keep(name: str, ranking: PolicyRanking) -> None:
     """Write the rows of a ranking, rounded to what a reader can use."""
-    frame = pd.DataFrame(ranking.rows())[[*CONDITIONS[name], "policies", *NUMBERS, *BOUNDS]]
+    frame = pd.DataFrame(ranking.rows())[[*CONDITIONS.get(name, OF_RESEARCH), "policies", *NUMBERS, *BOUNDS]]
     frame.round(4).to_csv(ROWS / f"{name}.csv", index=False)
 
 
@@ -81,15 +104,18 @@ def page(rankings: dict[str, pd.DataFrame]) -> str:
     """Return the page. rankings: study → its rows."""
     parts = [HEAD]
     worse: dict[str, list[str]] = {}
-    for name, title in (("alone", "A run of its own"), ("load", "Under load")):
+    for name, (title, _) in STUDIES.items():
         parts.append(f"## {title}\n")
-        for values, group in rankings[name].groupby(CONDITIONS[name], sort=False):
-            where = (
-                in_load(values[0])
-                if name == "load"
-                else in_words(dict(zip(CONDITIONS[name], values, strict=True)), CONDITIONS[name])
-            )
-            parts.append(f"### {where}\n\n{table(group)}\n\n{wrapped(sentence(group))}\n")
+        conditions = CONDITIONS.get(name, OF_RESEARCH)
+        assumed = ASSUMED | ({"aware": "if a model that is told of little time panics"} if name == "panic" else {})
+        for values, group in rankings[name].groupby(conditions, sort=False):
+            if name == "load":
+                where = in_load(values[0])
+            else:
+                where = in_words(dict(zip(conditions, values, strict=True)), conditions)
+            if name not in CONDITIONS:
+                where = f"{title.lower()}, {where}"
+            parts.append(f"### {where}\n\n{table(group)}\n\n{wrapped(sentence(group, assumed))}\n")
             for row in group.to_dict("records"):
                 if row["policies"] != "none" and row["difference_high"] < 0:
                     worse.setdefault(str(row["policies"]), []).append(where)
@@ -136,14 +162,14 @@ def bounds(row: Any, value: str, interval: str) -> str:
     return "{:.2f} [{:.2f}, {:.2f}]".format(*numbers)
 
 
-def sentence(group: pd.DataFrame) -> str:
+def sentence(group: pd.DataFrame, assumed: dict[str, str]) -> str:
     """Say which policies are shown to be better or worse than none, and what a point of score costs."""
     rows = [row for row in group.to_dict("records") if row["policies"] != "none"]
     better = [row for row in rows if row["difference_low"] > 0]
     worse = [f"`{row['policies']}`" for row in rows if row["difference_high"] < 0]
     said = []
     if better:
-        dear = [f"`{row['policies']}` ({row['tokens_for_a_point']:,.0f} tokens for each hundredth)" for row in better]
+        dear = [f"`{row['policies']}` ({price(row, assumed)})" for row in better]
         said.append(f"Shown to be better than no policy: {join_names(dear)}.")
     if worse:
         said.append(f"Shown to be worse: {join_names(worse)}.")
@@ -151,6 +177,13 @@ def sentence(group: pd.DataFrame) -> str:
         rest = "The others are" if said else "No policy is"
         said.append(f"{rest} {'not ' if said else ''}told apart from none.")
     return " ".join(said)
+
+
+def price(row: Any, assumed: dict[str, str]) -> str:
+    """Say what a hundredth of the score costs in tokens, and what the gain rests on."""
+    paid = f"{row['tokens_for_a_point']:,.0f} tokens for each hundredth" if row["more_tokens"] > 0 else "no more tokens"
+    names = dict.fromkeys(part.partition(":")[0] for part in row["policies"].split("+"))
+    return "; ".join([paid, *(assumed[name] for name in names if name in assumed)])
 
 
 def losses(policy: str, worse: list[str], rankings: dict[str, pd.DataFrame]) -> str:
