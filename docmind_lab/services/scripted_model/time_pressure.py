@@ -4,8 +4,8 @@
     UnderPressure.parse("panics:0.5")         # below a half it also answers with its first statement alone
     UnderPressure.parse("ignores")            # it goes on as if nothing had been said
 
-A prompt without such a line changes nothing. What real models do differs: one study of negotiations closed 32 % of deals
-with updates on the remaining time and 4 % without (arXiv 2601.13206), another one reports panic (arXiv 2510.11713).
+A prompt without such a line changes nothing. What real models do differs: one study of negotiations closed 32 % of
+deals with updates on the remaining time and 4 % without (arXiv 2601.13206), another one reports panic (2510.11713).
 """
 
 from __future__ import annotations
