@@ -30,13 +30,10 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import Inputs, graph_named, own_graph
 from docmind_lab.workloads.own.references import AGENT_PREFIX
-from docmind_lab.workloads.own.watch import REMEDY
+from docmind_lab.workloads.own.watch import REMEDY, RUNS_FOR_REAL
 
 _CANNOT_BE_JUDGED = "cannot be judged in virtual time"
-_VIRTUAL_ONLY = (
-    "the deadline lint runs in virtual time only; measure this graph with docmind-lab compare --clock wall "
-    "--services own"
-)
+_VIRTUAL_ONLY = "the deadline lint runs in virtual time only; measure this graph with docmind-lab compare --clock wall"
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,10 @@ class TrialBench:
         try:
             measured = self._system.measure(order, services)
         except NotSimulated as error:
-            raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {str(error).removesuffix(REMEDY)}{_VIRTUAL_ONLY}") from error
+            # What the lab cannot answer needs services of the user's own; a program only needs real time.
+            own = " --services own" if str(error).endswith(REMEDY) else ""
+            what = str(error).removesuffix(REMEDY).removesuffix(RUNS_FOR_REAL).removesuffix("; ")
+            raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {what}; {_VIRTUAL_ONLY}{own}") from error
         except SimulationStalled as error:
             raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {error}\n{_VIRTUAL_ONLY}") from error
         if seen_by is None:

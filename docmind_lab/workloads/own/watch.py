@@ -49,7 +49,7 @@ _QDRANT_PORT = 6333
 
 REMEDY = 'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
 _ANSWERED_BY_A_ROW = f"a row of --endpoints FILE (endpoints=...) can answer it; {REMEDY}"
-_RUNS_FOR_REAL = 'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
+RUNS_FOR_REAL = 'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
 _MCP_CLIENT = os.path.join("", "mcp", "client", "")
 
 
@@ -317,7 +317,7 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
         def make(previous: Any) -> Any:
             def refused(*arguments: Any, **options: Any) -> Any:
                 watch = watch_of_calling_code(world)
-                if watch is None or (remedy is _RUNS_FOR_REAL and _is_importing()):
+                if watch is None or (remedy is RUNS_FOR_REAL and _is_importing()):
                     return previous(*arguments, **options)
                 raise watch.not_simulated(what(*arguments, **options), remedy=remedy)
 
@@ -331,10 +331,10 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
     )
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
     hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
-    by_popen = refusing(lambda _, program="", *__, **options: _no_process(options.get("args", program)), _RUNS_FOR_REAL)
+    by_popen = refusing(lambda _, program="", *__, **options: _no_process(options.get("args", program)), RUNS_FOR_REAL)
     hooks.replace(subprocess.Popen, "__init__", by_popen)
     for name in ("subprocess_exec", "subprocess_shell"):
-        by_loop = refusing(lambda *given, **_: _no_process(given[2] if len(given) > 2 else ""), _RUNS_FOR_REAL)
+        by_loop = refusing(lambda *given, **_: _no_process(given[2] if len(given) > 2 else ""), RUNS_FOR_REAL)
         hooks.replace(asyncio.BaseEventLoop, name, by_loop)
 
     def local_queue(previous: Any) -> Any:
