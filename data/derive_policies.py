@@ -54,7 +54,13 @@ NUMBERS = [
     "more_tokens",
     "tokens_for_a_point",
 ]
-BOUNDS = ["regret", "regret_interval_low", "regret_interval_high", "difference", "difference_low", "difference_high"]
+BOUNDS = [
+    *("regret", "regret_interval_low", "regret_interval_high"),
+    *("difference", "difference_low", "difference_high"),
+    *("more_in_time", "more_in_time_low", "more_in_time_high"),
+]
+MEASURES = {"difference": ("better", "worse"), "more_in_time": ("more often in time", "less often in time")}
+"""What is compared with no policy → the words for more and for less of it."""
 CAPACITY_PER_S = 0.55
 """What four slots can answer of these questions under the profile `local_gpu`: see examples/load.toml."""
 
@@ -69,8 +75,9 @@ supervisor answers questions about the handbook, or a research asks its sources.
 the answer. **Regret** is how much higher it is for a clairvoyant who knows two latencies of every call and when to stop
 looking, and may do what any run with that seed did; **area** is the same over all instants until the deadline.
 **Tokens** are those that the server read and wrote for a run, whoever still listened. **Gained** is the score less that
-without a policy, with the same seeds. Brackets are 95 % intervals: over 40 seeds (30 of a research), and under load
-over 8 crowds.
+without a policy, with the same seeds; **more in time** is the same for the share answered in time. Brackets are 95 %
+intervals: over 40 seeds (30 of a research), and under load over 8 crowds. A dash stands where no run of either has
+another score than the others.
 
 Two things here are assumptions of the simulated server, and each sentence says where a gain rests on one. A second
 request has a latency of its own; under `heavy_tail/3?correlation=0.9` the calls of one run are slow together, second
@@ -102,28 +109,17 @@ def keep(name: str, ranking: PolicyRanking) -> None:
 
 def page(rankings: dict[str, pd.DataFrame]) -> str:
     """Return the page. rankings: study → its rows."""
-    parts = [HEAD]
-    worse: dict[str, list[str]] = {}
-    for name, (title, _) in STUDIES.items():
-        parts.append(f"## {title}\n")
-        conditions = CONDITIONS.get(name, OF_RESEARCH)
-        assumed = ASSUMED | ({"aware": "if a model that is told of little time panics"} if name == "panic" else {})
-        for values, group in rankings[name].groupby(conditions, sort=False):
-            if name == "load":
-                where = in_load(values[0])
-            else:
-                where = in_words(dict(zip(conditions, values, strict=True)), conditions)
-            if name not in CONDITIONS:
-                where = f"{title.lower()}, {where}"
-            parts.append(f"### {where}\n\n{table(group)}\n\n{wrapped(sentence(group, assumed))}\n")
-            for row in group.to_dict("records"):
-                if row["policies"] != "none" and row["difference_high"] < 0:
-                    worse.setdefault(str(row["policies"]), []).append(where)
-    parts.append("## Where each loses\n")
+    parts = [HEAD, "## Where each gains, and where it loses\n"]
     for policy in dict.fromkeys(str(each) for frame in rankings.values() for each in frame["policies"]):
         if policy != "none":
-            parts.append(wrapped(f"- {losses(policy, worse.get(policy, []), rankings)}", "  "))
-    return "\n".join(parts) + "\n"
+            parts.append(wrapped(f"- {gains_and_losses(policy, rankings)}", "  "))
+    for name, (title, _) in STUDIES.items():
+        parts.append(f"\n## {title}\n")
+        assumed = ASSUMED | ({"aware": "if a model that is told of little time panics"} if name == "panic" else {})
+        for _, group in rankings[name].groupby(CONDITIONS.get(name, OF_RESEARCH), sort=False):
+            where = where_of(name, group.iloc[0])
+            parts.append(f"### {where}\n\n{table(group)}\n\n{wrapped(sentence(group, assumed))}\n")
+    return "\n".join(parts).rstrip() + "\n"
 
 
 def wrapped(text: str, indent: str = "") -> str:
@@ -138,16 +134,17 @@ def in_load(rate_per_s: float) -> str:
 
 def table(group: pd.DataFrame) -> str:
     """Return the policies of one condition, the least regret first."""
-    heads = ("policy", "score", "in time", "regret", "area", "tokens", "gained")
+    heads = ("policy", "score", "gained", "in time", "more in time", "regret", "area", "tokens")
     rows = [
         (
             f"`{row['policies']}`",
             f"{row['score']:.2f}",
-            f"{row['answered_in_time']:.0%}",
+            "" if math.isnan(row["difference_low"]) else bounds(row, "difference", "difference"),
+            f"{row['answered_in_time']:.2f}",
+            "" if math.isnan(row["more_in_time_low"]) else bounds(row, "more_in_time", "more_in_time"),
             bounds(row, "regret", "regret_interval"),
             f"{row['area_regret']:.2f}",
             f"{row['tokens']:,.0f}",
-            "" if math.isnan(row["difference_low"]) else bounds(row, "difference", "difference"),
         )
         for row in group.to_dict("records")
     ]
@@ -155,7 +152,9 @@ def table(group: pd.DataFrame) -> str:
 
 
 def bounds(row: Any, value: str, interval: str) -> str:
-    """Return a value with its interval, without a minus before zero."""
+    """Return a value with its interval, without a minus before zero; a dash where it says nothing."""
+    if (row[f"{interval}_low"], row[f"{interval}_high"]) == (-1.0, 1.0):
+        return "–"
     if math.isnan(row[f"{interval}_low"]):
         return f"{row[value]:.2f}"
     numbers = (round(row[name], 2) + 0.0 for name in (value, f"{interval}_low", f"{interval}_high"))
@@ -163,36 +162,58 @@ def bounds(row: Any, value: str, interval: str) -> str:
 
 
 def sentence(group: pd.DataFrame, assumed: dict[str, str]) -> str:
-    """Say which policies are shown to be better or worse than none, and what a point of score costs."""
+    """Say which policies are shown to be better or worse than none, what it costs, and what it rests on."""
     rows = [row for row in group.to_dict("records") if row["policies"] != "none"]
-    better = [row for row in rows if row["difference_low"] > 0]
-    worse = [f"`{row['policies']}`" for row in rows if row["difference_high"] < 0]
     said = []
-    if better:
-        dear = [f"`{row['policies']}` ({price(row, assumed)})" for row in better]
-        said.append(f"Shown to be better than no policy: {join_names(dear)}.")
-    if worse:
-        said.append(f"Shown to be worse: {join_names(worse)}.")
-    if len(better) + len(worse) < len(rows):
-        rest = "The others are" if said else "No policy is"
-        said.append(f"{rest} {'not ' if said else ''}told apart from none.")
-    return " ".join(said)
+    for measure, (more, less) in MEASURES.items():
+        above = [row for row in rows if row[f"{measure}_low"] > 0]
+        below = [row for row in rows if row[f"{measure}_high"] < 0]
+        if above:
+            named = [f"`{row['policies']}` ({price(row, measure, assumed)})" for row in above]
+            said.append(f"Shown to be {more} than without a policy: {join_names(named)}.")
+        if below:
+            said.append(f"Shown to be {less}: {join_names(['`' + row['policies'] + '`' for row in below])}.")
+    return " ".join(said) or "No policy is told apart from none."
 
 
-def price(row: Any, assumed: dict[str, str]) -> str:
-    """Say what a hundredth of the score costs in tokens, and what the gain rests on."""
-    paid = f"{row['tokens_for_a_point']:,.0f} tokens for each hundredth" if row["more_tokens"] > 0 else "no more tokens"
+def price(row: Any, measure: str, assumed: dict[str, str]) -> str:
+    """Say what a gain costs in tokens, and what it rests on."""
+    if row["more_tokens"] <= 0:
+        paid = "for no more tokens"
+    elif measure == "difference":
+        paid = f"{row['tokens_for_a_point']:,.0f} tokens for each hundredth of score"
+    else:
+        paid = f"for {row['more_tokens']:,.0f} tokens more"
     names = dict.fromkeys(part.partition(":")[0] for part in row["policies"].split("+"))
-    return "; ".join([paid, *(assumed[name] for name in names if name in assumed)])
+    return ", ".join([paid, *(assumed[name] for name in names if name in assumed)])
 
 
-def losses(policy: str, worse: list[str], rankings: dict[str, pd.DataFrame]) -> str:
-    """Say where a policy is shown to have a lower score than none, and where it only costs tokens."""
-    rows = pd.concat(frame[frame["policies"] == policy] for frame in rankings.values())
-    idle = rows[(rows["difference_low"] <= 0) & (rows["difference_high"] >= 0) & (rows["more_tokens"] > 0)]
-    lost = f"a lower score with {'; '.join(worse)}" if worse else "a lower score nowhere"
-    paid = f"; tokens without a shown gain in {len(idle)} of {len(rows)} conditions" if len(idle) else ""
-    return f"`{policy}`: {lost}{paid}."
+def gains_and_losses(policy: str, rankings: dict[str, pd.DataFrame]) -> str:
+    """Say in how many conditions a policy is shown to gain and to lose, and in which of them it loses."""
+    known = {name: frame[frame["policies"] == policy] for name, frame in rankings.items()}
+    rows = pd.concat(known.values())
+    said = []
+    for measure, (more, less) in MEASURES.items():
+        above, below = rows[f"{measure}_low"] > 0, rows[f"{measure}_high"] < 0
+        said.append(f"{more} in {int(above.sum())} and {less} in {int(below.sum())}")
+    idle = rows[(rows["difference_low"] <= 0) & (rows["more_in_time_low"] <= 0) & (rows["more_tokens"] > 0)]
+    lost = [
+        where_of(name, row)
+        for name, frame in known.items()
+        for row in frame.to_dict("records")
+        if min(row[f"{measure}_high"] for measure in MEASURES) < 0
+    ]
+    text = f"`{policy}`, of {len(rows)} conditions: {', '.join(said)}; more tokens without a shown gain in {len(idle)}"
+    return f"{text}. It loses with {'; '.join(lost)}." if lost else f"{text}."
+
+
+def where_of(name: str, row: Any) -> str:
+    """Name the condition of a row. name: of its study."""
+    if name == "load":
+        return in_load(row["offered_per_s"])
+    conditions = CONDITIONS.get(name, OF_RESEARCH)
+    where = in_words({each: row[each] for each in conditions}, conditions)
+    return where if name in CONDITIONS else f"{STUDIES[name][0][0].lower()}{STUDIES[name][0][1:]}, {where}"
 
 
 if __name__ == "__main__":

@@ -178,7 +178,8 @@ class PolicyRanking:
         runs: One row per run or query, with `best_score`, `regret`, `area_regret`, `tokens` and `server_s` beside its
             columns.
         table: One row per condition and arm, the least regret first in each condition. `difference` is the score less
-            that of the same alternative without a policy, seed by seed or crowd by crowd.
+            that of the same alternative without a policy, seed by seed or crowd by crowd; `more_in_time` is the same
+            for the share answered in time.
     """
 
     runs: pd.DataFrame = field(repr=False)
@@ -186,7 +187,7 @@ class PolicyRanking:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of the table with intervals as [low, high], for JSON and CSV."""
-        bounds = ("regret_interval", "difference")
+        bounds = ("regret_interval", "difference", "more_in_time")
         found = []
         for row in self.table.to_dict("records"):
             plain = {str(name): value for name, value in row.items() if name not in bounds}
@@ -222,7 +223,16 @@ class PolicyRanking:
 
 _NAME: Final = 22
 _HEADINGS: Final = f"{'policies':{_NAME}} {'in time':>7} {'regret':>18} {'tokens':>7} {'score gained':>20}"
-_VALUES: Final = ("answer_score", "mean_score", "best_score", "regret", "area_regret", "tokens", "server_s")
+_VALUES: Final = (
+    "answered_in_time",
+    "answer_score",
+    "mean_score",
+    "best_score",
+    "regret",
+    "area_regret",
+    "tokens",
+    "server_s",
+)
 _LOAD: Final = ("offered_per_s",)
 
 
@@ -331,10 +341,11 @@ def _of_condition(runs: pd.DataFrame, unit: str, confidence: float) -> list[dict
         options = json.loads(str(first["alternative_options"]))
         policies = options.pop(POLICIES, "none")
         plain = means.get(label_of(str(first["alternative"]), json.dumps(options, sort_keys=True)))
-        gained, more = None, math.nan
+        gained, in_time, more = None, None, math.nan
         if policies != "none" and plain is not None:
             both = mine.index.intersection(plain.index)
             gained = _difference(mine.loc[both, "answer_score"], plain.loc[both, "answer_score"], confidence)
+            in_time = _difference(mine.loc[both, "answered_in_time"], plain.loc[both, "answered_in_time"], confidence)
             more = float((mine.loc[both, "tokens"] - plain.loc[both, "tokens"]).mean())
         rows.append(
             {
@@ -342,7 +353,8 @@ def _of_condition(runs: pd.DataFrame, unit: str, confidence: float) -> list[dict
                 "policies": policies,
                 "runs": len(group),
                 "score": float(mine["answer_score"].mean()),
-                "answered_in_time": float(group["answered_in_time"].mean()),
+                "answered_in_time": float(mine["answered_in_time"].mean()),
+                "more_in_time": in_time,
                 "regret": float(mine["regret"].mean()),
                 "regret_interval": _above_zero(_difference(mine["best_score"], mine["answer_score"], confidence)),
                 "area_regret": float(mine["area_regret"].mean()),
