@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export LANGSMITH_TRACING := false
 
-.PHONY: help setup compare lab test test-all test-browser lint typecheck bench probe docs clean lock
+.PHONY: help setup compare lab test test-pythons test-all test-browser lint typecheck bench probe docs clean lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -29,9 +29,11 @@ test test-all: export MPLBACKEND = Agg
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # Minutes each: whoever has none left takes one over. Each has one core for its own processes.
 NOTEBOOKS := LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --nbmake -n 2 --dist worksteal -p no:cacheprovider
-test: $(READY) ## run the tests, notebooks included, and those of virtual time on every Python found
+test: $(READY) ## run the tests, notebooks included
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not full and not browser" tests
 	@$(NOTEBOOKS) --nbmake-timeout=300 notebooks
+
+test-pythons: $(READY) ## run the tests of virtual time, and compare one study's tables, on every other Python found
 	@sh requirements/every-python.sh kernel
 
 test-all: $(READY) ## run every test at its full counts, notebooks in random order, on every Python found
