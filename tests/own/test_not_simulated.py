@@ -24,6 +24,7 @@ from own_runs import simulated
 from typing_extensions import TypedDict
 
 from docmind_lab.core.errors import NotSimulated
+from docmind_lab.experiments.lint import lint_graph
 
 
 class State(TypedDict, total=False):
@@ -119,6 +120,13 @@ def test_a_subprocess_is_refused_by_its_name_with_the_clock_on_which_it_runs() -
     )
     assert said.endswith('clock="wall" (--clock wall)')
     assert "MCP" not in said
+
+
+def test_the_lint_names_the_wall_clock_and_no_services_of_ones_own_for_a_subprocess() -> None:
+    with pytest.raises(NotSimulated) as raised:
+        lint_graph(graph_of(by_subprocess), inputs=[{"question": "a"}], decision_timeout_s=2.0)
+    assert str(raised.value).endswith("measure this graph with docmind-lab compare --clock wall")
+    assert "(in node fetch); the deadline lint runs in virtual time only" in str(raised.value)
 
 
 def test_a_module_that_starts_a_subprocess_as_it_is_imported_may_be_imported_in_a_node(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,6 +128,27 @@ def test_an_input_of_a_graph_with_a_context_goes_to_a_process_that_has_not_impor
     (asked,) = read_inputs(graph, [{"question": "a"}], RunSettings.of({"user": "ada"}))
     assert asked.settings.context_for(graph).user == "ada"
     assert b"context_of_a_file" not in pickle.dumps(asked)
+
+
+def test_a_context_that_no_other_process_can_be_sent_is_used_in_this_one(tmp_path: Path) -> None:
+    file = tmp_path / "locked_context.py"
+    file.write_text(
+        "import threading\n"
+        "from dataclasses import dataclass, field\n"
+        "from typing import Any\n"
+        "from langgraph.graph import START, MessagesState, StateGraph\n"
+        "@dataclass\n"
+        "class Context:\n"
+        "    lock: Any = field(default_factory=threading.Lock)\n"
+        "def answer(state, runtime):\n"
+        "    with runtime.context.lock:\n"
+        "        return {'messages': [('ai', 'locked')]}\n"
+        "graph = StateGraph(MessagesState, context_schema=Context).add_node('only', answer).add_edge(START, 'only')\n",
+        encoding="utf-8",
+    )
+    context = SimpleNamespace(lock=threading.Lock())
+    study = dl.compare(graph=f"{file}:graph", inputs=["hi"], context=context, alternatives="A", runs=3, workers=2)
+    assert (study.runs["outcome"] == "answered").all()
 
 
 def test_a_context_for_a_graph_that_takes_none_is_refused() -> None:

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
+from loky.backend.reduction import dumps
+
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.manifest import MachineUse
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
@@ -32,7 +34,8 @@ def runs_in_virtual_time(
 ) -> Generator[Sequence[MeasuredRun]]:
     """The runs, a cell at a time, as they are done.
 
-    workers: processes; None for one on each core, and none at all for a few runs. keep_in: a folder for the finished
+    workers: processes; None for one on each core, and none at all for a few runs, or for what no other process can be
+    sent. keep_in: a folder for the finished
     cells, so that a killed process loses no more than those under way. replay: the folder of the recording that the
     services answer from. use: counts the CPU time of the runs.
     Raises: ConfigurationError for live endpoints; SimulationStalled naming a run that left virtual time.
@@ -56,9 +59,20 @@ def runs_in_virtual_time(
 
 
 def _workers(comparison: Comparison, count: int | None) -> Workers:
-    if comparison.kind.in_this_process:
+    if stays_in_this_process(comparison):
         return Workers(in_this_process())
     return workers_for(comparison.total_runs, count)
+
+
+def stays_in_this_process(comparison: Comparison) -> bool:
+    """Return whether no worker process finds the graph, or can be sent its inputs: a context may hold anything."""
+    if comparison.kind.in_this_process or not comparison.kind.parts:
+        return comparison.kind.in_this_process
+    try:
+        dumps({order.question.id: order.question for order in comparison.orders()})
+    except Exception:  # noqa: BLE001 - whatever an object of the user's raises
+        return True
+    return False
 
 
 def simulated(comparison: Comparison, settings: Settings) -> Simulated:

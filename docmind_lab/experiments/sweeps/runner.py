@@ -23,6 +23,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, CellResult, Workers, in_this_process, run_cells, workers_for
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.own_graph import not_exercised
+from docmind_lab.experiments.comparison.virtual import stays_in_this_process
 from docmind_lab.experiments.comparison.wall import wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.account import account_of
@@ -168,9 +169,13 @@ def _checked_design(design: StudyDesign | Mapping[str, Any] | str | os.PathLike[
 
 
 def _workers(design: StudyDesign, executor: Executor | None, count: int | None) -> Callable[[], Workers]:
-    if any(workload_kind(name).in_this_process for name in design.factors.workload):
+    combinations = design.plan.combinations
+    if any(map(stays_in_this_process, {each.comparison.workload: each.comparison for each in combinations}.values())):
         if executor is not None:
-            raise ConfigurationError("executor: no other process finds a live graph; name it as module:attribute")
+            raise ConfigurationError(
+                "executor: no other process finds a live graph, or can be sent its context; name the graph as "
+                "module:attribute, and give plain values"
+            )
         return lambda: Workers(in_this_process())
     if executor is not None:
         borrowed = Workers.of(executor)
