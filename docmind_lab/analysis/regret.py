@@ -344,9 +344,9 @@ def _of_condition(runs: pd.DataFrame, unit: str, confidence: float) -> list[dict
         gained, in_time, more = None, None, math.nan
         if policies != "none" and plain is not None:
             both = mine.index.intersection(plain.index)
-            gained = _difference(mine.loc[both, "answer_score"], plain.loc[both, "answer_score"], confidence)
-            in_time = _difference(mine.loc[both, "answered_in_time"], plain.loc[both, "answered_in_time"], confidence)
-            more = float((mine.loc[both, "tokens"] - plain.loc[both, "tokens"]).mean())
+            gained = _difference(mine["answer_score"][both], plain["answer_score"][both], confidence)
+            in_time = _difference(mine["answered_in_time"][both], plain["answered_in_time"][both], confidence)
+            more = float((mine["tokens"][both] - plain["tokens"][both]).mean())
         rows.append(
             {
                 "arm": str(arm),

@@ -35,6 +35,7 @@ from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
 from docmind_lab.services.log import RequestRow, rows_from_json
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
+from docmind_lab.services.plan import Plan
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
 from docmind_lab.services.wall_door import WallDoor
 
@@ -102,13 +103,7 @@ class ServiceOptions:
         from docmind_lab.services.vector_service import VectorService  # noqa: PLC0415
 
         return WallDoor(
-            llm=OpenAIService(
-                self.profile,
-                self.faults,
-                self.seed,
-                variation=self.model_variation,
-                under_pressure=UnderPressure.parse(self.model_under_pressure),
-            ),
+            llm=self.model_service(),
             vectors=VectorService(self.profile, self.seed, faults=self.faults),
             stops_on_disconnect=self.stops_on_disconnect,
             slots=self.profile.slots,
@@ -116,6 +111,17 @@ class ServiceOptions:
             peers=self.peer_behaviour(),
             behaviour=self.behaviour,
             endpoints=self.endpoint_service(),
+        )
+
+    def model_service(self, known: dict[tuple[object, ...], Plan] | None = None) -> OpenAIService:
+        """The model server, for a door. known: plans that were made before, and those that it makes."""
+        return OpenAIService(
+            self.profile,
+            self.faults,
+            self.seed,
+            variation=self.model_variation,
+            under_pressure=UnderPressure.parse(self.model_under_pressure),
+            known={} if known is None else known,
         )
 
     def endpoint_service(self) -> EndpointService:

@@ -25,6 +25,7 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.time_policies import policy_names
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
@@ -123,19 +124,17 @@ def with_policies_but(**reasons: str) -> RefusalOf:
     return refusal
 
 
-_DEAF = "the model of this workload does nothing else when it is told of the time left"
 any_alternative: RefusalOf = with_policies_but(
-    aware=_DEAF,
+    aware="the model of this workload does nothing else when it is told of the time left",
     wind_down="no agent of this workload could answer sooner without its tools",
     anytime="this workload keeps no draft",
 )
 """Says nothing against an alternative, unless it has a time policy that few workloads know."""
 
-
-def no_policies(alternative: Alternative, *, by_name: bool = False) -> str:
-    """Return why an alternative with policies for model calls cannot be had: the system makes none."""
-    policy = getattr(alternative, "policy", None)
-    return "" if policy is None or not policy.policies.text else "policies are for model calls, and it makes none"
+no_policies: RefusalOf = with_policies_but(
+    **dict.fromkeys(policy_names(), "policies are for model calls, and it makes none")
+)
+"""Says why an alternative with time policies cannot be had: the system makes no model calls."""
 
 
 def itself(alternative: Alternative) -> Any:

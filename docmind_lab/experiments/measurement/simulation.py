@@ -27,9 +27,7 @@ from docmind_lab.docmind.system import Corpus
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.replay import ReplayOptions
 from docmind_lab.network.openai_parameters import plain_parameters
-from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan
-from docmind_lab.services.scripted_model.time_pressure import UnderPressure
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
@@ -142,14 +140,7 @@ class SimulatedSystem:
     def door(self, options: ServiceOptions) -> VirtualDoor:
         """Return the services with these options, over the store that holds the index."""
         return VirtualDoor(
-            llm=OpenAIService(
-                options.profile,
-                options.faults,
-                options.seed,
-                variation=options.model_variation,
-                under_pressure=UnderPressure.parse(options.model_under_pressure),
-                known=self._plans_known(options),
-            ),
+            llm=options.model_service(self._plans_known(options)),
             vectors=dataclasses.replace(
                 self._store, profile=options.profile, default_seed=options.seed, faults=options.faults
             ),
