@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
@@ -487,6 +487,19 @@ def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line() -> None:
     design = {"repeats": 1, "factors": {"alternative": "A", "decision_timeout_s": 2}}
     swept = dl.sweep(design, graph=builder.compile(), inputs=[{"question": "a", "answer": "b"}])
     assert swept.manifest["never_reached"] == {"nodes": ["never"], "tools": []}
+
+
+def test_what_no_run_reached_is_named_as_the_graph_names_it() -> None:
+    builder = StateGraph(State)
+    for name in ("finish_agent", "never_agent"):
+        builder.add_node(name, finish)
+    builder.add_edge(START, "finish_agent")
+    builder.add_conditional_edges("finish_agent", lambda _: END, ["never_agent", END])
+    given = [{"question": "a", "answer": "b"}]
+    study = dl.compare(graph=builder.compile(), inputs=given, runs=1, alternatives="A")
+    assert study.manifest["never_reached"] == {"nodes": ["never_agent"], "tools": []}
+    report = lint_graph(builder.compile(), given, decision_timeout_s=5.0, alternatives="A")
+    assert report.unreached == ("node never_agent",)
 
 
 def test_a_study_whose_runs_call_a_model_does_not_say_that_none_did() -> None:

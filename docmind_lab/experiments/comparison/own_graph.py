@@ -180,8 +180,10 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
     without: dict[str, Any] = {} if (calls["kind"].astype("str") == "llm").any() else {"no_model_calls": True}
     names = events["event"].astype("str")
     details = events.loc[names == "tool_started", "detail"].map(json.loads)
+    started = events.loc[names == "node_started", "detail"].map(json.loads)
     reached = {
-        "nodes": set(events.loc[names == "node_started", "role"].astype("str")),
+        # A node within another is "outer/inner"; its role is not its name, since it lacks "_agent" at the end.
+        "nodes": {str(detail["node"]).partition("/")[0] for detail in started},
         "tools": {str(detail["tool"]) for detail in details},
     }
     missing = {kind: [name for name in all_names if name not in reached[kind]] for kind, all_names in parts.items()}

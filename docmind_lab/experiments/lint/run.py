@@ -106,7 +106,7 @@ def lint_graph(
 def _unreached(graph: AnyGraph, probed: GraphProbe) -> tuple[str, ...]:
     """Return the nodes and tools of a graph that no run without a deadline came to."""
     scenes = list(probed.scenes.values())
-    nodes = {visit.place.role for scene in scenes for visit in scene.outermost()}
+    nodes = {visit.place.path[0] for scene in scenes for visit in scene.outermost()}
     tools = {name for scene in scenes for name in scene.seen.tools}
     parts = parts_of(graph)
     missing = [f"node {name}" for name in parts["nodes"] if name not in nodes]

@@ -259,7 +259,7 @@ def is_async_only(graph: AnyGraph) -> bool:
 
 def parts_of(graph: AnyGraph) -> dict[str, tuple[str, ...]]:
     """Return the names of a graph's nodes and tools, of which runs may reach some."""
-    return {"nodes": _roles(graph), "tools": tuple(tools_of(graph))}
+    return {"nodes": tuple(name for name in graph.nodes if name != START), "tools": tuple(tools_of(graph))}
 
 
 def tools_of(graph: AnyGraph) -> dict[str, Any]:
