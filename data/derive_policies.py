@@ -76,8 +76,8 @@ the answer. **Regret** is how much higher it is for a clairvoyant who knows two 
 looking, and may do what any run with that seed did; **area** is the same over all instants until the deadline.
 **Tokens** are those that the server read and wrote for a run, whoever still listened. **Gained** is the score less that
 without a policy, with the same seeds; **more in time** is the same for the share answered in time. Brackets are 95 %
-intervals: over 40 seeds (30 of a research), and under load over 8 crowds. A dash stands where no run of either has
-another score than the others.
+intervals: over 40 seeds (30 of a research), and under load over 8 crowds. A dash stands where no run of either differs
+from the others.
 
 Two things here are assumptions of the simulated server, and each sentence says where a gain rests on one. A second
 request has a latency of its own; under `heavy_tail/3?correlation=0.9` the calls of one run are slow together, second
