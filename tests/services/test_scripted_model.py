@@ -13,6 +13,7 @@ from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import Document
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
 from docmind_lab.services.scripted_model.roles import role_of, strategy_for, sub_questions
+from docmind_lab.services.scripted_model.tokens import first_tokens
 
 QUOLL = "A quoll is a spotted marsupial. The quoll hunts at night in the eucalyptus forest."
 KILN = "A kiln is fired slowly. The potter opens the kiln after two days."
@@ -407,8 +408,8 @@ def test_an_assistant_does_not_search_again_when_nothing_was_found():
     assert reply([user(SIMPLE), called("look_up"), empty], look_up) == Reply(NOT_FOUND)
 
 
-def test_an_assistant_without_tools_says_that_nothing_answers():
-    assert reply([user(SIMPLE)]) == Reply(NOT_FOUND)
+def test_an_assistant_without_tools_and_documents_speaks_of_the_request():
+    assert reply([user(SIMPLE)]) == Reply(f"Scripted reply: {first_tokens(SIMPLE, 6)}")
 
 
 @given(
@@ -430,3 +431,12 @@ def test_an_assistant_without_tools_says_that_nothing_answers():
 def test_any_conversation_gets_a_reply(messages, tools):
     said = reply(messages, *tools)
     assert said.text or said.tool_calls
+
+
+def test_a_request_without_documents_gets_a_reply_about_itself_of_a_bounded_length() -> None:
+    told = reply([user("Write a poem\n  about the sea.")]).text
+    assert told == "Scripted reply: Write a poem about the sea"
+    # A loop that hands its text back is not told the beginning again and again.
+    assert reply([user(told)]).text == told
+    assert len(reply([user("sea " * 500)]).text.split()) == 8
+    assert reply([user("")]).text == NOT_FOUND

@@ -46,7 +46,7 @@ from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.virtual_time import VirtualClock
 
-ANSWER = "The documents found do not answer this question."
+ANSWER = "Scripted reply: When does the quoll hunt in"
 HERE = ServiceAddresses.at_port(PORT)
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
 

@@ -22,6 +22,10 @@ __all__ = ["ANSWER_TOKENS", "SUB_AGENT", "calls_of_own_tools", "is_answering", "
 
 ANSWER_TOKENS: Final = 50
 """Words and punctuation marks of an answer at the most; a result of so many words makes an answer of just so many."""
+SCRIPTED_REPLY: Final = "Scripted reply: "
+"""How a reply begins to a request that came with no documents; the words of the request follow."""
+REQUEST_TOKENS: Final = 6
+"""Words and punctuation marks of the request in such a reply at the most."""
 
 # Where a framework has the model give its answer by a tool.
 _ANSWER_TOOLS = ("final_answer", "final_result")
@@ -55,7 +59,7 @@ def reply_of_assistant(conversation: Conversation) -> Reply:
         return Reply(tool_calls=(_call(conversation, upcoming, _answer_in_words(conversation)),))
     if conversation.output_schema is not None:
         return Reply(json.dumps(_valid_answer(conversation, conversation.output_schema)))
-    return reply_in_words(conversation) or Reply(_answer_in_words(conversation) or NOT_FOUND)
+    return reply_in_words(conversation) or Reply(_answer_in_words(conversation) or _without_answer(conversation))
 
 
 def calls_of_own_tools(conversation: Conversation) -> tuple[ToolCall, ...]:
@@ -95,6 +99,14 @@ def _answer_in_words(conversation: Conversation) -> str:
     results = [message_text(m) for m in conversation.current_turn() if m.get("role") == "tool"]
     plain = [text for text in results if text and not sentences(text) and '"documents"' not in text]
     return first_tokens("; ".join(plain), ANSWER_TOKENS)
+
+
+def _without_answer(conversation: Conversation) -> str:
+    """Return what is said where nothing answers: about the documents if there may be any, else about the request."""
+    request = " ".join(conversation.task.split())
+    if not request or any(message.get("role") == "tool" for message in conversation.messages):
+        return NOT_FOUND
+    return SCRIPTED_REPLY + first_tokens(request.removeprefix(SCRIPTED_REPLY), REQUEST_TOKENS)
 
 
 def _call(conversation: Conversation, name: str, answer: str = "") -> ToolCall:

@@ -89,7 +89,7 @@ def test_a_client_reads_through_a_fault_that_only_delays(
     profile = LatencyProfile.named("typical/100")
     here = serve_here(faults=(Fault.parse(f"{fault}:*"),), profile=profile)
     said = CLIENTS[dialect].sync(here.addresses.openai_base_url.removesuffix("/v1"), Asked(stream=stream))
-    nothing = "The documents found do not answer this question."
+    nothing = "Scripted reply: When does the quoll hunt in"
     assert (said.text, said.calls) == ("" if fault == "empty" else nothing, [])
     assert said.tokens == (12, 1 if fault == "empty" else 9)
 
