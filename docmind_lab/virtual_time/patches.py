@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import importlib._bootstrap
 import operator
 import queue
 import sys
@@ -52,6 +53,7 @@ _METHODS: list[tuple[str, Callable[..., Any]]] = [
     ("is_alive", threads.is_alive),
 ]
 _FUTURES = concurrent.futures._base
+_IMPORT_LOCK: Any = importlib._bootstrap._ModuleLock  # type: ignore[attr-defined]
 
 # Where the real ones live, and the kernel, which needs them.
 _SKIPPED_MODULES = ("_thread", "_queue", "_frozen_importlib", "importlib._bootstrap", "posix", "nt")
@@ -148,12 +150,24 @@ def _install() -> None:
         for name, virtual in _METHODS:
             _replace(threading.Thread, name, for_actors(virtual, vars(threading.Thread)[name]))
         _replace(_FUTURES, "Future", threads.SimulatedFuture)
+        _replace(_IMPORT_LOCK, "__init__", _init_import_lock(_IMPORT_LOCK.__init__))
         for owner, name, virtual in refusals.methods():
             _replace(owner, name, for_actors(virtual, getattr(owner, name)))
     except BaseException:
         # A process that failed once must not have a clock of its own for every run after that.
         _restore_all()
         raise
+
+
+def _init_import_lock(real: Callable[..., None]) -> Callable[..., None]:
+    """Let actors wait virtually for a module that another one imports, and that waits as it is executed."""
+
+    def init(lock: Any, *args: Any) -> None:
+        real(lock, *args)
+        if this_thread.actor is not None:
+            lock.wakeup = SimulatedLock()
+
+    return init
 
 
 def _replace(owner: Any, name: str, virtual: Any) -> None:

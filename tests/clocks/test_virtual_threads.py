@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
+import importlib
 import os
 import queue
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 import types
 from collections.abc import Callable
+from pathlib import Path
 from time import monotonic as aliased_monotonic
 from typing import Any
 
@@ -308,6 +310,44 @@ def test_the_default_size_of_a_pool_does_not_depend_on_the_machine() -> None:
 
     assert VirtualClock(cpus=8).run(main) == (8, 2.0)
     assert VirtualClock(cpus=20).run(main) == (20, 1.0)
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_threads_that_import_a_module_wait_in_virtual_time_for_the_one_that_executes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int | None
+) -> None:
+    (tmp_path / "module_that_naps.py").write_text("import time\ntime.sleep(3)\nmade = time.monotonic()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def made() -> tuple[float, float]:
+        return importlib.import_module("module_that_naps").made, time.monotonic()
+
+    def by_three() -> list[tuple[float, float]]:
+        with cf.ThreadPoolExecutor(3) as pool:
+            return [job.result() for job in [pool.submit(made) for _ in range(3)]]
+
+    try:
+        assert VirtualClock(seed=seed, stall_after_s=2.0).run(by_three) == [(3.0, 3.0)] * 3
+    finally:
+        sys.modules.pop("module_that_naps", None)
+
+
+def test_modules_that_import_each_other_from_two_threads_are_imported_as_in_real_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one, other in (("napper_a", "napper_b"), ("napper_b", "napper_a")):
+        (tmp_path / f"{one}.py").write_text(f"import time\ntime.sleep(3)\nimport {other}\nmade = time.monotonic()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def by_two() -> list[float]:
+        with cf.ThreadPoolExecutor(2) as pool:
+            return [module.made for module in pool.map(importlib.import_module, ("napper_a", "napper_b"))]
+
+    try:
+        assert VirtualClock(stall_after_s=2.0).run(by_two) == [3.0, 3.0]
+    finally:
+        for name in ("napper_a", "napper_b"):
+            sys.modules.pop(name, None)
 
 
 def test_a_hundred_and_twenty_minutes_pass_in_well_under_a_second() -> None:
