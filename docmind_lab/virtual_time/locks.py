@@ -1,4 +1,4 @@
-"""Locks, and the queue that thread pools use, with virtual waiting.
+"""Locks, those of imports too, and the queue that thread pools use, with virtual waiting.
 
 Conditions, events, semaphores, barriers, queues and futures of the standard library are Python code over these, and
 need nothing of their own. An object made by an actor keeps working for everyone after the run: it has a real lock
@@ -7,6 +7,7 @@ inside, and a thread that is no actor just takes that one.
 
 from __future__ import annotations
 
+import importlib._bootstrap
 import queue
 import sys
 import threading
@@ -18,6 +19,10 @@ from typing import Any, ClassVar
 from docmind_lab.virtual_time.actors import ITEM_OF_QUEUE, Actor, RealLock, RealSimpleQueue, current_actor, this_thread
 
 _RealLockType: type = type(RealLock())
+
+ImportLock: Any = importlib._bootstrap._ModuleLock  # type: ignore[attr-defined]
+"""The lock that a thread holds while it executes a module; others that import the module wait at its `wakeup`."""
+_init_real_import_lock = ImportLock.__init__
 
 
 class ReplacementType(type):
@@ -115,6 +120,12 @@ def _may_lose_the_baton(frame: FrameType | None) -> bool:
             return False
         frame = frame.f_back
     return True
+
+
+def init_import_lock(actor: Actor, lock: Any, *args: Any) -> None:
+    """Initialise the lock of an import so that actors wait at it virtually."""
+    _init_real_import_lock(lock, *args)
+    lock.wakeup = SimulatedLock()
 
 
 class SimulatedRLock:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import importlib._bootstrap
 import operator
 import queue
 import sys
@@ -27,7 +26,13 @@ from docmind_lab.virtual_time.actors import (
 )
 from docmind_lab.virtual_time.event_loop import VirtualEventLoop
 from docmind_lab.virtual_time.kernel import Kernel
-from docmind_lab.virtual_time.locks import SimulatedLock, SimulatedRLock, SimulatedSimpleQueue
+from docmind_lab.virtual_time.locks import (
+    ImportLock,
+    SimulatedLock,
+    SimulatedRLock,
+    SimulatedSimpleQueue,
+    init_import_lock,
+)
 from docmind_lab.virtual_time.times import for_actors
 
 # Wherever a module has one of these under any name, the name is replaced.
@@ -47,13 +52,13 @@ _VIRTUAL_FOR = {id(real): virtual for real, virtual in _REPLACEMENTS}
 _REAL_FOR = {id(virtual): real for real, virtual in _REPLACEMENTS}
 
 # These are replaced where they are, and nowhere else; whatever was there (a tracer's own, say) is put back.
-_METHODS: list[tuple[str, Callable[..., Any]]] = [
-    ("start", threads.start),
-    ("join", threads.join),
-    ("is_alive", threads.is_alive),
+_METHODS: list[tuple[Any, str, Callable[..., Any]]] = [
+    (threading.Thread, "start", threads.start),
+    (threading.Thread, "join", threads.join),
+    (threading.Thread, "is_alive", threads.is_alive),
+    (ImportLock, "__init__", init_import_lock),
 ]
 _FUTURES = concurrent.futures._base
-_IMPORT_LOCK: Any = importlib._bootstrap._ModuleLock  # type: ignore[attr-defined]
 
 # Where the real ones live, and the kernel, which needs them.
 _SKIPPED_MODULES = ("_thread", "_queue", "_frozen_importlib", "importlib._bootstrap", "posix", "nt")
@@ -147,27 +152,13 @@ def _install() -> None:
     try:
         _places.look()
         _rebind(_VIRTUAL_FOR)
-        for name, virtual in _METHODS:
-            _replace(threading.Thread, name, for_actors(virtual, vars(threading.Thread)[name]))
         _replace(_FUTURES, "Future", threads.SimulatedFuture)
-        _replace(_IMPORT_LOCK, "__init__", _init_import_lock(_IMPORT_LOCK.__init__))
-        for owner, name, virtual in refusals.methods():
+        for owner, name, virtual in [*_METHODS, *refusals.methods()]:
             _replace(owner, name, for_actors(virtual, getattr(owner, name)))
     except BaseException:
         # A process that failed once must not have a clock of its own for every run after that.
         _restore_all()
         raise
-
-
-def _init_import_lock(real: Callable[..., None]) -> Callable[..., None]:
-    """Let actors wait virtually for a module that another one imports, and that waits as it is executed."""
-
-    def init(lock: Any, *args: Any) -> None:
-        real(lock, *args)
-        if this_thread.actor is not None:
-            lock.wakeup = SimulatedLock()
-
-    return init
 
 
 def _replace(owner: Any, name: str, virtual: Any) -> None:

@@ -350,6 +350,31 @@ def test_modules_that_import_each_other_from_two_threads_are_imported_as_in_real
             sys.modules.pop(name, None)
 
 
+def test_a_module_whose_import_a_run_cut_is_imported_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "module_that_is_cut.py").write_text("import time\ntime.sleep(60)\nmade = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def by_two() -> None:
+        for _ in range(2):
+            threading.Thread(target=importlib.import_module, args=("module_that_is_cut",), daemon=True).start()
+        time.sleep(1)
+        raise ValueError("the run ends here")
+
+    with pytest.raises(ValueError, match="the run ends here"):
+        VirtualClock(stall_after_s=2.0).run(by_two)
+    (tmp_path / "module_that_is_cut.py").write_text("made = True\n")
+    sys.modules.pop("module_that_is_cut", None)
+    importlib.invalidate_caches()
+    try:
+        with cf.ThreadPoolExecutor(2) as pool:
+            modules = list(pool.map(importlib.import_module, ["module_that_is_cut"] * 2))
+        assert [module.made for module in modules] == [True, True]
+    finally:
+        sys.modules.pop("module_that_is_cut", None)
+
+
 def test_a_hundred_and_twenty_minutes_pass_in_well_under_a_second() -> None:
     start_s = time.perf_counter()
     VirtualClock().run(lambda: in_threads(*[lambda: [time.sleep(60) for _ in range(120)]] * 4))
