@@ -122,3 +122,17 @@ ODD = ("{" * 5_000, '{"a": ' * 2_000, "[" * 9_000, '{"a' + " " * 9_000, "{a: " +
 @pytest.mark.parametrize("text", ODD)
 def test_what_nobody_can_read_takes_no_time(text: str) -> None:
     assert schema_shown(f"Return JSON: {text}")["type"] in ("object", "array")
+
+
+def test_agents_that_write_to_each_other_come_to_an_end() -> None:
+    tools = {"send_message": {"properties": {"text": {"type": "string"}}}}
+    messages: list[dict[str, Any]] = []
+    calls = []
+    for turn in range(5):
+        messages.append({"role": "user", "content": f"Message {turn} of a colleague."})
+        reply = reply_of_assistant(Conversation(tuple(messages), tools=tools))
+        calls.append(len(reply.tool_calls))
+        made = [{"id": "1", "function": {"name": call.name, "arguments": "{}"}} for call in reply.tool_calls]
+        messages.append({"role": "assistant", "content": reply.text, "tool_calls": made})
+    assert calls == [1, 1, 1, 0, 0]
+    assert messages[-1]["content"]

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import Final
 
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall, message_text
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, sentences
-from docmind_lab.services.scripted_model.schema_values import SUB_AGENT, Schema, value_for
+from docmind_lab.services.scripted_model.field_texts import SUB_AGENT
+from docmind_lab.services.scripted_model.schema_values import Schema, value_for
 from docmind_lab.services.scripted_model.text_protocols import OBSERVATION, object_in_words, reply_in_words
 from docmind_lab.services.scripted_model.tokens import first_tokens
 
@@ -24,6 +26,8 @@ ANSWER_TOKENS: Final = 50
 """Words and punctuation marks of an answer at the most; a result of so many words makes an answer of just so many."""
 SCRIPTED_REPLY: Final = "Scripted reply: "
 """How a reply begins to a request that came with no documents; the words of the request follow."""
+MOST_CALLS_OF_A_TOOL: Final = 3
+"""Calls of one tool in a conversation, in which it is called once after each message that is not the agent's own."""
 REQUEST_TOKENS: Final = 6
 """Words and punctuation marks of the request in such a reply at the most."""
 
@@ -42,7 +46,7 @@ def reply_of_assistant(conversation: Conversation) -> Reply:
         return Reply(tool_calls=(_call(conversation, conversation.named_tool),))
     # Where a tool must be called, none but the last tool ends a loop, in which nodes may speak as the user.
     is_forced = conversation.tool_choice == "required"
-    called = {call.name for call in conversation.called_tools(since_question=not is_forced)}
+    called = {call.name for call in conversation.called_tools(since_question=not is_forced)} | _worn_out(conversation)
     offered = list(conversation.tools) if not _observations(conversation) else []
     by_schema = [name for name in offered if _SCHEMA_TOOL.match(name)]
     ordinary = [name for name in offered if name not in by_schema and name not in called]
@@ -60,6 +64,12 @@ def reply_of_assistant(conversation: Conversation) -> Reply:
     if conversation.output_schema is not None:
         return Reply(json.dumps(_valid_answer(conversation, conversation.output_schema)))
     return reply_in_words(conversation) or Reply(_answer_in_words(conversation) or _without_answer(conversation))
+
+
+def _worn_out(conversation: Conversation) -> set[str]:
+    """Return the tools that were called so often that agents who write to each other would never come to an end."""
+    counts = Counter(call.name for call in conversation.called_tools(since_question=False))
+    return {name for name, count in counts.items() if count >= MOST_CALLS_OF_A_TOOL}
 
 
 def calls_of_own_tools(conversation: Conversation) -> tuple[ToolCall, ...]:

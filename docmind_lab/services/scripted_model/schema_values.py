@@ -16,31 +16,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from docmind_lab.services.scripted_model.conversation import Conversation, message_text
+from docmind_lab.services.scripted_model.conversation import Conversation
 from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, options_in, sends_back
-from docmind_lab.services.scripted_model.extraction import content_words, sentences
+from docmind_lab.services.scripted_model.field_texts import LONGEST_TASK, text_for
 from docmind_lab.services.scripted_model.patterns import text_matching
 from docmind_lab.services.scripted_model.schema_rules import bounds_of, fitted, merged, rounded, scale_of
 
 Schema = Mapping[str, Any]
 
-SUB_AGENT: Final = "researcher"
-"""What a sub-agent must be called: a hand-over tool that asks for an agent's name is given this one."""
-
-_AGENT_NAME = re.compile(r"agent|coworker|member|recipient|assignee", re.IGNORECASE)
-_WHOLE_TASK = re.compile(r"quer|question|task|input|request|prompt|content|text|message|instruct|descri", re.IGNORECASE)
-_FEW_WORDS = re.compile(
-    r"name|title|topic|categor|label|subject|keyword|tag|city|location|place|key|intent", re.IGNORECASE
-)
 _SCORE = re.compile(r"score|rating|confidence|quality|grade|relevance|certainty", re.IGNORECASE)
 _COUNT = re.compile(r"limit|count|top_?k|max_|num|size|^[knm]$|page|offset", re.IGNORECASE)
 _FINAL = re.compile(r"respon|final|finish|answer|result|done|end|complete", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
-_URL = re.compile(r"https?://[^\s\"'<>]*[^\s\"'<>.,;:!?)]")
-# A slash or a dot before an ending makes a word a path; the address of a page is none.
-_PATH = re.compile(r"(?<![\w/:])(?:[\w.~-]*/)*[\w.~-]+\.[A-Za-z]\w{0,9}\b(?![/:])")
-_ARITHMETIC = re.compile(r"[-+*/().\d\s^]*\d\s*[-+*/^]\s*[-+*/().\d\s^]*\d\)?")
-_LONGEST_TASK = 300
 _DEEPEST = 8
 _WIDEST = 3
 # A schema that asks for more is refused.
@@ -269,7 +256,7 @@ class _Values:
 
     def said_number(self) -> float | None:
         """Return the next number of the task, in the order in which it says them."""
-        said = _NUMBER.findall(self.conversation.task[:_LONGEST_TASK])
+        said = _NUMBER.findall(self.conversation.task[:LONGEST_TASK])
         self.numbers_used += 1
         return float(said[self.numbers_used - 1]) if self.numbers_used <= len(said) else None
 
@@ -283,51 +270,11 @@ class _Values:
         options = options_in(f"{schema.get('description', '')}")
         if options:
             return fitted(str(decide(self.conversation, name, options)), schema)
-        return fitted(self.words(name, path), schema)
+        return fitted(text_for(name, self.conversation, answer=self.answer, draw=self.draw(path)), schema)
 
     def uuid(self, path: str) -> uuid.UUID:
         bits = int(self.draw(path) * 2**53) << 64 | int(self.draw(f"{path}/low") * 2**53)
         return uuid.UUID(int=bits, version=4)
-
-    def words(self, name: str, path: str) -> str:
-        """Return a text of the conversation for a field of this name."""
-        task = self.task
-        if re.search(r"url|uri|link", name, re.IGNORECASE):
-            address = _URL.search(task)
-            return address[0] if address else "https://example.com/"
-        if re.search(r"path|file", name, re.IGNORECASE):
-            file = _PATH.search(task)
-            return file[0] if file else "/notes.txt"
-        if re.search(r"expression|equation|formula", name, re.IGNORECASE):
-            written = _ARITHMETIC.search(task)
-            return written[0].strip() if written else "2 + 2"
-        if re.search("sql", name, re.IGNORECASE):
-            return "SELECT 1"
-        if _AGENT_NAME.search(name) or re.fullmatch(r"\w+_name", name):
-            return SUB_AGENT
-        if _FEW_WORDS.search(name):
-            return " ".join(dict.fromkeys(content_words(task)))[:40].strip() or task
-        if _WHOLE_TASK.search(name) and not self.answer:
-            return task
-        said = sentences(self.answer) or sentences(self.said)
-        return said[int(self.draw(path) * len(said))] if said else (self.answer or task)
-
-    @property
-    def task(self) -> str:
-        """The task in a few words: all of it, or the last sentence of a long one that asks something."""
-        task = self.conversation.task or next(
-            (text for m in reversed(self.conversation.messages) if (text := message_text(m))), "What is to be done?"
-        )
-        if len(task) <= _LONGEST_TASK:
-            return task
-        said = sentences(task)
-        return next((each for each in reversed(said) if each.endswith("?")), said[-1] if said else task[:_LONGEST_TASK])
-
-    @property
-    def said(self) -> str:
-        """What the conversation says: results of tools and the user's words, the newest first."""
-        texts = [message_text(m) for m in reversed(self.conversation.messages) if m.get("role") in ("tool", "user")]
-        return "\n\n".join(texts)
 
 
 _IMPLIED: Final = {

@@ -132,6 +132,59 @@ def test_a_path_or_an_address_is_that_of_the_question_if_it_names_one(name: str,
     assert value_for(schema, asked(text=text)) == {name: value}
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("order_id", "Where is my order A-17, which I paid on 3 May?", "A-17"),
+        ("orderId", "Cancel order #12 of customer 7.", "12"),
+        ("customer_id", "Cancel order #12 of customer 7.", "7"),
+        ("invoice_number", "Send me invoice no. 2026-081.", "2026-081"),
+        ("ticket_id", "My ticket is open.", "1"),
+        ("member_id", "Which of 3 is it?", "researcher"),
+        ("to", "Write to ann.lee@example.org about the tide.", "ann.lee@example.org"),
+        ("to", "What are tides?", "What are tides?"),
+        (
+            "to",
+            "Tell the pilots of the harbour that the tide is high at noon.",
+            "Tell the pilots of the harbour that the",
+        ),
+        ("recipient_email", "Tell them.", "user@example.com"),
+        ("code", "How much is 2 and 2?", "print(2 + 2)"),
+        ("command", "Which files are there?", "echo done"),
+        ("start_date", "Which files are there?", "2026-01-15"),
+    ],
+)
+def test_an_argument_that_stands_for_one_thing_is_what_the_question_shows_of_it(
+    name: str, text: str, value: str
+) -> None:
+    schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+    assert value_for(schema, asked(text=text)) == {name: value}
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        ("Task #4 created: tide", "4"),
+        ('{"task_id": "a-9c", "order_id": "B-2"}', "a-9c"),
+        ('[{"id": "urgent", "title": "tide"}]', "urgent"),
+        ("There is nothing.", "1"),
+    ],
+)
+def test_an_identifier_is_one_that_a_tool_returned(result: str, value: str) -> None:
+    messages = (
+        {"role": "user", "content": "Finish what is to be done."},
+        {"role": "assistant", "content": "", "tool_calls": []},
+        {"role": "tool", "tool_call_id": "1", "content": result},
+    )
+    schema = {"type": "object", "properties": {"task_id": {"type": "string"}}, "required": ["task_id"]}
+    assert value_for(schema, Conversation(messages)) == {"task_id": value}
+
+
+def test_a_text_that_is_no_sentence_is_bounded() -> None:
+    answer = " ".join(["tide #1: high"] * 400)
+    assert len(value_for({"type": "string"}, asked(), name="subtotal", answer=answer).split()) <= 50
+
+
 def test_no_two_items_of_a_list_have_the_same_text_in_the_same_place() -> None:
     person = {"type": "object", "properties": {"name": {"type": "string"}, "role": {"enum": ["a", "b"]}}}
     for schema in ({"type": "array", "minItems": 4, "items": {"type": "string"}}, person):
