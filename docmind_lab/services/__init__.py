@@ -12,6 +12,7 @@ dialects/           in which it is asked: OpenAI, Anthropic, Gemini, Ollama
 vector_service.py   the simulated vector store
 endpoints.py        other services that a graph calls: a table that users extend
 search_apis.py      what the search services in it answer
+paper_apis.py       what services for scientific papers in it answer
 search_pages.py     the pages that web sites in it answer: results of search engines, pages to read
 open_apis.py        what open services in it answer: weather, packages, places, money
 peers/              peer agents: the A2A SDK's own server behind either door

@@ -32,7 +32,7 @@ from urllib.parse import parse_qsl
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services import open_apis, search_apis, search_pages
+from docmind_lab.services import open_apis, paper_apis, search_apis, search_pages
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
@@ -228,7 +228,14 @@ READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.exa.ai", "/contents", "POST", function=search_apis.exa),
     Endpoint("api.search.brave.com", "/res/v1/web/search", "GET", function=search_apis.brave),
     Endpoint("*.wikipedia.org", "/w/api.php", function=search_apis.wikipedia),
-    Endpoint("export.arxiv.org", "/api/query", function=search_apis.arxiv),
+    Endpoint("export.arxiv.org", "/api/query", function=paper_apis.arxiv),
+    Endpoint("api.semanticscholar.org", "/*", function=paper_apis.semantic_scholar, effect=False),
+    Endpoint("api.openalex.org", "/works*", "GET", function=paper_apis.openalex),
+    Endpoint("api.crossref.org", "/works*", "GET", function=paper_apis.crossref),
+    Endpoint("eutils.ncbi.nlm.nih.gov", "/entrez/eutils/*", function=paper_apis.pubmed, effect=False),
+    Endpoint("www.ebi.ac.uk", "/europepmc/webservices/rest/search", "GET", function=paper_apis.europe_pmc),
+    Endpoint("pypi.org", "/pypi/*", "GET", function=open_apis.python_package),
+    Endpoint("registry.npmjs.org", "/*", "GET", function=open_apis.node_package),
     Endpoint("html.duckduckgo.com", "/html*", function=search_pages.result_page),
     Endpoint("lite.duckduckgo.com", "/lite*", function=search_pages.result_page),
     Endpoint("api.duckduckgo.com", "*", "GET", function=search_pages.instant_answer),

@@ -228,7 +228,52 @@ def wttr(request: EndpointRequest) -> Any:
     return {"current_condition": [now], "nearest_area": [area], "weather": [day]}
 
 
-# ---- vulnerabilities
+# ---- packages and their vulnerabilities
+
+
+def python_package(request: EndpointRequest) -> Any:
+    """Return a package as pypi.org's /pypi/NAME/json does."""
+    name, version = _package(request.path.removeprefix("/pypi/").removesuffix("/json"))
+    file = {
+        "filename": f"{name}-{version}-py3-none-any.whl",
+        "packagetype": "bdist_wheel",
+        "upload_time": "2026-01-01T12:00:00",
+        "upload_time_iso_8601": "2026-01-01T12:00:00.000000Z",
+        "url": f"https://www.example.com/{name}-{version}-py3-none-any.whl",
+        "yanked": False,
+    }
+    about: dict[str, Any] = {
+        "name": name,
+        "version": version,
+        "summary": f"What {name} does",
+        "license": "MIT",
+        "author": "Ada Example",
+        "home_page": "https://www.example.com/",
+        "project_urls": {"Homepage": "https://www.example.com/"},
+        "classifiers": [],
+        "requires_dist": None,
+        "requires_python": ">=3.9",
+        "yanked": False,
+    }
+    return {"info": about, "releases": {version: [file]}, "urls": [file], "vulnerabilities": [], "last_serial": 1}
+
+
+def node_package(request: EndpointRequest) -> Any:
+    """Return a package, or one version of it, as registry.npmjs.org does."""
+    path = request.path.strip("/")
+    name, version = _package(path)
+    about = {"name": name, "version": version, "description": f"What {name} does", "license": "MIT"}
+    if path != name:
+        return about
+    times = {"created": "2026-01-01T12:00:00.000Z", version: "2026-01-01T12:00:00.000Z"}
+    return {**about, "dist-tags": {"latest": version}, "versions": {version: about}, "time": times}
+
+
+def _package(path: str) -> tuple[str, str]:
+    """Return the name and the version in a path; a version that is not there belongs to the name."""
+    found = re.fullmatch(r"((?:@[^/]+/)?[^/]+)(?:/([^/]+))?", path)
+    name, version = (found[1], found[2]) if found else (path, None)
+    return name, version if version and version != "latest" else f"{1 + int(5 * _share(name, 'version'))}.0.1"
 
 
 def vulnerabilities(request: EndpointRequest) -> Any:

@@ -1,4 +1,4 @@
-"""What the simulated search services answer, each in its own shape, from Tavily to Wikipedia and arXiv.
+"""What the simulated search services answer, each in its own shape, from Tavily to Wikipedia.
 
 What they find is the same for the same query, and quotes it, so that an answer can be built from it.
 """
@@ -6,16 +6,14 @@ What they find is the same for the same query, and quotes it, so that an answer 
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
 if TYPE_CHECKING:
     from docmind_lab.services.endpoints import EndpointRequest
 
-_ARXIV_ID = re.compile(r"\d{4}\.\d{4,5}")
 _KINDS = ("Overview", "Guide", "Reference", "Examples", "Questions and answers")
-_MOST = 20
+MOST_HITS = 20
+"""Results of one query at the most."""
 
 
 def hits_of(query: str, count: Any) -> list[dict[str, str]]:
@@ -23,7 +21,7 @@ def hits_of(query: str, count: Any) -> list[dict[str, str]]:
     number = count if isinstance(count, int) and not isinstance(count, bool) else whole_number(count, 5)
     name = hashlib.sha256(query.encode()).hexdigest()[:8]
     made = []
-    for place in range(max(0, min(number, _MOST))):
+    for place in range(max(0, min(number, MOST_HITS))):
         kind = _KINDS[place % len(_KINDS)]
         made.append(
             {
@@ -123,39 +121,6 @@ def exa(request: EndpointRequest) -> Any:
     return {"requestId": hashlib.sha256(query.encode()).hexdigest()[:16], "results": results}
 
 
-def arxiv(request: EndpointRequest) -> Any:
-    """Return papers as the Atom feed of arXiv's API does."""
-    given = request.query
-    first, count = whole_number(given.get("start"), 0), whole_number(given.get("max_results"), 10)
-    asked = [one for one in given.get("id_list", "").split(",") if one]
-    query = given.get("search_query", "") or ", ".join(asked)
-    hits = hits_of(query, len(asked) or _MOST)
-    papers = [
-        f"<entry><id>http://arxiv.org/abs/{name}v1</id><updated>2025-01-{place + 1:02}T00:00:00Z</updated>"
-        f"<published>2025-01-{place + 1:02}T00:00:00Z</published><title>{escape(hit['title'])}</title>"
-        f"<summary>{escape(hit['text'])}</summary><author><name>Ada Example</name></author>"
-        f'<link href="http://arxiv.org/abs/{name}v1" rel="alternate" type="text/html"/>'
-        f'<link title="pdf" href="http://arxiv.org/pdf/{name}v1" rel="related" type="application/pdf"/>'
-        '<arxiv:primary_category term="cs.AI"/><category term="cs.AI"/></entry>'
-        for place, hit in enumerate(hits)
-        if (name := _paper_id(asked[place] if place < len(asked) else "", place))
-    ]
-    shown = papers[first : first + count]
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?><feed xmlns="http://www.w3.org/2005/Atom" '
-        'xmlns:opensearch="http://a9.com/-/spec/opensearch/1.1/" xmlns:arxiv="http://arxiv.org/schemas/atom">'
-        f"<title>ArXiv Query: {escape(query)}</title><id>http://arxiv.org/api/query</id>"
-        f"<opensearch:totalResults>{len(papers)}</opensearch:totalResults>"
-        f"<opensearch:startIndex>{first}</opensearch:startIndex>"
-        f"<opensearch:itemsPerPage>{len(shown)}</opensearch:itemsPerPage>{''.join(shown)}</feed>"
-    )
-
-
-def _paper_id(asked: str, place: int) -> str:
-    named = _ARXIV_ID.search(asked)
-    return named[0] if named else f"2501.{place + 1:05}"
-
-
 def brave(request: EndpointRequest) -> Any:
     """Return results as Brave's /res/v1/web/search does."""
     query = str(request.fields.get("q", ""))
@@ -170,7 +135,7 @@ def wikipedia(request: EndpointRequest) -> Any:
     if given.get("list") == "search" or given.get("action") == "opensearch":
         query = str(given.get("srsearch", given.get("search", "")))
         count = whole_number(given.get("srlimit", given.get("limit")), 3)
-        titles = [query if place == 0 else f"{query} ({place + 1})" for place in range(min(count, _MOST))]
+        titles = [query if place == 0 else f"{query} ({place + 1})" for place in range(min(count, MOST_HITS))]
         if given.get("action") == "opensearch":
             urls = [f"https://en.wikipedia.org/wiki/{title.replace(' ', '_')}" for title in titles]
             return [query, titles, ["" for _ in titles], urls]

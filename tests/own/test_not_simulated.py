@@ -111,6 +111,19 @@ def test_what_has_no_counterpart_is_named_whatever_the_code_around_it_catches(no
     assert time.monotonic() - begun_at < 9.0
 
 
+def downloads_weights(state: State) -> State:
+    requests.get("https://models.example.org/mini-lm/onnx.tar.gz", timeout=5.0)
+    return {}
+
+
+def test_for_a_file_of_a_model_the_remedy_is_to_have_it_on_the_machine() -> None:
+    with pytest.raises(NotSimulated) as raised:
+        run(graph_of(downloads_weights))
+    said = str(raised.value)
+    assert said.startswith("GET https://models.example.org/mini-lm/onnx.tar.gz: no simulated service answers this")
+    assert said.endswith("run the program once without the lab, so that it keeps the file on this machine")
+
+
 def test_a_subprocess_is_refused_by_its_name_with_the_clock_on_which_it_runs() -> None:
     with pytest.raises(NotSimulated) as raised:
         run(graph_of(by_subprocess))

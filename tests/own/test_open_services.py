@@ -127,6 +127,30 @@ APIS += [
     ("https://api.coingecko.com/api/v3/simple/price?ids=bitcoin,ether&vs_currencies=usd", ("ether", "usd"), float),
     ("https://restcountries.com/v3.1/name/france", (0, "name", "common"), str),
     ("https://newsapi.org/v2/everything?q=tides", ("articles", 0, "title"), str),
+    ("https://api.semanticscholar.org/graph/v1/paper/search?query=tides&limit=3", ("data", 2, "paperId"), str),
+    ("https://api.semanticscholar.org/graph/v1/paper/abc/citations", ("data", 0, "citingPaper", "title"), str),
+    ("https://api.semanticscholar.org/recommendations/v1/papers/forpaper/a", ("recommendedPapers", 0, "year"), int),
+    ("https://api.semanticscholar.org/graph/v1/author/search?query=Ann", ("data", 0, "authorId"), str),
+    ("https://api.openalex.org/works?search=tides&per-page=2", ("results", 1, "abstract_inverted_index"), dict),
+    ("https://api.openalex.org/works?filter=title.search:tides", ("results", 0, "cited_by_count"), int),
+    ("https://api.crossref.org/works?query.title=tides&rows=2", ("message", "items", 1, "title", 0), str),
+    (
+        "https://eutils.ncbi.nlm.nih.gov/entrez/eutils/esearch.fcgi?db=pubmed&term=tides&retmode=json",
+        ("esearchresult", "idlist", 0),
+        str,
+    ),
+    (
+        "https://eutils.ncbi.nlm.nih.gov/entrez/eutils/esummary.fcgi?db=pubmed&id=7,8&retmode=json",
+        ("result", "8", "title"),
+        str,
+    ),
+    (
+        "https://www.ebi.ac.uk/europepmc/webservices/rest/search?query=tides&format=json&pageSize=2",
+        ("resultList", "result", 1, "title"),
+        str,
+    ),
+    ("https://pypi.org/pypi/requests/json", ("info", "version"), str),
+    ("https://registry.npmjs.org/@types/node", ("dist-tags", "latest"), str),
 ]
 
 
@@ -172,6 +196,32 @@ def test_papers_come_as_an_atom_feed_with_as_many_entries_as_are_asked_for() -> 
     assert len(entries) == 3
     ids = [entry.findtext("{http://www.w3.org/2005/Atom}id") or "" for entry in entries]
     assert all(re.fullmatch(r"http://arxiv\.org/abs/\d{4}\.\d{5}v1", each) for each in ids)
+
+
+@pytest.mark.parametrize(
+    ("url", "path", "value"),
+    [
+        ("https://api.semanticscholar.org/graph/v1/paper/DOI:10.5555/1", ("paperId",), "DOI:10.5555/1"),
+        ("https://api.openalex.org/works/W12", ("id",), "https://openalex.org/W12"),
+        ("https://api.crossref.org/works/10.5555/1", ("message", "DOI"), "10.5555/1"),
+        ("https://pypi.org/pypi/requests/2.31.0/json", ("info", "version"), "2.31.0"),
+        ("https://registry.npmjs.org/react/18.2.0", ("version",), "18.2.0"),
+    ],
+)
+def test_what_is_asked_for_by_its_identifier_has_it(url: str, path: Any, value: str) -> None:
+    found = json.loads(answer(url)[2])
+    for name in path:
+        found = found[name]
+    assert found == value
+
+
+def test_papers_of_pubmed_come_as_xml_where_no_json_is_asked_for() -> None:
+    base = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
+    found = ElementTree.fromstring(answer(f"{base}/esearch.fcgi?db=pubmed&term=tides&retmax=2")[2])
+    ids = [each.text for each in found.iter("Id")]
+    papers = ElementTree.fromstring(answer(f"{base}/efetch.fcgi?db=pubmed&id={','.join(map(str, ids))}")[2])
+    assert [each.text for each in papers.iter("PMID")] == ids
+    assert len(ids) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import platform
 import queue
+import re
 import socket
 import subprocess
 import sys
@@ -49,6 +50,11 @@ _QDRANT_PORT = 6333
 
 REMEDY = 'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
 _ANSWERED_BY_A_ROW = f"a row of --endpoints FILE (endpoints=...) can answer it; {REMEDY}"
+_KEPT_ONCE = "run the program once without the lab, so that it keeps the file on this machine"
+# Weights and vocabularies of a model that runs in the program itself, and archives of them.
+_FILE_OF_A_MODEL = re.compile(
+    r"\.(onnx|safetensors|gguf|pt|pth|ckpt|bin|tflite|tar\.gz|tgz|tar|zip|whl)$|/resolve/", re.I
+)
 RUNS_FOR_REAL = 'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
 _MCP_CLIENT = os.path.join("", "mcp", "client", "")
 
@@ -147,7 +153,8 @@ class RunWatch:
         try:
             to = self.destinations.of(method, url)
         except NotSimulated as error:
-            raise self.not_simulated(str(error), place, _ANSWERED_BY_A_ROW) from error
+            is_file = method == "GET" and _FILE_OF_A_MODEL.search(urlsplit(url).path)
+            raise self.not_simulated(str(error), place, _KEPT_ONCE if is_file else _ANSWERED_BY_A_ROW) from error
         if to is not None and ENDPOINTS_PATH in to:
             kind = "tool"
         self.answered[method, url, place.role] += 1
