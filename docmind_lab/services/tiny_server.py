@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -144,6 +145,8 @@ def _serve(path: Path) -> None:
     sys.stdout.write(f"{json.dumps(server.listening_address)}\n")
     sys.stdout.flush()
     sys.stdin.read()
+    # The server's own end waits for ever when requests are under way.
+    os._exit(0)
 
 
 if __name__ == "__main__":

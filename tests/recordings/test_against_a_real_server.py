@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -86,6 +89,20 @@ def test_a_replay_under_a_longer_deadline_promises_no_more_than_a_real_server_ke
     assert found[-1].holds, found
     with pytest.raises(ConfigurationError, match="the same in both"):
         promise(replayed, recorded)
+
+
+@installed
+def test_the_real_server_ends_while_requests_are_under_way() -> None:
+    """Its own end waits for them, so the process leaves without it; the test would not end either."""
+    body = b'{"model": "tiny", "messages": [{"role": "user", "content": "go"}], "max_tokens": 3000, "stream": true}'
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with contextlib.ExitStack() as connections, TinyServer() as server:
+        address = urlsplit(server.base_url)
+        opened = [socket.create_connection((address.hostname, address.port), timeout=60.0) for _ in range(3)]
+        for connection in opened:
+            connections.enter_context(connection).sendall(head + body)
+        assert opened[0].recv(1)
+    assert server._process.returncode == 0
 
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
