@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +40,14 @@ def test_a_count_that_is_named_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     with workers_for(MANY_RUNS, 3) as workers:
         assert workers.window == 6
+
+
+def test_a_process_kept_warm_works_in_the_folder_of_its_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        with kept_warm(1) as workers:
+            assert workers.submit(os.getcwd).result() == str(folder)

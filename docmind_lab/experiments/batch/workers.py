@@ -137,6 +137,8 @@ class Workers:
     def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
         """Submit a function to the executor. Raises: ConfigurationError when the system lets no process be started."""
         with _explaining_shared_memory_errors():
+            if isinstance(self._executor, ProcessPoolExecutor) and not self._borrowed:
+                return self._executor.submit(_in_folder, os.getcwd(), function, *args)
             return self._executor.submit(function, *args)
 
     def _new_executor(self) -> Executor:
@@ -162,6 +164,13 @@ class Workers:
         # An early exit leaves cells under way, which would keep the next comparison waiting.
         if not self._borrowed and (kind is not None or not self._keep_warm):
             self._end()
+
+
+def _in_folder(folder: str, function: Callable[..., Result], *args: Any) -> Result:
+    """Call the function in a working directory. A process kept warm has that of the comparison it was started for."""
+    if os.getcwd() != folder:
+        os.chdir(folder)
+    return function(*args)
 
 
 @contextlib.contextmanager
