@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export LANGSMITH_TRACING := false
+# Compiled modules are kept. Without them (many containers ask for that) each of the many processes of a study or a test
+# compiles all that it imports anew, which takes it as long again as the import.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup compare lab test test-pythons test-all test-browser lint typecheck bench probe docs clean lock
 .DEFAULT_GOAL := help
