@@ -69,15 +69,39 @@ def test_json_is_answered_that_fits_what_is_shown(prompt: str, types: Any) -> No
             "score",
             {"yes", "no"},
         ),
+        (
+            (
+                'Return a JSON array. Each element:\n[{"severity": "warning", "message": "..."}]\n'
+                'Fields:\n- severity: one of "critical", "warning"\n- message: clear\nNo words, no other text.'
+            ),
+            "severity",
+            {"critical", "warning"},
+        ),
     ],
 )
 def test_a_choice_is_one_of_the_options(prompt: str, key: str, options: set[str]) -> None:
-    assert {json.loads(replied(prompt, seed))[key] for seed in range(20)} <= options
+    found = [json.loads(replied(prompt, seed)) for seed in range(20)]
+    assert {(each[0] if isinstance(each, list) else each)[key] for each in found} <= options
 
 
 def test_the_range_that_is_shown_bounds_a_number() -> None:
     scores = [json.loads(replied('Return JSON: {"score": <integer 1-5>}', seed))["score"] for seed in range(50)]
     assert all(1 <= score <= 5 for score in scores)
+
+
+@pytest.mark.parametrize(
+    ("schema", "query"),
+    [
+        ("CREATE TABLE berths (id INT)", "SELECT * FROM berths LIMIT 5"),
+        ("TABLE IF NOT EXISTS tides (id)", "SELECT * FROM tides LIMIT 5"),
+        ("Tables:\n- `ships`: id, name\n- crews", "SELECT * FROM ships LIMIT 5"),
+        ("Show it in a table form.", "SELECT 1"),
+    ],
+)
+def test_sql_alone_is_a_query_of_the_first_table_that_is_named(schema: str, query: str) -> None:
+    assert replied(f"You write MySQL.\n{schema}\n- Return ONLY the SQL. No fences.") == query
+    assert replied(f"{schema}\nOnly output the SQL query, without explanation.") == query
+    assert replied(f"{schema}\nWhat is SQL?") != query
 
 
 @pytest.mark.parametrize(

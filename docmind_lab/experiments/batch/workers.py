@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import threading
 import time
@@ -138,7 +139,7 @@ class Workers:
         """Submit a function to the executor. Raises: ConfigurationError when the system lets no process be started."""
         with _explaining_shared_memory_errors():
             if isinstance(self._executor, ProcessPoolExecutor) and not self._borrowed:
-                return self._executor.submit(_in_folder, os.getcwd(), function, *args)
+                function = functools.partial(_in_folder, os.getcwd(), function)
             return self._executor.submit(function, *args)
 
     def _new_executor(self) -> Executor:

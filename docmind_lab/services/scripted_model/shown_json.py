@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from docmind_lab.services.scripted_model.decisions import options_in
@@ -62,11 +62,11 @@ def schema_shown(prompt: str) -> Schema:
     if is_list and asked:
         after = next(_examples(prompt[asked.start() :], plain=True), None)
         if after and after.get("type") == "array":
-            return {"minItems": 1, **after}
+            return _with_choices({"minItems": 1, **after}, prompt)
     example = next(_examples(prompt), None)
-    if example is not None and example.get("properties"):
-        example = {**example, "properties": _with_choices(example["properties"], prompt)}
-    if example is None:
+    if example is not None:
+        example = _with_choices(example, prompt)
+    else:
         fields = _fields_in_words(prompt, asked)
         example = _object(fields) if fields else None
     if is_list:
@@ -75,15 +75,24 @@ def schema_shown(prompt: str) -> Schema:
     return example or _object({"answer": {"type": "string"}})
 
 
-def _with_choices(fields: Mapping[str, Schema], prompt: str) -> dict[str, Schema]:
-    """Return the fields of an example, with the options that a line of the prompt gives after the name of a field."""
-    made = dict(fields)
-    for name in [name for name, schema in fields.items() if schema == {"type": "string"}]:
-        begun = re.compile(rf"^[\W\d]*['\"`]{re.escape(name)}['\"`]\s*[:=-](?P<said>[^\n{{}}]*)$", re.MULTILINE)
-        options = next((options_in(found["said"]) for found in begun.finditer(prompt)), ())
-        if options:
-            made[name] = {"enum": list(options)}
-    return made
+def _with_choices(schema: Schema, prompt: str) -> Schema:
+    """Return the schema with the options that a line of the prompt gives after the name of one of its fields."""
+    if "items" in schema:
+        return {**schema, "items": _with_choices(schema["items"], prompt)}
+    if "properties" not in schema:
+        return schema
+    return {
+        **schema,
+        "properties": {name: _choices_of(name, field, prompt) for name, field in schema["properties"].items()},
+    }
+
+
+def _choices_of(name: str, schema: Schema, prompt: str) -> Schema:
+    if schema != {"type": "string"}:
+        return _with_choices(schema, prompt)
+    begun = re.compile(rf"^[\W\d]*\b{re.escape(name)}\b['\"`*]*\s*[:=-](?P<said>[^\n{{}}]*)$", re.MULTILINE)
+    options = next((options_in(found["said"]) for found in begun.finditer(prompt)), ())
+    return {"enum": list(options)} if options else schema
 
 
 def schema_of(example: Any) -> Schema:

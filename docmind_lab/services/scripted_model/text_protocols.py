@@ -1,4 +1,4 @@
-"""Replies in the protocols that prompts describe in words: ReAct's actions, JSON, a choice of words, code.
+"""Replies in the protocols that prompts describe in words: ReAct's actions, JSON, SQL, a choice of words, code.
 
 Only what a prompt asks for in so many words is recognised; any other request is answered in plain text.
 """
@@ -13,6 +13,7 @@ from typing import Any, Final
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, message_text
 from docmind_lab.services.scripted_model.decisions import decide, options_in
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
+from docmind_lab.services.scripted_model.field_texts import sql_of
 from docmind_lab.services.scripted_model.schema_values import value_for
 from docmind_lab.services.scripted_model.shown_json import WANTS_JSON, schema_shown
 
@@ -24,6 +25,13 @@ _ACTION = re.compile(r"^\s*Action:\s*(?P<name>[^\n]+?)\s*$", re.MULTILINE)
 _ASKED = re.compile(r"^\s*Question:\s*(?P<question>[^\n]+)$", re.MULTILINE)
 _WANTS_WORD = re.compile(
     r"\b(only|respond|answer|return|output|reply|classify|choose|select|pick|give)\b", re.IGNORECASE
+)
+# "Return ONLY the SQL", "Output just the SQL query without explanation".
+_WRITE = r"(?:return|respond|reply|output|answer|write|generate|provide|give)"
+_WANTS_SQL = re.compile(
+    rf"\b{_WRITE}\b[^.\n]{{0,40}}\b(only|just|nothing but)\b[^.\n]{{0,40}}\bSQL\b"
+    rf"|\b(only|just)\s+{_WRITE}\b[^.\n]{{0,40}}\bSQL\b",
+    re.IGNORECASE,
 )
 _CODE_AGENT = "final_answer("
 
@@ -37,6 +45,8 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
         return Reply(_code(conversation))
     if _schema_in(prompt) is not None or WANTS_JSON.search(prompt):
         return Reply(json.dumps(_value_in_words(prompt, conversation)))
+    if _WANTS_SQL.search(prompt):
+        return Reply(sql_of(conversation))
     lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
     options = next((found for line in lines if (found := options_in(line))), ())
     return Reply(str(decide(conversation, "word", options))) if options else None
