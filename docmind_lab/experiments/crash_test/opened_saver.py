@@ -11,23 +11,16 @@ import contextlib
 import inspect
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.alternatives.passing_saver import PassingSaver
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.crash_test.probes import ProbeSaver
 from docmind_lab.virtual_time import outside_simulation
+from docmind_lab.workloads.own.outside_saver import OutsideSaver
 
 # Virtual seconds; a connection on an event loop that is held up is not waited for.
 _CLOSE_S = 1.0
@@ -117,43 +110,3 @@ def _drop_connection(connection: Any) -> None:
             connection._connection = None
         else:
             connection.close()
-
-
-class OutsideSaver(PassingSaver):
-    """A checkpointer whose store is outside the process. It is reached in real time, while virtual time stands still.
-
-    So a file or a socket is no wait of the run. What a write takes in virtual time is for the watching probe to say.
-    """
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
-        with outside_simulation():
-            return super().get_tuple(config)
-
-    def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
-        """List checkpoints."""
-        with outside_simulation():
-            return iter(list(super().list(config, **options)))
-
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Put a checkpoint."""
-        with outside_simulation():
-            return super().put(config, checkpoint, metadata, new_versions)
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes."""
-        with outside_simulation():
-            super().put_writes(config, writes, task_id, task_path)
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Delete a thread."""
-        with outside_simulation():
-            super().delete_thread(thread_id)

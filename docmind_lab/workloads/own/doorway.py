@@ -171,7 +171,8 @@ class _Errors:
         """Record the errors that the last state holds, and the input did not, by their keys."""
         values = self._state if isinstance(self._state, Mapping) else getattr(self._state, "__dict__", {})
         for key, value in values.items():
-            says_one = bool(value) and isinstance(value, str | Sequence | Mapping | BaseException)
+            # The truth of other values, such as a table of pandas, may be an error.
+            says_one = isinstance(value, str | Sequence | Mapping | BaseException) and bool(value)
             if says_one and _ERROR_KEY.search(str(key)) and value != self._given.get(key):
                 self._recorder.event("error_in_state", key=str(key))
 

@@ -25,6 +25,7 @@ from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
 from docmind_lab.workloads.own.doorway import RunDoorway
 from docmind_lab.workloads.own.inputs import GraphInput, input_keys
+from docmind_lab.workloads.own.outside_saver import OutsideSaver, is_outside
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker, store_for_run
 from docmind_lab.workloads.own.watch import Destinations, RunWatch, begin_watching, end_watching, hold, release
 
@@ -83,7 +84,7 @@ class OwnWorkload:
         settings = question.settings if isinstance(question, GraphInput) else RunSettings()
         graph: Any = self.graph
         changed: dict[str, Any] = {}
-        saver = graph.checkpointer
+        saver = self._checkpointer()
         if saver is None and settings.resume:
             saver = InMemorySaver()  # a graph goes on from an interrupt only where its state is kept
         if isinstance(saver, BaseCheckpointSaver):
@@ -133,9 +134,15 @@ class OwnWorkload:
             threading.Thread(target=_end_when_quiet, args=(watch,), name="docmind-own-orphan", daemon=True).start()
         if watch.missing is None:
             del self._watches[run_id]
-        saver = self.graph.checkpointer
+        saver = self._checkpointer()
         if isinstance(saver, BaseCheckpointSaver):
             _delete(saver, run_id)
+
+    def _checkpointer(self) -> Any:
+        saver = self.graph.checkpointer
+        if current_clock() is not None and isinstance(saver, BaseCheckpointSaver) and is_outside(saver):
+            return OutsideSaver(saver)
+        return saver
 
     def close(self) -> None:
         """Remove the hooks; the graph's clients belong to the graph."""
