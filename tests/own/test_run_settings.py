@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langchain_openai import ChatOpenAI
@@ -242,6 +243,19 @@ def test_a_graph_that_ends_with_an_error_in_its_state_is_said_to(alternatives: s
     assert study.manifest["errors_in_state"] == {"errors": 4}
     said = " ".join(summarise(study.runs, study.manifest).markdown().split())
     assert "In 4 runs the graph came to its end with an error of its own in its state, under errors." in said
+
+
+def test_a_state_may_hold_a_table_whose_truth_is_an_error() -> None:
+    class Tables(TypedDict, total=False):
+        question: str
+        errors: Any
+
+    def read(state: Tables) -> Tables:
+        return {"errors": pd.DataFrame({"row": [1, 2]})}
+
+    graph = StateGraph(Tables).add_node(read).add_edge(START, "read").compile()
+    study = dl.compare(graph=graph, inputs=[{"question": "a"}], runs=1, alternatives="unguarded,A,C")
+    assert study.runs["outcome"].astype("str").tolist() == ["answered"] * 3
 
 
 def test_an_error_that_came_with_the_input_or_was_put_right_is_none_of_the_graphs() -> None:

@@ -139,7 +139,7 @@ class ChatRendering:
     def whole(self) -> Any:
         """See `Rendering`."""
         reply = self.answer.reply
-        message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
         if reply.tool_calls:
             message |= {"content": reply.text or None, "tool_calls": self._tool_calls()}
         return {
@@ -149,6 +149,8 @@ class ChatRendering:
             "model": self.answer.model,
             "choices": [{"index": 0, "message": message, "finish_reason": self.answer.finish, "logprobs": None}],
             "usage": self._usage,
+            # Clients that check a response, such as OpenRouter's, insist on the key.
+            "system_fingerprint": None,
         }
 
     def opening(self) -> Sequence[bytes]:
@@ -177,6 +179,7 @@ class ChatRendering:
             "created": CREATED,
             "model": self.answer.model,
             "choices": [],
+            "system_fingerprint": None,
         }
         if delta is None:
             payload["usage"] = self._usage
