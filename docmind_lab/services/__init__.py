@@ -11,9 +11,11 @@ conversation_rules.py  what providers refuse a conversation for
 dialects/           in which it is asked: OpenAI, Anthropic, Gemini, Ollama
 vector_service.py   the simulated vector store
 endpoints.py        other services that a graph calls: a table that users extend
+endpoint_request.py what one of them is asked, and answers
 search_apis.py      what the search services in it answer
 paper_apis.py       what services for scientific papers in it answer
 search_pages.py     the pages that web sites in it answer: results of search engines, pages to read
+github_api.py       what GitHub in it answers
 open_apis.py        what open services in it answer: weather, packages, places, money
 peers/              peer agents: the A2A SDK's own server behind either door
 hops/               services that call services, a share of which holds to the caller's deadline

@@ -32,7 +32,8 @@ from urllib.parse import parse_qsl
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services import open_apis, paper_apis, search_apis, search_pages
+from docmind_lab.services import github_api, open_apis, paper_apis, search_apis, search_pages
+from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
@@ -47,57 +48,6 @@ _LONGEST_S = 3600.0
 _CHANGING: Final = ("POST", "PUT", "PATCH", "DELETE")
 _VALUE = re.compile(r"\{(query|json|form|header)\.([A-Za-z0-9_.\-]+)\}|\{(host|path|method)\}")
 _REFUSALS: Mapping[str, int] = {"http_500": 500, "rate_limit": 429}
-
-
-@dataclass(frozen=True)
-class EndpointRequest:
-    """A request as the real service would get it. headers: lower-case names. query: the last value of each name."""
-
-    method: str
-    host: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    @functools.cached_property
-    def json(self) -> Any:
-        """The body as JSON; None if it is none."""
-        try:
-            return json_text.loads(self.body)
-        except (ValueError, RecursionError):
-            return None
-
-    @functools.cached_property
-    def form(self) -> dict[str, str]:
-        """The body as a form."""
-        return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The values of the query and of a body that is a JSON object."""
-        return {**self.query, **(self.json if isinstance(self.json, dict) else {})}
-
-    def value(self, source: str, name: str) -> Any:
-        """Return a value of the request; "" if there is none. name: of JSON with dots, such as "user.id"."""
-        if source == "json":
-            found = self.json
-            for part in name.split("."):
-                if isinstance(found, list) and part.isdecimal() and int(part) < len(found):
-                    found = found[int(part)]
-                else:
-                    found = found.get(part, "") if isinstance(found, Mapping) else ""
-            return found
-        return {"query": self.query, "form": self.form, "header": self.headers}[source].get(name, "")
-
-
-@dataclass(frozen=True)
-class EndpointResponse:
-    """A response that a function makes. body: text, bytes, or what becomes JSON."""
-
-    body: Any = ""
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -234,6 +184,8 @@ READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.crossref.org", "/works*", "GET", function=paper_apis.crossref),
     Endpoint("eutils.ncbi.nlm.nih.gov", "/entrez/eutils/*", function=paper_apis.pubmed, effect=False),
     Endpoint("www.ebi.ac.uk", "/europepmc/webservices/rest/search", "GET", function=paper_apis.europe_pmc),
+    Endpoint("api.github.com", "*", function=github_api.github),
+    Endpoint("github.com", "*", "GET", function=github_api.github_page),
     Endpoint("pypi.org", "/pypi/*", "GET", function=open_apis.python_package),
     Endpoint("registry.npmjs.org", "/*", "GET", function=open_apis.node_package),
     Endpoint("html.duckduckgo.com", "/html*", function=search_pages.result_page),
@@ -277,6 +229,7 @@ READY: Final[tuple[Endpoint, ...]] = (
     # Tables that a library has a copy of, and counts of who uses it: not there, and the library goes on.
     Endpoint("raw.githubusercontent.com", "/BerriAI/litellm/*", "GET", status=404, text="not here"),
     Endpoint("huggingface.co", "/api/agent-harnesses", "GET", status=404, json={"error": "not here"}),
+    Endpoint("raw.githubusercontent.com", "*", "GET", function=github_api.github_file),
     Endpoint("www.example.*", "*", "GET", function=search_pages.page),
     Endpoint("example.*", "*", "GET", function=search_pages.page),
 )

@@ -8,10 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from docmind_lab.services.endpoints import EndpointRequest
+from docmind_lab.services.endpoint_request import EndpointRequest
 
 _DAY_S: Final = 86_400
 _NOON: Final = 1_767_268_800

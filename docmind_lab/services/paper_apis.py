@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from xml.sax.saxutils import escape
 
+from docmind_lab.services.endpoint_request import EndpointRequest
 from docmind_lab.services.search_apis import MOST_HITS, hits_of, whole_number
-
-if TYPE_CHECKING:
-    from docmind_lab.services.endpoints import EndpointRequest
 
 _ARXIV_ID = re.compile(r"\d{4}\.\d{4,5}")
 _AUTHOR: Final = "Ada Example"

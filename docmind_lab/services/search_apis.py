@@ -6,10 +6,9 @@ What they find is the same for the same query, and quotes it, so that an answer 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from docmind_lab.services.endpoints import EndpointRequest
+from docmind_lab.services.endpoint_request import EndpointRequest
 
 _KINDS = ("Overview", "Guide", "Reference", "Examples", "Questions and answers")
 MOST_HITS = 20

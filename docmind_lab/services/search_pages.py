@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from docmind_lab.services.endpoint_request import EndpointRequest
 from docmind_lab.services.search_apis import hits_of
-
-if TYPE_CHECKING:
-    from docmind_lab.services.endpoints import EndpointRequest
 
 _RESULTS: Final = 10
 _QUERY_FIELDS: Final = ("q", "query", "p", "text")

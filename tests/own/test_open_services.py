@@ -44,12 +44,14 @@ def run(node: Any, alternatives: str = "A") -> Any:
     return measured
 
 
-def answer(url: str, method: str = "GET", body: bytes = b"") -> tuple[int, str, str]:
+def answer(
+    url: str, method: str = "GET", body: bytes = b"", headers: dict[str, str] | None = None
+) -> tuple[int, str, str]:
     """Return the status, the kind and the text of what the ready endpoints answer."""
     parts = urlsplit(url)
     path = f"{ENDPOINTS_PATH}{parts.hostname}{parts.path}"
     plan = EndpointService(LatencyProfile.named("fast")).plan(
-        ServiceRequest(method, path, body=body, query=parts.query)
+        ServiceRequest(method, path, headers or {}, body, query=parts.query)
     )
     (head,) = [step for step in plan.steps if isinstance(step, Headers)]
     data = b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
@@ -150,6 +152,18 @@ APIS += [
         str,
     ),
     ("https://pypi.org/pypi/requests/json", ("info", "version"), str),
+    ("https://api.github.com/repos/ada/harbour", ("full_name",), str),
+    ("https://api.github.com/repos/ada/harbour/pulls/7", ("number",), int),
+    ("https://api.github.com/repos/ada/harbour/pulls/7/files", (0, "patch"), str),
+    ("https://api.github.com/repos/ada/harbour/issues?state=open", (0, "title"), str),
+    ("https://api.github.com/repos/ada/harbour/issues/3/comments", (0, "body"), str),
+    ("https://api.github.com/repos/ada/harbour/contents/src", ("content",), str),
+    ("https://api.github.com/repos/ada/harbour/contents/", (1, "path"), str),
+    ("https://api.github.com/repos/ada/harbour/git/trees/main?recursive=1", ("tree", 0, "path"), str),
+    ("https://api.github.com/repos/ada/harbour/commits", (0, "commit", "message"), str),
+    ("https://api.github.com/repos/ada/harbour/compare/a...b", ("files", 0, "filename"), str),
+    ("https://api.github.com/search/repositories?q=tides+language:python", ("items", 0, "full_name"), str),
+    ("https://api.github.com/users/ada", ("login",), str),
     ("https://registry.npmjs.org/@types/node", ("dist-tags", "latest"), str),
 ]
 
@@ -163,6 +177,21 @@ def test_an_open_service_answers_in_its_own_shape_and_the_same_each_time(url: st
     assert (status, content_type) == (200, "application/json")
     assert isinstance(value, kind)
     assert answer(url)[2] == text
+
+
+def test_github_shows_a_change_takes_a_comment_and_has_no_other_path() -> None:
+    changes = [
+        answer("https://github.com/ada/harbour/pull/7.diff")[2],
+        answer("https://api.github.com/repos/ada/harbour/pulls/7", headers={"accept": "application/vnd.github.diff"})[
+            2
+        ],
+    ]
+    assert [text.partition("\n")[0] for text in changes] == ["diff --git a/src/main.py b/src/main.py"] * 2
+    place = "https://api.github.com/repos/ada/harbour/issues/7/comments"
+    status, _, text = answer(place, "POST", b'{"body": "Seen."}')
+    assert (status, json.loads(text)["body"]) == (201, "Seen.")
+    assert answer("https://api.github.com/repos/ada/harbour/actions/runs")[0] == 404
+    assert "Tides turn" in answer("https://raw.githubusercontent.com/ada/harbour/main/README.md")[2]
 
 
 def test_firecrawl_reads_a_page_and_searches() -> None:

@@ -47,6 +47,7 @@ def types_of(value: Any) -> Any:
         ("Output JSON with these fields:\n- name: the name\n- age: in years (integer)", {"name": "str", "age": "int"}),
         ('Return JSON like {"steps": [{"id": 1, "task": "..."}, ...]}', {"steps": [{"id": "int", "task": "str"}]}),
         ("Return a JSON object.", {"answer": "str"}),
+        ('Return ONLY valid JSON:\n{"skills": string[], "years": number[],}', {"skills": ["str"], "years": ["float"]}),
         ('Reply in JSON format: {"risk": <float between 0 and 1>, "why": "<text>"}', {"risk": "float", "why": "str"}),
     ],
 )

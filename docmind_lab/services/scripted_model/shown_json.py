@@ -42,6 +42,8 @@ _KINDS: Final = (
     ("number", re.compile(r"\b(float|number|decimal|double)\b", re.IGNORECASE)),
     ("number", re.compile(r"^\W*\d+(\.\d+)?\s*(-|–|to)\s*\d+(\.\d+)?\W*$", re.IGNORECASE)),
 )
+_ITEMS = re.compile(r"\W*(?P<kind>\w+)\s*\[\]\W*")
+"""What TypeScript calls a list: "string[]"."""
 _IS_BOOLEAN = re.compile(r"^(is|has|should|needs?|can)_")
 _IS_NUMBER = re.compile(r"score|rating|confidence|probability|certainty", re.IGNORECASE)
 _CHOICE = re.compile(r"[\w' \"-]{1,30}")
@@ -173,6 +175,9 @@ def described(name: str, words: str, prompt: str = "") -> Schema:
         words: What stands beside its name, such as "(integer)" or "<number between 0 and 1>".
         prompt: Whose lines that name the field may hold its options.
     """
+    items = _ITEMS.fullmatch(words)
+    if items:
+        return {"type": "array", "items": described("", items["kind"]), "minItems": 1}
     kind = next((kind for kind, said in _KINDS if said.search(words)), "")
     if kind == "array":
         return {"type": "array", "items": {"type": "string"}, "minItems": 1}

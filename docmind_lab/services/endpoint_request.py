@@ -1,0 +1,61 @@
+"""What a simulated endpoint is asked, and what a function of a table of endpoints may answer."""
+
+from __future__ import annotations
+
+import functools
+import json as json_text
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+
+@dataclass(frozen=True)
+class EndpointRequest:
+    """A request as the real service would get it. headers: lower-case names. query: the last value of each name."""
+
+    method: str
+    host: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @functools.cached_property
+    def json(self) -> Any:
+        """The body as JSON; None if it is none."""
+        try:
+            return json_text.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+    @functools.cached_property
+    def form(self) -> dict[str, str]:
+        """The body as a form."""
+        return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The values of the query and of a body that is a JSON object."""
+        return {**self.query, **(self.json if isinstance(self.json, dict) else {})}
+
+    def value(self, source: str, name: str) -> Any:
+        """Return a value of the request; "" if there is none. name: of JSON with dots, such as "user.id"."""
+        if source == "json":
+            found = self.json
+            for part in name.split("."):
+                if isinstance(found, list) and part.isdecimal() and int(part) < len(found):
+                    found = found[int(part)]
+                else:
+                    found = found.get(part, "") if isinstance(found, Mapping) else ""
+            return found
+        return {"query": self.query, "form": self.form, "header": self.headers}[source].get(name, "")
+
+
+@dataclass(frozen=True)
+class EndpointResponse:
+    """A response that a function makes. body: text, bytes, or what becomes JSON."""
+
+    body: Any = ""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
