@@ -133,6 +133,22 @@ def test_failures_are_named_once_with_their_node_and_count() -> None:
     assert "Failed: 3 of 3 runs, with KeyError in node planner (3 runs)." in advice
 
 
+def test_where_every_run_without_a_deadline_failed_nothing_is_chosen() -> None:
+    """Agents 0, trust 14: an alternative that cut some runs before they failed is no better for that."""
+    failed = {"outcome": "failed", "answered_in_time": False, "error_type": "KeyError"}
+    cut = {"outcome": "timed_out", "answered_in_time": False}
+    runs = [
+        *(sample_run("unguarded", repeat, **failed) for repeat in range(12)),
+        *(sample_run("cooperative", repeat, **(cut if repeat % 2 else failed)) for repeat in range(12)),
+        *(sample_run("hard_timeout", repeat, **(cut if repeat % 2 else failed)) for repeat in range(12)),
+    ]
+    advice = summary_of(*runs).advice
+    assert advice[0].startswith("Nothing to choose: every run without a deadline failed")
+    assert not any(line.startswith(("Choose", "Not told apart", "Settings")) for line in advice)
+    answered = [dataclasses.replace(runs[0], outcome="answered"), *runs[1:]]
+    assert not summary_of(*answered).advice[0].startswith("Nothing to choose: every run without")
+
+
 def test_it_says_what_of_a_replay_was_not_recorded_and_what_ended_a_study() -> None:
     runs = study_of([sample_run("cooperative", 0)]).runs
     calls = {"recorded": 1_200, "of_another_alternative": 3, "not_recorded": 4, "cut_in_the_recording": 5}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from own_runs import QUESTION, simulated
@@ -127,3 +128,40 @@ def test_a_state_that_is_a_plain_dict_takes_any_key() -> None:
     graph = builder.add_node("look", lambda state: {**state, "seen": True}).add_edge(START, "look").compile()
     (measured,) = simulated(graph, alternatives="A", decision_timeout_s=5.0, given={"task": "tides", "steps": []})
     assert measured.run.outcome == "answered"
+
+
+class Trip(BaseModel):
+    city: str
+    days: int = 1
+
+
+@dataclass
+class Traveller:
+    name: str
+
+
+class Typed(TypedDict, total=False):
+    trip: Trip | None
+    travellers: list[Traveller]
+    turns: list[BaseMessage]
+    plain: dict[str, Any]
+
+
+def test_what_a_state_declares_as_an_object_becomes_one() -> None:
+    line = {
+        "trip": {"city": "Delft", "days": 2},
+        "travellers": [{"name": "Ada"}],
+        "turns": [{"role": "user", "content": "Where?"}, {"type": "ai", "content": "There."}],
+        "plain": {"city": "Delft"},
+    }
+    (made,) = read_inputs(graph_of(Typed), [line])
+    assert made.given["trip"] == Trip(city="Delft", days=2)
+    assert made.given["travellers"] == [Traveller("Ada")]
+    assert [type(turn) for turn in made.given["turns"]] == [HumanMessage, AIMessage]
+    assert made.given["plain"] == {"city": "Delft"}
+
+
+@pytest.mark.parametrize("line", [{"trip": {"town": "Delft"}}, {"trip": None}, {"turns": [1, 2]}])
+def test_what_makes_no_such_object_is_given_as_it_stands(line: dict[str, Any]) -> None:
+    (made,) = read_inputs(graph_of(Typed), [line])
+    assert made.given == line

@@ -102,6 +102,23 @@ def test_a_module_that_does_not_import_is_told_with_the_line_of_the_users_file(t
         load_graph(f"{tmp_path / 'uses_an_old_name.py'}:graph")
 
 
+def test_a_file_in_a_folder_imports_from_the_working_directory_and_its_src(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "parts" / "agent").mkdir(parents=True)
+    (tmp_path / "src" / "said_in_src").mkdir(parents=True)
+    (tmp_path / "parts" / "said_in_parts.py").write_text("NAME = 'only'\n")
+    (tmp_path / "src" / "said_in_src" / "it.py").write_text("def node(state):\n    return {}\n")
+    (tmp_path / "parts" / "agent" / "graph_of_parts.py").write_text(
+        "from langgraph.graph import START, MessagesState, StateGraph\n"
+        "from parts.said_in_parts import NAME\nfrom said_in_src.it import node\n"
+        "graph = StateGraph(MessagesState).add_node(NAME, node).add_edge(START, NAME).compile()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    assert "only" in load_graph("parts/agent/graph_of_parts.py:graph").nodes
+
+
 def test_a_graph_is_a_workload_by_its_name_and_options_travel_in_it() -> None:
     own = own_graph("graphs_agent:make", ["a"], deadline_key="stop_by", services="own")
     kind = workload_kind(own.workload)

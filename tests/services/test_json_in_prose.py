@@ -47,6 +47,10 @@ def types_of(value: Any) -> Any:
         ("Output JSON with these fields:\n- name: the name\n- age: in years (integer)", {"name": "str", "age": "int"}),
         ('Return JSON like {"steps": [{"id": 1, "task": "..."}, ...]}', {"steps": [{"id": "int", "task": "str"}]}),
         ("Return a JSON object.", {"answer": "str"}),
+        (
+            'Respond with ONLY this JSON:\n{\n"score": <integer 0-10>,\n"done": <true if score >= 6, else false>\n}',
+            {"score": "int", "done": "bool"},
+        ),
         ('Return ONLY valid JSON:\n{"skills": string[], "years": number[],}', {"skills": ["str"], "years": ["float"]}),
         ('Reply in JSON format: {"risk": <float between 0 and 1>, "why": "<text>"}', {"risk": "float", "why": "str"}),
     ],
@@ -62,6 +66,11 @@ def test_json_is_answered_that_fits_what_is_shown(prompt: str, types: Any) -> No
             '1. "intent": either "generate" or "debug".\nRespond with JSON.\n{"intent": "debug", "task": "a"}',
             "intent",
             {"generate", "debug"},
+        ),
+        (
+            'Respond with JSON: {"a": 1, "kind": "<one of: hate_speech, bias, none>"}',
+            "kind",
+            {"hate_speech", "bias", "none"},
         ),
         ('Respond with JSON: {"next": "writer" | "critic" | "FINISH"}', "next", {"writer", "critic", "FINISH"}),
         ('Respond as JSON with "mood" (good, bad or neutral).', "mood", {"good", "bad", "neutral"}),

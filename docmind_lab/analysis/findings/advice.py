@@ -12,6 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
+from docmind_lab.analysis.findings.controls import control_failed
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, needs_of
 from docmind_lab.analysis.text import count_of, join_names, one_line, percent
@@ -44,6 +45,11 @@ def advice_of(
         yield "Nothing to choose from: no alternative that enforces the deadline was run."
     elif not result.chosen:
         yield _no_choice(result, by_label, runs)
+    elif control_failed(runs):
+        yield (
+            "Nothing to choose: every run without a deadline failed, so there is no answer that a deadline could cost "
+            "or keep. Have the runs answer first."
+        )
     else:
         yield from _choice(result, by_label, runs, chosen_by)
     yield from _failures(rows, runs)

@@ -30,6 +30,19 @@ AA_MEASURES: Final = (
 )
 
 
+def control_failed(runs: pd.DataFrame) -> bool:
+    """Whether every run without a deadline and without a fault ended in an error.
+
+    Then nothing is known of what a deadline does to an answer: there was none to be had.
+
+    Args:
+        runs: Rows of `runs`.
+    """
+    control = runs[(runs["alternative"].astype("str") == CONTROL) & (runs["fault"].astype("str") == "none")]
+    by_budget = control["stop_reason"].astype("str").isin(SPENDING_REASONS)
+    return len(control) > 0 and bool(((control["outcome"].astype("str") == "failed") & ~by_budget).all())
+
+
 def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidence: float = 0.95) -> pd.DataFrame:
     """Return which arms enforce their deadline, judged by measurements and not by their names.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from docmind_lab.analysis.findings.controls import control_failed
 from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
@@ -116,8 +117,8 @@ def compare(
     else:
         files = "summary.md, timeline.png, overrun.png, runs.parquet, calls.parquet, events.parquet, manifest.json"
         print_study(study, f"In {folder}: {files}", verbose=verbose)
-    if study.runs["outcome"].astype("str").isin(ENDED_UNANSWERED).all():
-        raise typer.Exit(1)  # nothing was measured
+    if study.runs["outcome"].astype("str").isin(ENDED_UNANSWERED).all() or control_failed(study.runs):
+        raise typer.Exit(1)  # nothing was measured that a choice could rest on
 
 
 def _measured(

@@ -37,7 +37,7 @@ _NO_KEY_ALONE = _NO_KEY | {"a", "an", "as", "in", "for", "with", "should", "must
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:-|–|to|and)\s*(\d+(?:\.\d+)?)")
 _KINDS: Final = (
     ("array", re.compile(r"\b(list|array|lists|arrays)\b", re.IGNORECASE)),
-    ("boolean", re.compile(r"\bbool(ean)?\b|\btrue\b.{1,5}\bfalse\b", re.IGNORECASE)),
+    ("boolean", re.compile(r"\bbool(ean)?\b|\btrue\b.{1,5}\bfalse\b|\btrue (if|when)\b", re.IGNORECASE)),
     ("integer", re.compile(r"\b(int|integer|whole number)\b", re.IGNORECASE)),
     ("number", re.compile(r"\b(float|number|decimal|double)\b", re.IGNORECASE)),
     ("number", re.compile(r"^\W*\d+(\.\d+)?\s*(-|–|to)\s*\d+(\.\d+)?\W*$", re.IGNORECASE)),
@@ -48,7 +48,9 @@ _IS_BOOLEAN = re.compile(r"^(is|has|should|needs?|can)_")
 _IS_NUMBER = re.compile(r"score|rating|confidence|probability|certainty", re.IGNORECASE)
 _CHOICE = re.compile(r"[\w' \"-]{1,30}")
 # Up to the next comma or end of a bracket that is not inside quotes or a bracket of its own.
-_SCALAR = re.compile(r"(?:\"(?:[^\"\\\n]|\\.)*\"|<[^>\n]*>|\[[^\]\n]*\]|\([^)\n]*\)|[^,}\]\n\"])+")
+_SCALAR = re.compile(r"(?:\"(?:[^\"\\\n]|\\.)*\"|<(?:[^>\n]|>(?==))*>|\[[^\]\n]*\]|\([^)\n]*\)|[^,}\]\n\"])+")
+_ONE_OF = re.compile(r"\bone of:?\s+(?P<options>[\w-]+(?:,\s*(?:or\s+)?[\w-]+)*(?:,?\s+or\s+[\w-]+|,\s*[\w-]+))\W*$")
+"""At the end of an example's text: "<one of: low, medium, high>"."""
 _SPACE = re.compile(r"\s+|//[^\n]*|#[^\n]*")
 _BETWEEN = re.compile(rf"{_SPACE.pattern}|,|\.\.\.|…")
 _DEEPEST = 20
@@ -111,7 +113,10 @@ def schema_of(example: Any) -> Schema:
         is_share = isinstance(example, float) and 0 <= example <= 1
         kind = "integer" if isinstance(example, int) else "number"
         return {"type": kind, "minimum": low, "maximum": 1 if is_share else high}
+    listed = _ONE_OF.search(example) if isinstance(example, str) else None
     options = re.split(r"\s*\|\s*|\s+or\s+", example) if isinstance(example, str) else []
+    if listed:
+        return {"enum": re.split(r",?\s+or\s+|,\s*", listed["options"])}
     # "yes or no", not a sentence with an "or" in it.
     is_choice = len(options) > 1 and all(re.fullmatch(r"[\w'\"-]{1,30}", option) for option in options)
     return {"enum": [option.strip("'\"") for option in options]} if is_choice else {"type": "string"}

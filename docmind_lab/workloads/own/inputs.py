@@ -14,14 +14,15 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import BinaryOperatorAggregate
+from langgraph.graph.message import add_messages
 from langgraph.pregel import Pregel
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.retrieval import Question
@@ -137,6 +138,7 @@ class _Schema:
         self.is_value = isinstance(graph.input_channels, str) and not self.keys
         declared = getattr(getattr(graph, "builder", None), "input_schema", None)
         self.model = declared if isinstance(declared, type) and issubclass(declared, BaseModel) else None
+        self.objects = {} if self.model is not None else _declared_objects(declared)
 
     def to_input(self, item: Any, where: str) -> Mapping[str, Any]:
         """Convert an item to the graph's input. Raises: ConfigurationError if it does not fit."""
@@ -159,7 +161,19 @@ class _Schema:
                     f"{where}: {key} must be {_article(wanted)}, not {json.dumps(value, default=repr)}"
                 )
         self._checked_by_model(item, where)
-        return dict(item)
+        return {key: self._as_declared(key, value) for key, value in item.items()}
+
+    def _as_declared(self, key: str, value: Any) -> Any:
+        """Return what JSON has for a key as the objects that the state declares; as it is where it makes none."""
+        hint = self.objects.get(key)
+        if hint is None or getattr(self.graph.channels.get(key), "operator", None) is add_messages:
+            return value  # that reducer makes messages by itself
+        try:
+            if _mentions(hint, lambda kind: issubclass(kind, BaseMessage)):
+                return convert_to_messages(value) if isinstance(value, list) else value
+            return TypeAdapter(hint).validate_python(value)
+        except (ValueError, TypeError, NotImplementedError, PydanticUserError):
+            return value
 
     def _checked_by_model(self, item: Mapping[str, Any], where: str) -> None:
         if self.model is None:
@@ -190,6 +204,26 @@ class _Schema:
 
     def _known(self) -> str:
         return ", ".join(self.keys) or "none that can be told"
+
+
+def _declared_objects(declared: Any) -> dict[str, Any]:
+    """Return the types of those keys of a state that hold messages, models of pydantic or dataclasses."""
+    try:
+        hints = get_type_hints(declared)
+    except Exception:  # noqa: BLE001 - a state may name what is not there to be found
+        return {}
+    return {key: hint for key, hint in hints.items() if _mentions(hint, _is_made_of_json)}
+
+
+def _is_made_of_json(kind: type) -> bool:
+    return issubclass(kind, BaseModel | BaseMessage) or is_dataclass(kind)
+
+
+def _mentions(hint: Any, fits: Callable[[type], bool]) -> bool:
+    """Whether a type is one that fits, or a list, a union or the like of such a type."""
+    if isinstance(hint, type) and not get_args(hint):
+        return fits(hint)
+    return any(_mentions(part, fits) for part in get_args(hint))
 
 
 def _parse_item(schema: _Schema, item: Any, where: str, number: int) -> GraphInput:

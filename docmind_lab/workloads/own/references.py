@@ -51,7 +51,7 @@ def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGr
 
     Args:
         reference: "module:attribute", "file.py:attribute" or "langgraph.json:name". Modules are also looked for in the
-            working directory.
+            working directory and in its folder `src`.
         config: For a function that makes the graph from its configuration.
 
     Raises:
@@ -80,8 +80,9 @@ def load_object(reference: str, what: str = "graph") -> Any:
     if not place or not attribute:
         raise ConfigurationError(f"{what} {reference!r}: {_HOW_TO_WRITE}")
     file = Path(place) if place.endswith(".py") else None
-    if file is None:
-        _put_on_path(Path.cwd())
+    # As a project's own tools run it: from its root, whose modules a file in a folder imports.
+    _put_on_path(Path.cwd() / "src")
+    _put_on_path(Path.cwd())
     name = place if file is None else _name_of_file(reference, file, what)
     found: Any = _import(reference, name, attribute, what, file)
     for name in attribute.split("."):
