@@ -1,4 +1,4 @@
-"""Observes requests of http.client, and so of urllib3, requests and urllib, in runs of a user's graph."""
+"""Observes requests of http.client, and so of urllib3, requests, urllib and httplib2, in runs of a user's graph."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ class HttpClientHooks:
             from urllib3.connection import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - it may not be installed
 
             kinds += [HTTPConnection, HTTPSConnection]
+        if importlib.util.find_spec("httplib2") is not None:
+            # Below Google's API client. Its connections connect by themselves too.
+            import httplib2  # noqa: PLC0415 - it may not be installed
+
+            kinds += [httplib2.HTTPConnectionWithTimeout, httplib2.HTTPSConnectionWithTimeout]
         for kind in kinds:
             hooks.replace(kind, "connect", self._wrap_connect)
         hooks.replace(http.client.HTTPConnection, "putrequest", self._wrap_putrequest)

@@ -1,4 +1,6 @@
-"""Observes requests of http.client (and so of urllib3, requests, urllib), aiohttp and primp in runs of a user's graph.
+"""Observes requests of other libraries than httpx in runs of a user's graph.
+
+They are http.client (and so urllib3, requests, urllib and httplib2), aiohttp, primp and curl_cffi.
 
 Where a run's services are simulated, httpx carries the request (`carried.py`), so that it is redirected, recorded and
 held as one of httpx's. Elsewhere the library sends it itself, and what is seen of it is its attempt: when it began and
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 
+from docmind_lab.network.curl_client import watch_curl
 from docmind_lab.network.guest_aiohttp import AiohttpHooks
 from docmind_lab.network.guest_http_client import HttpClientHooks
 from docmind_lab.network.guests import Replacements
@@ -29,3 +32,5 @@ def watch_libraries(hooks: Replacements, find: Find) -> None:
         AiohttpHooks(find).install(hooks)
     if importlib.util.find_spec("primp") is not None:
         watch_primp(hooks, find)
+    if importlib.util.find_spec("curl_cffi") is not None:
+        watch_curl(hooks, find)

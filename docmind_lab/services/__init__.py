@@ -15,6 +15,7 @@ endpoint_request.py what one of them is asked, and answers
 search_apis.py      what the search services in it answer
 paper_apis.py       what services for scientific papers in it answer
 search_pages.py     the pages that web sites in it answer: results of search engines, pages to read
+finance_api.py      what Yahoo Finance in it answers
 github_api.py       what GitHub in it answers
 open_apis.py        what open services in it answer: weather, packages, places, money
 peers/              peer agents: the A2A SDK's own server behind either door

@@ -32,7 +32,7 @@ from urllib.parse import parse_qsl
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services import github_api, open_apis, paper_apis, search_apis, search_pages
+from docmind_lab.services import finance_api, github_api, open_apis, paper_apis, search_apis, search_pages
 from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
@@ -203,6 +203,7 @@ READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("search.yahoo.com", "/search*", "GET", function=search_pages.result_page),
     Endpoint("yandex.com", "/search*", "GET", function=search_pages.result_page),
     Endpoint("grokipedia.com", "/api/typeahead", "GET", function=search_pages.grokipedia),
+    Endpoint("grokipedia.com", "/page/*", "GET", function=search_pages.page),
     Endpoint("r.jina.ai", "*", "GET", function=search_pages.page_as_text),
     Endpoint("api.openweathermap.org", "*", "GET", function=open_apis.openweather),
     Endpoint("api.weatherapi.com", "/v1/*", "GET", function=open_apis.weatherapi),
@@ -218,6 +219,8 @@ READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.frankfurter.*", "*", "GET", function=open_apis.exchange_rates),
     Endpoint("open.er-api.com", "*", "GET", function=open_apis.exchange_rates),
     Endpoint("*.exchangerate-api.com", "*", "GET", function=open_apis.exchange_rates),
+    Endpoint("query*.finance.yahoo.com", "*", function=finance_api.yahoo, effect=False),
+    Endpoint("fc.yahoo.com", "*", "GET", status=404, text="not here"),
     Endpoint("www.alphavantage.co", "/query", "GET", function=open_apis.alpha_vantage),
     Endpoint("mermaid.ink", "*", "GET", function=open_apis.drawing),
     Endpoint("*.wikipedia.org", "/api/rest_v1/page/summary/*", "GET", function=search_apis.encyclopedia_summary),

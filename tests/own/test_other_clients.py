@@ -1,4 +1,4 @@
-"""Requests of requests, urllib and aiohttp in runs of a user's graph: answered, recorded and cut as those of httpx."""
+"""Requests of other libraries in runs of a user's graph: answered, recorded and cut as those of httpx."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
+import httplib2
 import pytest
 import requests
+from curl_cffi import requests as curl
 from langgraph.graph import START, StateGraph
 from own_runs import measured_on_the_wall, services, simulated
 from typing_extensions import TypedDict
@@ -59,13 +61,42 @@ async def by_aiohttp_streaming(state: State) -> State:
         return {"answer": _said([line.decode() async for line in response.content])}
 
 
+def by_httplib2(state: State) -> State:
+    _, text = httplib2.Http(timeout=30).request(
+        URL, "POST", json.dumps(body()), {"content-type": "application/json"}
+    )
+    return {"answer": json.loads(text)["choices"][0]["message"]["content"]}
+
+
+def by_curl(state: State) -> State:
+    with curl.Session(impersonate="chrome") as session:
+        response = session.post(URL, json=body(), timeout=30)
+        response.raise_for_status()
+        return {"answer": response.json()["choices"][0]["message"]["content"]}
+
+
+async def by_async_curl(state: State) -> State:
+    async with curl.AsyncSession() as session:
+        response = await session.post(URL, json=body())
+        return {"answer": json.loads(response.text)["choices"][0]["message"]["content"]}
+
+
 def _said(lines: list[str]) -> str:
     events = [line.removeprefix("data: ").strip() for line in lines if line.startswith("data: ")]
     deltas: Iterator[Any] = (json.loads(event)["choices"] for event in events if event != "[DONE]")
     return "".join(choices[0]["delta"].get("content") or "" for choices in deltas if choices)
 
 
-NODES = [by_requests, by_requests_streaming, by_urllib, by_aiohttp, by_aiohttp_streaming]
+NODES = [
+    by_requests,
+    by_requests_streaming,
+    by_urllib,
+    by_httplib2,
+    by_curl,
+    by_async_curl,
+    by_aiohttp,
+    by_aiohttp_streaming,
+]
 
 
 def graph_of(node: Any) -> Any:
@@ -129,6 +160,7 @@ def test_a_body_that_trickles_is_cut_at_the_deadline_in_total(node: Any) -> None
         (by_requests, "ChunkedEncodingError"),
         (by_urllib, "ConnectionResetError"),
         (by_aiohttp, "ClientPayloadError"),
+        (by_curl, "ConnectionError"),
     ],
 )
 def test_a_broken_response_is_the_librarys_own_error(node: Any, error: str) -> None:
@@ -143,6 +175,16 @@ def test_the_timeout_of_requests_ends_a_hang_in_virtual_time() -> None:
 
     (measured,) = run(impatient, "unguarded", "hang:*")
     assert (measured.run.outcome, measured.run.error_type) == ("failed", "ReadTimeout")
+    assert measured.run.returned_at_s == 1.5
+
+
+def test_the_timeout_of_curl_cffi_is_its_own_error() -> None:
+    def impatient(state: State) -> State:
+        curl.post(URL, json=body(), timeout=1.5)
+        return {}
+
+    (measured,) = run(impatient, "unguarded", "hang:*")
+    assert (measured.run.outcome, measured.run.error_type) == ("failed", "Timeout")
     assert measured.run.returned_at_s == 1.5
 
 

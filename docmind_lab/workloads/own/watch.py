@@ -333,8 +333,8 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
         return make
 
     no_http = (
-        "a connection that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp or primp (a database "
-        "driver, gRPC, a web socket) has no virtual time"
+        "a connection that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp, primp or curl_cffi "
+        "(a database driver, gRPC, a web socket) has no virtual time"
     )
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
     hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
