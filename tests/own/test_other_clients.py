@@ -62,9 +62,7 @@ async def by_aiohttp_streaming(state: State) -> State:
 
 
 def by_httplib2(state: State) -> State:
-    _, text = httplib2.Http(timeout=30).request(
-        URL, "POST", json.dumps(body()), {"content-type": "application/json"}
-    )
+    _, text = httplib2.Http(timeout=30).request(URL, "POST", json.dumps(body()), {"content-type": "application/json"})
     return {"answer": json.loads(text)["choices"][0]["message"]["content"]}
 
 

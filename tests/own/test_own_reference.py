@@ -102,6 +102,20 @@ def test_a_module_that_does_not_import_is_told_with_the_line_of_the_users_file(t
         load_graph(f"{tmp_path / 'uses_an_old_name.py'}:graph")
 
 
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("raise ConnectionRefusedError('nobody is there')", "a row of --endpoints FILE"),
+        ("import socket; socket.getaddrinfo('nowhere.invalid', 443)", "a row of --endpoints FILE"),
+        ("def of(:", f"this is Python {sys.version_info.major}.{sys.version_info.minor}"),
+    ],
+)
+def test_a_module_that_does_not_import_is_told_with_a_remedy(line: str, remedy: str, tmp_path: Path) -> None:
+    (tmp_path / "not_imported.py").write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=remedy):
+        load_graph(f"{tmp_path / 'not_imported.py'}:graph")
+
+
 def test_a_file_in_a_folder_imports_from_the_working_directory_and_its_src(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

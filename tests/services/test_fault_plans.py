@@ -280,7 +280,7 @@ def test_the_gate_answers_at_once_in_the_shape_of_an_openai_error(fault, status,
 def test_an_empty_answer_is_well_formed_and_costs_one_token(tools):
     whole = json.loads(body_of(asked("empty:*", tools=tools)))
     (choice,) = whole["choices"]
-    assert choice["message"] == {"role": "assistant", "content": ""}
+    assert choice["message"] == {"role": "assistant", "content": "", "refusal": None}
     assert choice["finish_reason"] == "stop"
     assert whole["usage"]["completion_tokens"] == 1
     lines = body_of(asked("empty:*", tools=tools, stream=True)).decode().strip().split("\n\n")

@@ -121,9 +121,10 @@ def _without_answer(conversation: Conversation) -> str:
 
 def _call(conversation: Conversation, name: str, answer: str = "") -> ToolCall:
     schema = conversation.tools[name]
-    # What a tool says need not be given keeps its default; where it says nothing, everything is given.
-    required = schema.get("required") or list(schema.get("properties") or ())
-    known = {each: schema["properties"][each] for each in required if each in (schema.get("properties") or {})}
+    properties = schema.get("properties") or {}
+    # What a tool says need not be given keeps its default; where it says nothing, all without a default is given.
+    required = schema.get("required") or [name for name in properties if not properties[name].get("default")]
+    known = {each: properties[each] for each in required if each in properties}
     values = value_for({**schema, "type": "object", "properties": known}, conversation, answer=answer)
     return ToolCall(name, values)
 

@@ -28,10 +28,12 @@ _NEGATIVE: Final = ("not ", "not_", "not-", "un", "in", "ir", "im", "non", "non-
 # What a field decides when it is true: to go on, as most others end what they judge.
 _GOES_ON = re.compile(
     r"need|should_(continue|retry|revise|search|re)|continue|retry|revis|rewrit|redo|more|again|missing|has_(error|issue)"
-    r"|hallucinat|follow_?up|escalat|clarif|reject|unsafe|harmful|block|unclear|incomplete|insufficient|has_problem",
+    r"|hallucinat|follow_?up|escalat|clarif|reject|unsafe|harmful|block|unclear|incomplete|insufficient|has_problem"
+    r"|off_?topic|irrelevant|out_of_scope|spam|toxic|malicious|injection|jailbreak|abusive|invalid|fail(ed|ure)|fraud",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"['\"`“‘]([A-Za-z_][\w -]{0,40}?)['\"`”’]")
+_LISTED = re.compile(r"['\"`][\w -]{1,40}['\"`](?:\s*,\s*(?:or |and )?['\"`][\w -]{1,40}['\"`])+")
 _ALTERNATIVES = re.compile(r"\(?\b([A-Za-z_]+(?:\s*[|/]\s*[A-Za-z_]+)+)\b\)?")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 # At the start of a line, as in "**researcher**: …". Bounded, so that no text takes long to read.
@@ -50,6 +52,12 @@ def options_in(description: str) -> tuple[str, ...]:
     written = _ALTERNATIVES.search(description) if "|" in description else None
     parts = tuple(part.strip() for part in re.split(r"[|/]", written[1])) if written else ()
     return parts if len(parts) > 1 else ()
+
+
+def listed_in(description: str) -> tuple[str, ...]:
+    """Return the quoted values that the description of a field lists, as in "the type: 'bar', 'line'"; else none."""
+    listed = _LISTED.search(description)
+    return tuple(dict.fromkeys(_QUOTED.findall(listed[0]))) if listed else ()
 
 
 def decide(conversation: Conversation, name: str, options: Sequence[Any]) -> Any:

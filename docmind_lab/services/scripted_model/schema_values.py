@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from docmind_lab.services.scripted_model.conversation import Conversation
-from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, options_in, sends_back
+from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, listed_in, options_in, sends_back
 from docmind_lab.services.scripted_model.field_texts import LONGEST_TASK, text_for
 from docmind_lab.services.scripted_model.patterns import text_matching
 from docmind_lab.services.scripted_model.schema_rules import bounds_of, fitted, merged, rounded, scale_of
@@ -267,7 +267,8 @@ class _Values:
         if isinstance(schema.get("pattern"), str):
             shortest = int(schema.get("minLength") or 0)
             return text_matching(schema["pattern"], lambda what: self.draw(f"{path}/{what}"), shortest)
-        options = options_in(f"{schema.get('description', '')}")
+        description = f"{schema.get('description', '')}"
+        options = options_in(description) or listed_in(description)
         if options:
             return fitted(str(decide(self.conversation, name, options)), schema)
         return fitted(text_for(name, self.conversation, answer=self.answer, draw=self.draw(path)), schema)

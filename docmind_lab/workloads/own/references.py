@@ -16,6 +16,7 @@ import importlib.util
 import inspect
 import json
 import os
+import socket
 import sys
 import sysconfig
 import traceback
@@ -40,6 +41,8 @@ AGENT_PREFIX = "agent:"
 _HOW_TO_WRITE = "write it as module:attribute, such as my_app:graph, or as file.py:attribute"
 _NOT_THE_USERS = tuple({*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parents[2])})
 _GRAPHS = (StateGraph, Pregel, FunctionType)
+# As urllib3, httpx, openai and grpc call a host that cannot be reached.
+_NO_CONNECTION = frozenset({"MaxRetryError", "NameResolutionError", "ConnectError", "APIConnectionError"})
 # Reference → the error that its module ended with, after it had made the graph.
 _ended_early: dict[str, str] = {}
 # Context managers that made a graph, which is used as long as the process lives.
@@ -263,7 +266,7 @@ def _import_error(reference: str, module: str, what: str, error: BaseException) 
     if isinstance(error, DocmindLabError) or not isinstance(error, Exception | SystemExit):
         return error
     return ConfigurationError(
-        f"{what} {reference!r}: module {module} does not import: {one_line(error)}{_at(error)}{_remedy_of_key(error)}"
+        f"{what} {reference!r}: module {module} does not import: {one_line(error)}{_at(error)}{_remedy_of(error)}"
     )
 
 
@@ -272,7 +275,15 @@ def _at(error: BaseException) -> str:
     return f" (at {line})" if line else ""
 
 
-def _remedy_of_key(error: BaseException) -> str:
+def _remedy_of(error: BaseException) -> str:
+    """Return what to do about an error, where its words say it; else an empty text."""
+    if isinstance(error, SyntaxError):
+        return f"; this is Python {sys.version_info.major}.{sys.version_info.minor}"
+    chain: BaseException | None = error
+    while chain is not None:
+        if isinstance(chain, socket.gaierror | ConnectionError) or type(chain).__name__ in _NO_CONNECTION:
+            return "; it asks a service as it is imported: a row of --endpoints FILE (endpoints=...) can answer it"
+        chain = chain.__cause__ or chain.__context__
     names = [word.strip("'\"`.,:;()") for word in str(error).split() if "_API_KEY" in word]
     if not names:
         return ""
@@ -312,7 +323,7 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any] | None
         raise
     except Exception as error:
         raise ConfigurationError(
-            f"graph {reference!r} could not be made: {one_line(error)}{_at(error)}{_remedy_of_key(error)}"
+            f"graph {reference!r} could not be made: {one_line(error)}{_at(error)}{_remedy_of(error)}"
         ) from error
 
 

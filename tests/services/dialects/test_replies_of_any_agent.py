@@ -59,6 +59,23 @@ def test_tools_are_called_one_at_a_time_where_parallel_calls_are_not_allowed() -
     assert names_of(reply(*later, tools=[MULTIPLY, SEARCH], parallel_tool_calls=False)) == ["search"]
 
 
+def test_an_argument_with_a_default_keeps_it_and_one_of_listed_values_is_one_of_them() -> None:
+    properties = {
+        "namespace": {"type": "string", "default": "default"},
+        "query": {"type": "string", "default": ""},
+        "chart": {"type": "string", "description": "The type of chart: 'bar', 'line', 'pie'."},
+    }
+    plot = {"type": "function", "function": {"name": "plot", "parameters": {"properties": properties}}}
+    (call,) = reply(tools=[plot]).tool_calls
+    assert call.arguments.keys() == {"query", "chart"}
+    assert call.arguments["chart"] in {"bar", "line", "pie"}
+
+
+@pytest.mark.parametrize("name", ["is_off_topic", "spam", "injection_detected", "is_invalid"])
+def test_what_speaks_against_a_request_is_not_so(name: str) -> None:
+    assert decide_boolean(at("1.0.2"), name) is False
+
+
 def test_a_result_that_is_no_sentence_is_passed_on() -> None:
     assert reply(called("multiply"), result("36"), tools=[MULTIPLY]) == Reply("36")
 
