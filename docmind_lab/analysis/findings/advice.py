@@ -52,7 +52,7 @@ def advice_of(
         )
     else:
         yield from _choice(result, by_label, runs, chosen_by)
-    yield from _failures(rows, runs)
+    yield from _failures(rows, runs, chosen_by)
     if (
         not any(str(fault) == "none" for fault in runs["fault"].unique())
         and runs["faulted_calls"].sum(skipna=False) == 0
@@ -204,7 +204,7 @@ def _no_choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> st
     )
 
 
-def _failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
+def _failures(rows: Sequence[Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
     """Yield which errors ended runs, each once, with the node and the count."""
     by_budget = runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
     failed = runs[(runs["outcome"].astype("str") == "failed") & ~by_budget]
@@ -224,7 +224,9 @@ def _failures(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
         for (error, node), count in zip(counts.index.tolist(), counts, strict=True)
     ]
     others = " and others" if len(phrases) > 4 else ""
-    yield f"Failed: {len(failed)} of {len(runs)} runs, with {join_names(phrases[:4])}{others}."
+    # Tables keep no words of an error, which may quote what a user asked.
+    where = " What it says, and its line: docmind-lab doctor --graph." if chosen_by == "enforce" else ""
+    yield f"Failed: {len(failed)} of {len(runs)} runs, with {join_names(phrases[:4])}{others}.{where}"
 
 
 def _keeps(row: Row) -> bool:
