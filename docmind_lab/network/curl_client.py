@@ -14,7 +14,8 @@ import httpx
 
 from docmind_lab.network.carried import NO_CERTIFICATES
 from docmind_lab.network.guests import Replacements
-from docmind_lab.network.library_watch import Find
+from docmind_lab.network.library_watch import NOBODY_WATCHES, Find
+from docmind_lab.virtual_time import current_clock
 
 _DEFAULT_TIMEOUT_S: Final = 30.0
 _TAKEN: Final = ("params", "data", "content", "json", "files", "cookies", "auth")
@@ -32,6 +33,8 @@ def watch_curl(hooks: Replacements, find: Find) -> None:
 
     def carries(url: str) -> bool:
         watch = find(urlsplit(url).hostname or "")
+        if watch is None and current_clock() is not None:
+            raise curl.exceptions.ConnectionError(NOBODY_WATCHES)
         return watch is not None and watch.carries
 
     def wrap(previous: Any) -> Any:

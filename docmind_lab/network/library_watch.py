@@ -26,6 +26,9 @@ class LibraryWatch(Watch, Protocol):
 Find = Callable[[str], LibraryWatch | None]
 """Host → the watch of the calling code, if it watches requests to that host."""
 
+NOBODY_WATCHES = "the run that sent this request has ended, and nothing real is reached in virtual time"
+"""What a compiled client raises for a request of a run in virtual time that is watched no more."""
+
 
 def exchange_of(watch: Watch, method: str, url: str, body: bytes = b"") -> Exchange:
     """Return the exchange of a request that its library sends itself. Raises: what the watch raises."""

@@ -17,7 +17,8 @@ import httpx
 
 from docmind_lab.network.carried import NO_CERTIFICATES
 from docmind_lab.network.guests import Replacements
-from docmind_lab.network.library_watch import Find
+from docmind_lab.network.library_watch import NOBODY_WATCHES, Find
+from docmind_lab.virtual_time import current_clock
 
 _METHODS = ("get", "head", "options", "delete", "post", "put", "patch")
 _DEFAULT_TIMEOUT_S = 30.0
@@ -74,6 +75,10 @@ class CarriedClient:
             watch = run(self._find, host)
             if watch is not None and watch.carries:
                 return run(self._carry, method, url, options)
+        if current_clock() is not None:
+            import primp  # noqa: PLC0415 - it is there
+
+            raise primp.ConnectError(NOBODY_WATCHES)
         return self._own.request(method, url, **options)
 
     def _carry(self, method: str, url: str, options: Mapping[str, Any]) -> Any:

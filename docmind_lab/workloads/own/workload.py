@@ -127,9 +127,10 @@ class OwnWorkload:
         watch = self._watches.get(run_id)
         if watch is None:
             return
-        if watch.clock is not None or watch.recorder.quiet():
+        # In virtual time the clock's end does it, when no thread of the run is left that could send anything.
+        if watch.clock is None and watch.recorder.quiet():
             end_watching(watch)
-        else:
+        elif watch.clock is None:
             # It is still redirected, and refused by the services, until it ends.
             threading.Thread(target=_end_when_quiet, args=(watch,), name="docmind-own-orphan", daemon=True).start()
         if watch.missing is None:
