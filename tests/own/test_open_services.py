@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import re
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -373,6 +375,31 @@ def test_a_compiled_client_gets_its_own_error_where_nothing_answers_before_its_t
     )
     assert measured.run.outcome == "answered"
     assert measured.run.returned_at_s == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_search_that_outlives_its_run_is_never_sent_by_the_library_itself(primp: Any) -> None:
+    sent: list[str] = []
+    primp.Client.request = lambda self, method, url, **_: sent.append(url)
+
+    def search(state: State) -> State:
+        # Whoever tries again after each error makes a client anew, also when the run has been given up.
+        for _ in range(50):
+            with contextlib.suppress(Exception), ThreadPoolExecutor(1) as pool:
+                client = primp.Client(timeout=5.0)
+                wait([pool.submit(client.request, "GET", "https://www.bing.com/search")], timeout=5.0)
+            time.sleep(3.0)
+        return {"answer": "at last"}
+
+    (measured,) = simulated(
+        graph_of(search),
+        alternatives="unguarded",
+        decision_timeout_s=5.0,
+        given={"question": "a"},
+        profile="fast",
+        faults="hang:look",
+    )
+    assert measured.run.outcome != "answered"
+    assert sent == []
 
 
 # ---- while a module is imported
