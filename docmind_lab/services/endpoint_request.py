@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json as json_text
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -59,3 +60,8 @@ class EndpointResponse:
     body: Any = ""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def share_of(*names: object) -> float:
+    """Return a number from 0 to 1 that belongs to the names, for values that are the same in every run."""
+    return int(hashlib.sha256(repr(names).encode()).hexdigest()[:8], 16) / 0xFFFFFFFF

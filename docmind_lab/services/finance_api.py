@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
-from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse
+from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse, share_of
 
 _DAY_S: Final = 86_400
 _OPENING: Final = 1_767_364_200
@@ -50,13 +49,9 @@ def _search(asked: str) -> dict[str, Any]:
     return {"count": 1, "quotes": [found], "news": [_news(symbol)], "lists": [], "researchReports": []}
 
 
-def _share(*names: object) -> float:
-    return int(hashlib.sha256(repr(names).encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
-
-
 def _price(symbol: str, day: int) -> float:
     """Return the closing price of a day: around a level of the symbol's own, by up to a twentieth."""
-    return round((20 + 200 * _share(symbol)) * (0.95 + 0.1 * _share(symbol, day)), 2)
+    return round((20 + 200 * share_of(symbol)) * (0.95 + 0.1 * share_of(symbol, day)), 2)
 
 
 def _days(request: EndpointRequest) -> list[int]:

@@ -6,11 +6,10 @@ Values belong to what is asked for: the same place has the same position and the
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 from typing import Any, Final
 
-from docmind_lab.services.endpoint_request import EndpointRequest
+from docmind_lab.services.endpoint_request import EndpointRequest, share_of
 
 _DAY_S: Final = 86_400
 _NOON: Final = 1_767_268_800
@@ -19,17 +18,12 @@ _RATES: Final = {"USD": 1.0, "EUR": 0.92, "GBP": 0.79, "JPY": 151.0, "INR": 83.2
 _HOURS: Final = 24
 
 
-def _share(*names: object) -> float:
-    """Return a number from 0 to 1 that belongs to the names."""
-    return int(hashlib.sha256(repr(names).encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
-
-
 def _place(request: EndpointRequest) -> tuple[str, float, float]:
     """Return the name of the place that is asked for, and its latitude and longitude in degrees."""
     given = request.fields
     name = next((str(given[key]) for key in ("q", "name", "city", "location", "zip", "id") if given.get(key)), "")
-    latitude = _number(given.get("lat", given.get("latitude")), round(120 * _share(name, "lat") - 60, 4))
-    longitude = _number(given.get("lon", given.get("longitude")), round(360 * _share(name, "lon") - 180, 4))
+    latitude = _number(given.get("lat", given.get("latitude")), round(120 * share_of(name, "lat") - 60, 4))
+    longitude = _number(given.get("lon", given.get("longitude")), round(360 * share_of(name, "lon") - 180, 4))
     return name.partition(",")[0] or f"{latitude:g}, {longitude:g}", latitude, longitude
 
 
@@ -42,7 +36,7 @@ def _number(given: Any, default: float) -> float:
 
 def _degrees(place: str, when: object = 0) -> float:
     """Return the temperature at a place, in degrees Celsius."""
-    return round(5 + 25 * _share(place, "degrees", when), 1)
+    return round(5 + 25 * share_of(place, "degrees", when), 1)
 
 
 # ---- OpenWeather
@@ -158,7 +152,7 @@ def open_meteo(request: EndpointRequest) -> Any:
 def _meteo_value(place: str, name: str, when: object) -> float:
     if "temperature" in name:
         return _degrees(place, when)
-    return 0 if "code" in name else round(100 * _share(place, name, when), 1)
+    return 0 if "code" in name else round(100 * share_of(place, name, when), 1)
 
 
 def open_meteo_places(request: EndpointRequest) -> Any:
@@ -272,7 +266,7 @@ def _package(path: str) -> tuple[str, str]:
     """Return the name and the version in a path; a version that is not there belongs to the name."""
     found = re.fullmatch(r"((?:@[^/]+/)?[^/]+)(?:/([^/]+))?", path)
     name, version = (found[1], found[2]) if found else (path, None)
-    return name, version if version and version != "latest" else f"{1 + int(5 * _share(name, 'version'))}.0.1"
+    return name, version if version and version != "latest" else f"{1 + int(5 * share_of(name, 'version'))}.0.1"
 
 
 def vulnerabilities(request: EndpointRequest) -> Any:
@@ -336,7 +330,7 @@ def exchange_rates(request: EndpointRequest) -> Any:
 
 
 def _rate(name: str) -> float:
-    return _RATES.get(name, round(0.5 + 9 * _share(name, "rate"), 3))
+    return _RATES.get(name, round(0.5 + 9 * share_of(name, "rate"), 3))
 
 
 def alpha_vantage(request: EndpointRequest) -> Any:
@@ -344,7 +338,7 @@ def alpha_vantage(request: EndpointRequest) -> Any:
     symbol = str(request.fields.get("symbol", "")) or "SHARE"
 
     def price(day: int) -> str:
-        return f"{50 + 200 * _share(symbol, 'price') + day:.4f}"
+        return f"{50 + 200 * share_of(symbol, 'price') + day:.4f}"
 
     if request.fields.get("function") == "GLOBAL_QUOTE":
         quote = {"01. symbol": symbol, "05. price": price(0), "06. volume": "1000000"}
@@ -373,13 +367,13 @@ def drawing(request: EndpointRequest) -> Any:
 def coin_prices(request: EndpointRequest) -> Any:
     """Return prices of coins as api.coingecko.com does."""
     coins, units = (str(request.query.get(key, "")).split(",") for key in ("ids", "vs_currencies"))
-    return {coin: {unit: round(1 + 1000 * _share(coin, unit), 2) for unit in units} for coin in coins}
+    return {coin: {unit: round(1 + 1000 * share_of(coin, unit), 2) for unit in units} for coin in coins}
 
 
 def countries(request: EndpointRequest) -> Any:
     """Return a country as restcountries.com does."""
     name = request.path.rstrip("/").rpartition("/")[2].replace("%20", " ").capitalize()
-    people = round(1e8 * _share(name))
+    people = round(1e8 * share_of(name))
     names = {"common": name, "official": f"Republic of {name}"}
     place = {"region": "Region", "subregion": "Subregion", "latlng": [10.0, 10.0], "capital": [f"{name} City"]}
     money = {"COI": {"name": "coin", "symbol": "¤"}}
