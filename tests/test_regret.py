@@ -192,7 +192,7 @@ def test_under_load_the_intervals_are_over_crowds() -> None:
             "arrivals": (Poisson(0.4),),
             "alternatives": "A,A+hedge:6s",
             "decision_timeout_s": 8.0,
-            "queries": 3,
+            "queries": 8,
             "replicates": 5,
             "slots": 4,
             "warm_up_s": 0.0,

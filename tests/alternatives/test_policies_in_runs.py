@@ -144,7 +144,7 @@ def test_an_open_circuit_spares_a_server_that_fails() -> None:
 
 
 def test_an_overloaded_crowd_refuses_at_once_what_would_be_late_and_more_of_the_others_are_in_time() -> None:
-    crowd = run_load([0.9], alternatives="A,A+admission", queries=30, replicates=1, slots=4, warm_up_s=0.0)
+    crowd = run_load([0.9], alternatives="A,A+admission", queries=60, replicates=1, slots=4, warm_up_s=0.0)
     options = crowd.queries["alternative_options"].astype("str")
     plain, admitted = (crowd.queries[options == each] for each in ("{}", '{"policies": "admission"}'))
     refused = admitted[admitted["stop_reason"].astype("str") == "not_admitted"]
