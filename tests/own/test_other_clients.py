@@ -203,7 +203,7 @@ def test_retries_of_urllib3_are_attempts_that_wait_in_virtual_time() -> None:
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("node", [by_requests, by_aiohttp_streaming])
+@pytest.mark.parametrize("node", [by_requests, by_curl, by_aiohttp_streaming])
 def test_each_library_is_answered_by_the_simulated_services_over_sockets(node: Any) -> None:
     with services() as here:
         (measured,) = measured_on_the_wall(here, graph_of(node), "A", 30.0, given={"question": "a"})
