@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall, message_text
@@ -123,10 +124,15 @@ def _call(conversation: Conversation, name: str, answer: str = "") -> ToolCall:
     schema = conversation.tools[name]
     properties = schema.get("properties") or {}
     # What a tool says need not be given keeps its default; where it says nothing, all without a default is given.
-    required = schema.get("required") or [name for name in properties if not properties[name].get("default")]
+    required = schema.get("required") or [name for name, each in properties.items() if not _has_default(each)]
     known = {each: properties[each] for each in required if each in properties}
     values = value_for({**schema, "type": "object", "properties": known}, conversation, answer=answer)
     return ToolCall(name, values)
+
+
+def _has_default(schema: object) -> bool:
+    # A schema may be just true.
+    return isinstance(schema, Mapping) and bool(schema.get("default"))
 
 
 # ---- the probe of frameworks

@@ -63,11 +63,12 @@ def test_an_argument_with_a_default_keeps_it_and_one_of_listed_values_is_one_of_
     properties = {
         "namespace": {"type": "string", "default": "default"},
         "query": {"type": "string", "default": ""},
+        "anything": True,
         "chart": {"type": "string", "description": "The type of chart: 'bar', 'line', 'pie'."},
     }
     plot = {"type": "function", "function": {"name": "plot", "parameters": {"properties": properties}}}
     (call,) = reply(tools=[plot]).tool_calls
-    assert call.arguments.keys() == {"query", "chart"}
+    assert call.arguments.keys() == {"query", "anything", "chart"}
     assert call.arguments["chart"] in {"bar", "line", "pie"}
 
 
