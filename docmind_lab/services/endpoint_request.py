@@ -41,7 +41,15 @@ class EndpointRequest:
         return {**self.query, **(self.json if isinstance(self.json, dict) else {})}
 
     def value(self, source: str, name: str) -> Any:
-        """Return a value of the request; "" if there is none. name: of JSON with dots, such as "user.id"."""
+        """Return a value of the request; "" if there is none.
+
+        Args:
+            source: "query", "json", "form", "header" or "path".
+            name: Of the value; of JSON with dots, such as "user.id"; of the path the number of its part, from 1.
+        """
+        if source == "path":
+            parts = self.path.strip("/").split("/")
+            return parts[int(name) - 1] if name.isdecimal() and 0 < int(name) <= len(parts) else ""
         if source == "json":
             found = self.json
             for part in name.split("."):

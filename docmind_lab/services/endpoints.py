@@ -17,6 +17,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import importlib
+import importlib.resources
 import json as json_text
 import math
 import os
@@ -46,7 +47,7 @@ LATENCIES: Final = ("retrieval_s", "first_token_s")
 
 _LONGEST_S = 3600.0
 _CHANGING: Final = ("POST", "PUT", "PATCH", "DELETE")
-_VALUE = re.compile(r"\{(query|json|form|header)\.([A-Za-z0-9_.\-]+)\}|\{(host|path|method)\}")
+_VALUE = re.compile(r"\{(query|json|form|header|path)\.([A-Za-z0-9_.\-]+)\}|\{(host|path|method)\}")
 _REFUSALS: Mapping[str, int] = {"http_500": 500, "rate_limit": 429}
 
 
@@ -170,7 +171,7 @@ def filled(template: Any, request: EndpointRequest) -> Any:
 READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.tavily.com", "/search", "POST", function=search_apis.tavily_search),
     Endpoint("api.tavily.com", "/extract", "POST", function=search_apis.tavily_extract),
-    Endpoint("google.serper.dev", "/search", function=search_apis.serper),
+    Endpoint("google.serper.dev", "/*", function=search_apis.serper, effect=False),
     Endpoint("serpapi.com", "/search*", "GET", function=search_apis.serpapi),
     Endpoint("www.searchapi.io", "/api/v1/search", "GET", function=search_apis.serpapi),
     Endpoint("*.googleapis.com", "/customsearch/v1", "GET", function=search_apis.google_custom_search),
@@ -208,6 +209,7 @@ READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.openweathermap.org", "*", "GET", function=open_apis.openweather),
     Endpoint("api.weatherapi.com", "/v1/*", "GET", function=open_apis.weatherapi),
     Endpoint("api.open-meteo.com", "/v1/*", "GET", function=open_apis.open_meteo),
+    Endpoint("*-api.open-meteo.com", "/v1/[!s]*", "GET", function=open_apis.open_meteo),
     Endpoint("geocoding-api.open-meteo.com", "/v1/search", "GET", function=open_apis.open_meteo_places),
     Endpoint("api.weather.gov", "*", "GET", function=open_apis.weather_gov),
     Endpoint("wttr.in", "*", "GET", function=open_apis.wttr),
@@ -235,10 +237,21 @@ READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("raw.githubusercontent.com", "*", "GET", function=github_api.github_file),
     Endpoint("www.example.*", "*", "GET", function=search_pages.page),
     Endpoint("example.*", "*", "GET", function=search_pages.page),
+    # Pages that these services name in their answers.
+    Endpoint("openalex.org", "*", "GET", function=search_pages.page),
+    Endpoint("doi.org", "*", "GET", function=search_pages.page),
 )
-"""The rows that are always there, after those of a user's file."""
+"""Rows that are always there, after those of a user's file: the answers that functions make."""
 
+_READY_FILE: Final = "ready_endpoints.toml"
 _PAGE: Final = Endpoint("*", method="GET", function=search_pages.page)
+
+
+@functools.cache
+def ready_rows() -> tuple[Endpoint, ...]:
+    """Return the rows that are always there: those with functions, then those of docmind_lab/core/data."""
+    with importlib.resources.as_file(importlib.resources.files("docmind_lab.core.data") / _READY_FILE) as file:
+        return (*READY, *read_endpoints(file))
 
 
 def read_endpoints(file: str | Path) -> tuple[Endpoint, ...]:
@@ -288,12 +301,12 @@ class EndpointTable:
 
     def ready(self, method: str, host: str, path: str, query: str = "") -> Endpoint | None:
         """Return the ready row that answers a request, if one does; a page's, if it looks like one."""
-        row = next((row for row in READY if row.answers(method, host, path)), None)
+        row = next((row for row in ready_rows() if row.answers(method, host, path)), None)
         return _PAGE if row is None and search_pages.is_page(method, host, path, query) else row
 
     def has_host(self, host: str) -> bool:
         """Whether some request to a host is answered by a row."""
-        rows = (*_known_rows(self.file), *READY)
+        rows = (*_known_rows(self.file), *ready_rows())
         return any(fnmatch.fnmatchcase(host.lower(), row.host.lower()) for row in rows)
 
 

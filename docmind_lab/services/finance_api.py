@@ -34,12 +34,7 @@ def yahoo(request: EndpointRequest) -> Any:
             symbols = str(request.query.get("symbols", symbol)).upper().split(",")
             return {"quoteResponse": {"result": [_quote(each) for each in symbols], "error": None}}
         case "search" | "lookup":
-            asked = str(request.query.get("q", request.query.get("query", "SHARE")))
-            found = "".join(character for character in asked.upper() if character.isalpha())[:4] or "SHRE"
-            quotes = [
-                {"symbol": found, "shortname": asked, "quoteType": "EQUITY", "exchange": "NMS", "isYahooFinance": True}
-            ]
-            return {"count": 1, "quotes": quotes, "news": [_news(found)], "lists": [], "researchReports": []}
+            return _search(str(request.query.get("q", request.query.get("query", "SHARE"))))
     return {"finance": {"result": [], "error": None}}
 
 

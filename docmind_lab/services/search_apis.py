@@ -72,29 +72,101 @@ def tavily_extract(request: EndpointRequest) -> Any:
 
 
 def serper(request: EndpointRequest) -> Any:
-    """Return results as google.serper.dev/search does."""
+    """Return results as google.serper.dev does for /search, /news, /images, /places, /scholar and the others."""
     query = str(request.fields.get("q", ""))
-    hits = hits_of(query, request.fields.get("num", 10))
-    organic = [
-        {"title": hit["title"], "link": hit["url"], "snippet": hit["text"], "position": place + 1}
-        for place, hit in enumerate(hits)
+    kind = request.path.strip("/") or "search"
+    results = [
+        {
+            "title": hit["title"],
+            "link": hit["url"],
+            "snippet": hit["text"],
+            "position": place + 1,
+            **_MORE.get(kind, {}),
+        }
+        for place, hit in enumerate(hits_of(query, request.fields.get("num", 10)))
     ]
-    return {"searchParameters": {"q": query, "type": "search"}, "organic": organic}
+    return {"searchParameters": {"q": query, "type": kind}, _SERPER_LISTS.get(kind, "organic"): results}
+
+
+_SERPER_LISTS = {name: name for name in ("news", "images", "places", "videos", "shopping")} | {"maps": "places"}
+_MORE: dict[str, dict[str, Any]] = {
+    "news": {"date": "2 hours ago", "source": "Example"},
+    "images": {"imageUrl": "https://www.example.com/1.png", "source": "Example"},
+    "places": {"address": "1 Example Road", "rating": 4.5, "ratingCount": 120, "latitude": 51.5, "longitude": -0.12},
+    "maps": {"address": "1 Example Road", "rating": 4.5, "ratingCount": 120, "latitude": 51.5, "longitude": -0.12},
+    "scholar": {"publicationInfo": "A Example - Journal, 2025", "year": 2025, "citedBy": 12},
+    "shopping": {"price": "$18.00", "source": "Example", "rating": 4.5},
+    "videos": {"duration": "5:00", "source": "Example"},
+}
 
 
 def serpapi(request: EndpointRequest) -> Any:
-    """Return results as serpapi.com/search and searchapi.io do."""
-    query = str(request.fields.get("q", request.fields.get("query", "")))
-    hits = hits_of(query, request.fields.get("num", 10))
-    organic = [
-        {"position": place + 1, "title": hit["title"], "link": hit["url"], "snippet": hit["text"], "source": "Example"}
-        for place, hit in enumerate(hits)
-    ]
-    return {
+    """Return results as serpapi.com/search and searchapi.io do, for Google's search, news, places, travel and shops."""
+    given = request.fields
+    engine = str(given.get("engine", "google"))
+    query = str(given.get("q", given.get("query", given.get("search_query", ""))))
+    made: dict[str, Any] = {
         "search_metadata": {"status": "Success"},
-        "search_parameters": {"engine": request.fields.get("engine", "google"), "q": query},
-        "organic_results": organic,
+        "search_parameters": {"engine": engine, "q": query},
     }
+    if engine in _SERPAPI_TRAVEL:
+        return made | _SERPAPI_TRAVEL[engine](request)
+    name, more = _SERPAPI_LISTS.get(engine, ("organic_results", {}))
+    results = [
+        {"position": place + 1, "title": hit["title"], "link": hit["url"], "snippet": hit["text"], "source": "Example"}
+        | more
+        for place, hit in enumerate(hits_of(query, given.get("num", 10)))
+    ]
+    return made | {name: results}
+
+
+_PLACE: dict[str, Any] = {
+    "address": "1 Example Road",
+    "rating": 4.5,
+    "reviews": 120,
+    "gps_coordinates": {"latitude": 51.5, "longitude": -0.12},
+}
+_SERPAPI_LISTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "google_news": ("news_results", {"date": "01/01/2026, 12:00 PM, +0000 UTC", "source": {"name": "Example"}}),
+    "google_maps": ("local_results", _PLACE),
+    "google_local": ("local_results", _PLACE),
+    "google_images": ("images_results", {"original": "https://www.example.com/1.png"}),
+    "google_shopping": ("shopping_results", {"price": "$18.00", "extracted_price": 18.0, "rating": 4.5}),
+    "google_jobs": ("jobs_results", {"company_name": "Example Ltd", "location": "Example City", "via": "Example"}),
+    "google_scholar": ("organic_results", {"publication_info": {"summary": "A Example - Journal, 2025"}}),
+    "youtube": ("video_results", {"length": "5:00", "channel": {"name": "Example"}, "views": 1_000}),
+}
+
+
+def _flights(request: EndpointRequest) -> dict[str, Any]:
+    given = request.fields
+    day = given.get("outbound_date", "2026-01-02")
+    leg = {
+        "departure_airport": {"name": "Example Airport", "id": given.get("departure_id", ""), "time": f"{day} 09:00"},
+        "arrival_airport": {"name": "Example Airport", "id": given.get("arrival_id", ""), "time": f"{day} 11:30"},
+        "duration": 150,
+        "airline": "Example Air",
+        "flight_number": "XX 101",
+        "travel_class": "Economy",
+    }
+    flight = {"flights": [leg], "layovers": [], "total_duration": 150, "price": 180, "type": "Round trip"}
+    return {"best_flights": [flight], "other_flights": [flight | {"price": 240}]}
+
+
+def _hotels(request: EndpointRequest) -> dict[str, Any]:
+    rate = {"lowest": "$90", "extracted_lowest": 90}
+    about = {
+        "type": "hotel",
+        "overall_rating": 4.2,
+        "reviews": 120,
+        "hotel_class": "4-star hotel",
+        "amenities": ["Wi-Fi"],
+    }
+    place = {"gps_coordinates": _PLACE["gps_coordinates"], "link": "https://www.example.com/hotel"}
+    return {"properties": [{"name": "Example Hotel", "rate_per_night": rate, "total_rate": rate, **about, **place}]}
+
+
+_SERPAPI_TRAVEL = {"google_flights": _flights, "google_hotels": _hotels}
 
 
 def google_custom_search(request: EndpointRequest) -> Any:

@@ -24,7 +24,15 @@ from typing_extensions import TypedDict
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import NotSimulated
-from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointService
+from docmind_lab.services.endpoint_request import EndpointRequest
+from docmind_lab.services.endpoints import (
+    ENDPOINTS_PATH,
+    Endpoint,
+    EndpointService,
+    EndpointTable,
+    filled,
+    ready_rows,
+)
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest
 from docmind_lab.services.search_pages import is_page
 from docmind_lab.workloads.own import own_graph
@@ -57,7 +65,7 @@ def answer(
     )
     (head,) = [step for step in plan.steps if isinstance(step, Headers)]
     data = b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
-    return head.status, dict(head.headers)["content-type"], data.decode()
+    return head.status, dict(head.headers)["content-type"], data.decode(errors="replace")
 
 
 ENGINES = [
@@ -178,6 +186,26 @@ APIS += [
 ]
 
 
+APIS += [
+    ("https://devapi.qweather.com/v7/weather/3d?location=101010100", ("daily", 2, "tempMax"), str),
+    ("https://restapi.amap.com/v3/weather/weatherInfo?city=110000", ("lives", 0, "temperature"), str),
+    ("https://restapi.amap.com/v5/place/text?keywords=museum", ("pois", 1, "name"), str),
+    ("https://maps.googleapis.com/maps/api/place/textsearch/json?query=museum", ("results", 1, "rating"), float),
+    ("https://archive-api.open-meteo.com/v1/archive?latitude=1&longitude=2&daily=rain_sum", ("daily", "time", 0), str),
+    ("https://api.nal.usda.gov/fdc/v1/foods/search?query=oats", ("foods", 0, "foodNutrients", 1, "value"), float),
+    ("https://test.api.amadeus.com/v2/shopping/flight-offers", ("data", 0, "price", "total"), str),
+    ("https://hn.algolia.com/api/v1/search?query=tides", ("hits", 0, "title"), str),
+    ("https://www.reddit.com/r/python/hot.json", ("data", "children", 1, "data", "title"), str),
+    ("https://finnhub.io/api/v1/quote?symbol=T", ("c",), float),
+    ("https://api.coingecko.com/api/v3/coins/ether", ("market_data", "current_price", "usd"), float),
+    ("https://api.pinecone.io/indexes/harbour", ("host",), str),
+    ("https://serpapi.com/search?engine=google_flights&departure_id=A", ("best_flights", 0, "price"), int),
+    ("https://serpapi.com/search.json?engine=google_news&q=tides", ("news_results", 4, "title"), str),
+    ("https://google.serper.dev/news?q=tides", ("news", 0, "date"), str),
+    ("https://jsonplaceholder.typicode.com/todos/7", ("title",), str),
+]
+
+
 @pytest.mark.parametrize(("url", "path", "kind"), APIS, ids=[url for url, _, _ in APIS])
 def test_an_open_service_answers_in_its_own_shape_and_the_same_each_time(url: str, path: Any, kind: type) -> None:
     status, content_type, text = answer(url)
@@ -187,6 +215,36 @@ def test_an_open_service_answers_in_its_own_shape_and_the_same_each_time(url: st
     assert (status, content_type) == (200, "application/json")
     assert isinstance(value, kind)
     assert answer(url)[2] == text
+
+
+def addresses_in(value: Any) -> list[str]:
+    if isinstance(value, dict | list):
+        return [url for each in (value.values() if isinstance(value, dict) else value) for url in addresses_in(each)]
+    return [value] if isinstance(value, str) and value.startswith("https://") else []
+
+
+def a_request_of(row: Endpoint) -> tuple[str, str, str]:
+    """Return a method, a host and a path that the patterns of a row fit."""
+    host, path = (re.sub(r"\[[^]]*\]", "a", pattern).replace("*", "x") for pattern in (row.host, row.path))
+    return "GET" if row.method == "*" else row.method, host, path if path.startswith("/") else f"/{path}"
+
+
+def test_every_ready_row_answers_and_every_address_in_an_answer_is_answered_itself() -> None:
+    table = EndpointTable()
+    asked = [a_request_of(row) for row in ready_rows()] + [
+        ("GET", str(urlsplit(url).hostname), urlsplit(url).path) for url, _, _ in APIS
+    ]
+    for method, host, path in asked:
+        status, kind, text = answer(f"https://{host}{path}", method, b"{}" if method == "POST" else b"")
+        assert status < 300 or status == 404, (method, host, path, text)
+        found = addresses_in(json.loads(text)) if kind == "application/json" else []
+        nowhere = [url for url in found if not table.ready("GET", str(urlsplit(url).hostname), urlsplit(url).path)]
+        assert not nowhere, (method, host, path, nowhere)
+
+
+def test_a_template_takes_a_part_of_the_path_by_its_number() -> None:
+    asked = EndpointRequest("GET", "tickets.example.com", "/v1/tickets/17")
+    assert filled("ticket {path.3} of {path}, {path.4}{path.0}{path.x}", asked) == "ticket 17 of /v1/tickets/17, "
 
 
 def test_github_shows_a_change_takes_a_comment_and_has_no_other_path() -> None:
