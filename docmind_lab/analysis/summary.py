@@ -213,6 +213,11 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
             f"In {count_of(runs, 'run')} the graph came to its end with an error of its own in its state, under {key}. "
             "They count as they ended, such as answered."
         )
+    for key, runs in manifest.get("outputs_not_set", {}).items():
+        yield (
+            f"In {count_of(runs, 'run')} the graph came to its end without a value of {key}, which it declares as its "
+            "output. They count as they ended, such as answered."
+        )
     missing = manifest.get("never_reached", {})
     if missing:
         names = [

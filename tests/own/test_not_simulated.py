@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import multiprocessing
+import socket
 import subprocess
 import threading
 import time
@@ -133,6 +135,17 @@ def test_a_subprocess_is_refused_by_its_name_with_the_clock_on_which_it_runs() -
     )
     assert said.endswith('clock="wall" (--clock wall)')
     assert "MCP" not in said
+
+
+def test_a_database_is_named_and_not_the_program_that_its_driver_asks_for_the_system() -> None:
+    def connect(state: State) -> State:
+        with contextlib.suppress(FileNotFoundError):
+            subprocess.check_output(["lsb_release", "-a"])
+        socket.create_connection(("127.0.0.1", 3306))
+        return {}
+
+    with pytest.raises(NotSimulated, match=r"^127\.0\.0\.1.* \(a database driver"):
+        run(graph_of(connect))
 
 
 def test_the_lint_names_the_wall_clock_and_no_services_of_ones_own_for_a_subprocess() -> None:

@@ -272,6 +272,37 @@ def test_an_error_that_came_with_the_input_or_was_put_right_is_none_of_the_graph
     assert "errors_in_state" not in study.manifest
 
 
+class Report(TypedDict, total=False):
+    report: str
+
+
+class Reporting(Report):
+    question: str
+
+
+@pytest.mark.parametrize(("written", "said"), [({"question": "b"}, True), ({"report": ""}, False)])
+def test_a_graph_that_ends_without_the_output_that_it_declares_is_said_to(written: Reporting, said: bool) -> None:
+    def write(state: Reporting) -> Reporting:
+        return written
+
+    graph = StateGraph(Reporting, output_schema=Report).add_node(write).add_edge(START, "write").compile()
+    study = dl.compare(graph=graph, inputs=[{"question": "a"}], runs=2, alternatives="unguarded,C")
+    assert study.manifest.get("outputs_not_set", {}) == ({"report": 4} if said else {})
+    text = " ".join(summarise(study.runs, study.manifest).markdown().split())
+    sentence = "In 4 runs the graph came to its end without a value of report, which it declares as its output."
+    assert (sentence in text) is said
+
+
+def test_a_graph_that_stops_for_a_person_is_not_said_to_lack_its_output() -> None:
+    def ask(state: Reporting) -> Reporting:
+        return {"report": interrupt("may I?")}
+
+    graph = StateGraph(Reporting, output_schema=Report).add_node(ask).add_edge(START, "ask").compile()
+    study = dl.compare(graph=graph, inputs=[{"question": "a"}], runs=1, alternatives="unguarded,A,C")
+    assert study.runs["outcome"].astype("str").tolist() == ["interrupted"] * 3
+    assert "outputs_not_set" not in study.manifest
+
+
 # ---- interrupts
 
 

@@ -41,6 +41,7 @@ EVENTS: Final[Mapping[str, str]] = {
     "node_ended": "A graph node ended. detail: node, outcome (ok, error), begun_at_s.",
     "interrupt_answered": "An interrupt was answered, and the run goes on. detail: interrupts, left (answers).",
     "error_in_state": "The graph came to its end with an error of its own in its state. detail: key.",
+    "output_not_set": "The graph came to its end without a value of an output that it declares. detail: key.",
     "checkpoint_put": "A checkpoint was put. detail: step.",
     "checkpoint_blocked": "A fence kept a checkpoint of an old run out of its thread. detail: step.",
     "fault_met": "A fault of a service struck a request. detail: fault, call_id, attempt.",

@@ -168,7 +168,8 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
     """Return what of a user's graph no run came to, as entries of the manifest; none if nothing is missing.
 
     never_reached: the nodes and tools. no_model_calls: True if no run called a model. errors_in_state: key of the
-    graph's state → runs at whose end it held an error.
+    graph's state → runs at whose end it held an error. outputs_not_set: key of its declared output → runs at whose end
+    it had no value.
 
     Args:
         parts: The names of its nodes and tools, as a `WorkloadKind` has them; empty for what is no user's graph.
@@ -187,7 +188,8 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
         "tools": {str(detail["tool"]) for detail in details},
     }
     missing = {kind: [name for name in all_names if name not in reached[kind]] for kind, all_names in parts.items()}
-    noted = events.loc[names == "error_in_state", ["run_id", "detail"]].drop_duplicates()
-    if len(noted):
-        without["errors_in_state"] = dict(Counter(str(json.loads(detail)["key"]) for detail in noted["detail"]))
+    for event, entry in (("error_in_state", "errors_in_state"), ("output_not_set", "outputs_not_set")):
+        noted = events.loc[names == event, ["run_id", "detail"]].drop_duplicates()
+        if len(noted):
+            without[entry] = dict(Counter(str(json.loads(detail)["key"]) for detail in noted["detail"]))
     return without | ({"never_reached": missing} if any(missing.values()) else {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.documents import Document
 from langchain_core.messages import convert_to_messages
@@ -30,27 +30,30 @@ class RunDoorway:
     """The adapter for one run.
 
     state_key: the key of the graph's input for the deadline; empty for none. resume: what the run's interrupts are
-    answered with, in their order; the one after the last is the end of the run.
+    answered with, in their order; the one after the last is the end of the run. outputs: the keys of the state that the
+    graph declares as its output.
     """
 
-    def __init__(self, watch: RunWatch, state_key: str = "", resume: Sequence[Any] = ()) -> None:
-        self.watch, self.state_key, self._resume = watch, state_key, resume
+    def __init__(
+        self, watch: RunWatch, state_key: str = "", resume: Sequence[Any] = (), outputs: Sequence[str] = ()
+    ) -> None:
+        self.watch, self.state_key, self._resume, self._outputs = watch, state_key, resume, outputs
 
     def stream(
         self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
         """Stream from the graph with the deadline in force; whole states are converted to `FreeState`."""
         seen = free_state if options.get("stream_mode") == "values" else _unchanged
-        answers, errors = _Answers(self._resume, self.watch.recorder), _Errors(given, self.watch.recorder)
+        answers, last = _Answers(self._resume, self.watch.recorder), self._last_state(given)
         with self._deadline_in_force(config, rest, options):
             begun = self._input(given)
             while True:
                 for chunk in inner(begun, *rest, **options):
-                    errors.look_at(chunk)
+                    last.look_at(chunk)
                     if not answers.are_for(chunk):
                         yield seen(chunk)
                 if not answers.are_due:
-                    errors.record()
+                    last.record()
                     return
                 begun = answers.next_input()
 
@@ -59,16 +62,16 @@ class RunDoorway:
     ) -> AsyncIterator[Any]:
         """`stream`, as an async generator."""
         seen = free_state if options.get("stream_mode") == "values" else _unchanged
-        answers, errors = _Answers(self._resume, self.watch.recorder), _Errors(given, self.watch.recorder)
+        answers, last = _Answers(self._resume, self.watch.recorder), self._last_state(given)
         with self._deadline_in_force(config, rest, options):
             begun = self._input(given)
             while True:
                 async for chunk in inner(begun, *rest, **options):
-                    errors.look_at(chunk)
+                    last.look_at(chunk)
                     if not answers.are_for(chunk):
                         yield seen(chunk)
                 if not answers.are_due:
-                    errors.record()
+                    last.record()
                     return
                 begun = answers.next_input()
 
@@ -106,6 +109,9 @@ class RunDoorway:
             # A stream that is dropped half way ends in a context in which this was never set.
             with contextlib.suppress(ValueError):
                 scope.__exit__(None, None, None)
+
+    def _last_state(self, given: Any) -> _LastState:
+        return _LastState(given, self._outputs, self.watch.recorder)
 
     def _input(self, given: Any) -> Any:
         """Return the graph's input without the lab's key of the deadline, and with the graph's own."""
@@ -155,12 +161,12 @@ class _Answers:
         return Command(resume=answer if len(ids) == 1 else dict.fromkeys(ids, answer))
 
 
-class _Errors:
-    """The keys of a graph's last state under which its own code has noted an error that it caught."""
+class _LastState:
+    """A graph's last state, and what is wrong with it: errors that its own code caught, outputs that it did not set."""
 
-    def __init__(self, given: Any, recorder: Recorder) -> None:
+    def __init__(self, given: Any, outputs: Sequence[str], recorder: Recorder) -> None:
         self._given, self._recorder = given if isinstance(given, Mapping) else {}, recorder
-        self._state: Any = {}
+        self._outputs, self._state = outputs, cast(Any, {})
 
     def look_at(self, chunk: Any) -> None:
         """Keep a chunk that is a whole state."""
@@ -168,13 +174,16 @@ class _Errors:
             self._state = chunk[1]
 
     def record(self) -> None:
-        """Record the errors that the last state holds, and the input did not, by their keys."""
+        """Record the keys of errors that the input did not hold, and of the declared outputs that have no value."""
         values = self._state if isinstance(self._state, Mapping) else getattr(self._state, "__dict__", {})
         for key, value in values.items():
             # The truth of other values, such as a table of pandas, may be an error.
             says_one = isinstance(value, str | Sequence | Mapping | BaseException) and bool(value)
             if says_one and _ERROR_KEY.search(str(key)) and value != self._given.get(key):
                 self._recorder.event("error_in_state", key=str(key))
+        for key in self._outputs if values and INTERRUPT not in values else ():
+            if values.get(key) is None:
+                self._recorder.event("output_not_set", key=key)
 
 
 def _deadline_instant(config: Any) -> float | None:

@@ -59,6 +59,14 @@ class GraphInput(Question):
     settings: RunSettings = field(default_factory=RunSettings, compare=False)
 
 
+def declared_outputs(graph: Pregel[Any, Any, Any, Any]) -> tuple[str, ...]:
+    """Return the keys of a graph's state that are its output, where it declares an output of its own."""
+    outputs = graph.output_channels
+    if isinstance(outputs, str) or set(outputs) >= set(graph.stream_channels_list):
+        return ()
+    return tuple(outputs)
+
+
 def read_inputs(
     graph: Pregel[Any, Any, Any, Any],
     inputs: Inputs,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import multiprocessing
 import os
@@ -355,6 +356,10 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
         hooks.replace(multiprocessing, name, local_queue)
 
 
+# A program that clients, such as the driver of MySQL, ask for the name of the system. They go on where there is none.
+_DISPENSABLE = "lsb_release"
+
+
 class _LocalQueue(queue.Queue[Any]):
     """A queue of `multiprocessing` within one process."""
 
@@ -373,10 +378,15 @@ def _is_importing() -> bool:
 
 
 def _no_process(command: Any) -> str:
-    """Return why a program is not started. command: as `subprocess` takes it."""
+    """Return why a program is not started. Raises: FileNotFoundError for one that callers can do without.
+
+    command: as `subprocess` takes it.
+    """
     program = command if isinstance(command, str | bytes | os.PathLike) else next(iter(command), "")
     # Without its folder and arguments, which may hold a path of the machine, or a key.
     shown = os.path.basename(os.fsdecode(program).split(" ")[0])
+    if shown == _DISPENSABLE:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
     told = f"{shown or 'a program'}: a subprocess runs in real time, not in virtual time"
     is_of_mcp = any(_MCP_CLIENT in frame.filename for frame in traceback.extract_stack())
     return f"{told}; an MCP server can be in this process, over its SDK's memory transport" if is_of_mcp else told

@@ -24,7 +24,7 @@ from docmind_lab.network.recorder import Recorder
 from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
 from docmind_lab.workloads.own.doorway import RunDoorway
-from docmind_lab.workloads.own.inputs import GraphInput, input_keys
+from docmind_lab.workloads.own.inputs import GraphInput, declared_outputs, input_keys
 from docmind_lab.workloads.own.outside_saver import OutsideSaver, is_outside
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker, store_for_run
 from docmind_lab.workloads.own.watch import Destinations, RunWatch, begin_watching, end_watching, hold, release
@@ -92,7 +92,7 @@ class OwnWorkload:
         if graph.store is None or self._store is not None:
             changed["store"] = store_for_run(self._store)
         graph = copy_with(type(graph), graph, **changed)
-        doorway = RunDoorway(watch, self.state_key, settings.resume)
+        doorway = RunDoorway(watch, self.state_key, settings.resume, declared_outputs(self.graph))
         config = dict(settings.config)
         made = bound(graph, context=settings.context_for(graph), doorway=doorway).with_config(
             cast(RunnableConfig, config)
