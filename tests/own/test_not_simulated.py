@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import multiprocessing
+import os
 import socket
 import subprocess
 import threading
@@ -87,6 +88,11 @@ def by_subprocess(state: State) -> State:
     return {}
 
 
+def by_shell(state: State) -> State:
+    os.system("sleep 3")
+    return {}
+
+
 @pytest.mark.parametrize(
     ("node", "said"),
     [
@@ -126,9 +132,27 @@ def test_for_a_file_of_a_model_the_remedy_is_to_have_it_on_the_machine() -> None
     assert said.endswith("run the program once without the lab, so that it keeps the file on this machine")
 
 
-def test_a_subprocess_is_refused_by_its_name_with_the_clock_on_which_it_runs() -> None:
+def test_a_driver_that_connects_in_c_is_refused_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyodbc.py").write_text("def connect(*_, **__): raise OSError('it went out')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def query(state: State) -> State:
+        with contextlib.suppress(Exception):
+            importlib.import_module("pyodbc").connect("DSN=harbour")
+        return {}
+
     with pytest.raises(NotSimulated) as raised:
-        run(graph_of(by_subprocess))
+        run(graph_of(query))
+    assert str(raised.value) == (
+        "pyodbc: a database driver, which connects by itself, has no virtual time (in node fetch); "
+        'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
+    )
+
+
+@pytest.mark.parametrize("node", [by_subprocess, by_shell])
+def test_a_subprocess_is_refused_by_its_name_with_the_clock_on_which_it_runs(node: Callable[[State], State]) -> None:
+    with pytest.raises(NotSimulated) as raised:
+        run(graph_of(node))
     said = str(raised.value)
     assert said.startswith(
         "sleep: a subprocess runs in real time, not in virtual time (in node fetch); use the wall clock"

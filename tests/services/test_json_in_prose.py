@@ -27,6 +27,14 @@ def types_of(value: Any) -> Any:
     return [types_of(value[0])] if isinstance(value, list) else type(value).__name__
 
 
+FIELDS_IN_LINES = """Output MUST be valid JSON with fields:
+title (string),
+points (array of 6-10 strings),
+timeline (object with keys early, mid and late; each value an array of strings),
+risks (array of 3-6 strings).
+"""
+
+
 @pytest.mark.parametrize(
     ("prompt", "types"),
     [
@@ -52,11 +60,25 @@ def types_of(value: Any) -> Any:
             {"score": "int", "done": "bool"},
         ),
         ('Return ONLY valid JSON:\n{"skills": string[], "years": number[],}', {"skills": ["str"], "years": ["float"]}),
+        (
+            FIELDS_IN_LINES,
+            {
+                "title": "str",
+                "points": ["str"],
+                "timeline": {"early": ["str"], "mid": ["str"], "late": ["str"]},
+                "risks": ["str"],
+            },
+        ),
         ('Reply in JSON format: {"risk": <float between 0 and 1>, "why": "<text>"}', {"risk": "float", "why": "str"}),
     ],
 )
 def test_json_is_answered_that_fits_what_is_shown(prompt: str, types: Any) -> None:
     assert {json.dumps(types_of(json.loads(replied(prompt, seed)))) for seed in range(20)} == {json.dumps(types)}
+
+
+def test_a_list_has_as_many_items_as_the_prompt_says() -> None:
+    said = json.loads(replied(FIELDS_IN_LINES))
+    assert (len(said["points"]), len(said["risks"])) == (6, 3)
 
 
 @pytest.mark.parametrize(

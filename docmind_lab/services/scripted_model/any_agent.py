@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall, message_text
@@ -123,9 +123,13 @@ def _without_answer(conversation: Conversation) -> str:
 def _call(conversation: Conversation, name: str, answer: str = "") -> ToolCall:
     schema = conversation.tools[name]
     properties = schema.get("properties") or {}
-    # What a tool says need not be given keeps its default; where it says nothing, all without a default is given.
-    required = schema.get("required") or [name for name, each in properties.items() if not _has_default(each)]
-    known = {each: properties[each] for each in required if each in properties}
+    if conversation.named_tool == name or _SCHEMA_TOOL.match(name):
+        # The schema of an answer: what may be left out is given where there is something to say.
+        given: Iterable[str] = properties
+    else:
+        # What a tool says need not be given keeps its default; where it says nothing, all without a default is given.
+        given = schema.get("required") or [name for name, each in properties.items() if not _has_default(each)]
+    known = {each: properties[each] for each in given if each in properties}
     values = value_for({**schema, "type": "object", "properties": known}, conversation, answer=answer)
     return ToolCall(name, values)
 

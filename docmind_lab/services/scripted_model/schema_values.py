@@ -26,6 +26,8 @@ Schema = Mapping[str, Any]
 
 _SCORE = re.compile(r"score|rating|confidence|quality|grade|relevance|certainty", re.IGNORECASE)
 _COUNT = re.compile(r"limit|count|top_?k|max_|num|size|^[knm]$|page|offset", re.IGNORECASE)
+# What a model says only where something went wrong.
+_ERROR = re.compile(r"(.*_)?(errors?|exception|failure)(_(message|reason|details?))?", re.IGNORECASE)
 _FINAL = re.compile(r"respon|final|finish|answer|result|done|end|complete", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
 _DEEPEST = 8
@@ -147,6 +149,7 @@ class _Values:
         names = [name for name in properties if name in required or depth < _WIDEST]
         # Of what may be left out, only what leads no deeper.
         names = [name for name in names if name in required or not self.is_deep(properties[name])]
+        names = [name for name in names if name in required or not _ERROR.fullmatch(name)]
         names += [name for name in required if name not in names]
         extra = schema.get("additionalProperties")
         made = {

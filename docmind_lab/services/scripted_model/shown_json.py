@@ -26,14 +26,20 @@ _BULLET = re.compile(
     r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]*[\"'`*]{0,3}(?P<key>[A-Za-z_]\w*)[\"'`*]{0,3}(?P<words>[ \t]*[:(–-].*)$"
 )
 _NAMED = re.compile(
-    r"\b(?:keys?|fields?|properties|attributes)\b[ \t]*(?:named|called|are|is|of)?[ \t]*:?[ \t]*"
-    r"(?P<names>\w+(?:[ \t]*\([^)\n]*\))?(?:(?:,[ \t]*(?:and[ \t]+)?|[ \t]+and[ \t]+)\w+(?:[ \t]*\([^)\n]*\))?)*)",
+    r"\b(?:keys?|fields?|properties|attributes)\b[ \t]*(?:named|called|are|is|of)?[ \t]*(?::\s{0,3})?"
+    r"(?P<names>\w+(?:[ \t]*\([^)\n]*\))?(?:(?:,\s{0,3}(?:and[ \t]+)?|[ \t]+and[ \t]+)\w+(?:[ \t]*\([^)\n]*\))?)*)",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?:\band[ \t]+)?(?P<key>\w+)(?P<words>[ \t]*\([^)\n]*\))?")
 _NO_KEY = frozenset({"and", "the", "these", "following", "below", "exactly", "only"})
 # Alone after "keys", these go on with the sentence: "with the keys in this order".
 _NO_KEY_ALONE = _NO_KEY | {"a", "an", "as", "in", "for", "with", "should", "must", "from", "to", "that", "you"}
+_KEYS = re.compile(
+    r"\bobject with (?:the )?(?:keys?|fields?|properties)[ \t:]+"
+    r"(?P<names>\w+(?:(?:,[ \t]*(?:and[ \t]+)?|[ \t]+and[ \t]+)\w+)*)",
+    re.IGNORECASE,
+)
+"""Of an object within the object: "timeline (object with keys early, late; each value a list of strings)"."""
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:-|–|to|and)\s*(\d+(?:\.\d+)?)")
 _KINDS: Final = (
     ("array", re.compile(r"\b(list|array|lists|arrays)\b", re.IGNORECASE)),
@@ -54,6 +60,7 @@ _ONE_OF = re.compile(r"\bone of:?\s+(?P<options>[\w-]+(?:,\s*(?:or\s+)?[\w-]+)*(
 _SPACE = re.compile(r"\s+|//[^\n]*|#[^\n]*")
 _BETWEEN = re.compile(rf"{_SPACE.pattern}|,|\.\.\.|…")
 _DEEPEST = 20
+_MOST_ITEMS = 20
 _MOST_STARTS = 100
 _LONGEST = 8_000
 
@@ -165,7 +172,7 @@ def _fields_in_words(prompt: str, asked: re.Match[str] | None) -> dict[str, Sche
     near = after[: asked.end() - asked.start() + 300]
     quoted = {match[1]: match["words"] for match in _QUOTED_KEY.finditer(near)}
     if not quoted:
-        named = _NAMED.search(near)
+        named = _NAMED.search(after)
         parts = list(_NAME.finditer(named["names"])) if named else []
         none = _NO_KEY if len(parts) > 1 else _NO_KEY_ALONE
         quoted = {part["key"]: part["words"] or "" for part in parts if part["key"].lower() not in none}
@@ -183,9 +190,14 @@ def described(name: str, words: str, prompt: str = "") -> Schema:
     items = _ITEMS.fullmatch(words)
     if items:
         return {"type": "array", "items": described("", items["kind"]), "minItems": 1}
+    inner = _KEYS.search(words)
+    if inner:
+        each = described("", words[inner.end() :])
+        return _object(dict.fromkeys(re.findall(r"\b(?!and\b)\w+", inner["names"]), each))
     kind = next((kind for kind, said in _KINDS if said.search(words)), "")
     if kind == "array":
-        return {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        least = _bounds(words).get("minimum", 1)
+        return {"type": "array", "items": {"type": "string"}, "minItems": min(max(1, int(least)), _MOST_ITEMS)}
     if kind == "boolean":
         return {"type": "boolean"}
     if kind:

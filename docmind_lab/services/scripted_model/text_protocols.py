@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, message_text
-from docmind_lab.services.scripted_model.decisions import decide, options_in
+from docmind_lab.services.scripted_model.decisions import decide, options_in, options_in_words
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
 from docmind_lab.services.scripted_model.field_texts import sql_of
 from docmind_lab.services.scripted_model.schema_values import value_for
@@ -48,7 +48,7 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
     if _WANTS_SQL.search(prompt):
         return Reply(sql_of(conversation))
     lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
-    options = next((found for line in lines if (found := options_in(line))), ())
+    options = next((found for line in lines if (found := options_in(line))), ()) or options_in_words(prompt)
     return Reply(str(decide(conversation, "word", options))) if options else None
 
 

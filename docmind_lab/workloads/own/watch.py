@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import errno
 import functools
+import importlib.util
 import multiprocessing
 import os
 import platform
@@ -20,11 +21,11 @@ import sys
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from langchain_core.runnables.config import var_child_runnable_config
@@ -340,7 +341,11 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
     hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
     by_popen = refusing(lambda _, program="", *__, **options: _no_process(options.get("args", program)), RUNS_FOR_REAL)
+    for name, owner, attribute in _drivers():
+        driven = f"{name}: a database driver, which connects by itself, has no virtual time"
+        hooks.replace(owner, attribute, refusing(lambda *_, told=driven, **__: told, RUNS_FOR_REAL))
     hooks.replace(subprocess.Popen, "__init__", by_popen)
+    hooks.replace(os, "system", refusing(_no_process, RUNS_FOR_REAL))
     for name in ("subprocess_exec", "subprocess_shell"):
         by_loop = refusing(lambda *given, **_: _no_process(given[2] if len(given) > 2 else ""), RUNS_FOR_REAL)
         hooks.replace(asyncio.BaseEventLoop, name, by_loop)
@@ -354,6 +359,28 @@ def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
     # No other process runs in virtual time, so only threads of this one share such a queue.
     for name in ("Queue", "JoinableQueue", "SimpleQueue"):
         hooks.replace(multiprocessing, name, local_queue)
+
+
+# Drivers whose connections are made in C, below Python's sockets: module, class, method or function.
+_DRIVERS: Final = (
+    ("psycopg2", "", "_connect"),
+    ("psycopg", "Connection", "connect"),
+    ("psycopg", "AsyncConnection", "connect"),
+    ("MySQLdb", "connections", "Connection"),
+    ("pyodbc", "", "connect"),
+    ("pymssql", "", "connect"),
+)
+
+
+def _drivers() -> Iterator[tuple[str, Any, str]]:
+    """Yield the drivers that are installed: name, owner and attribute of what connects."""
+    for name, inner, attribute in _DRIVERS:
+        # Imported here, since a node may import it in a run, when it is looked for no more.
+        with contextlib.suppress(Exception):  # a driver without its library raises errors of its own
+            module = importlib.import_module(name) if importlib.util.find_spec(name) else None
+            owner = getattr(module, inner) if inner else module
+            if hasattr(owner, attribute):
+                yield name, owner, attribute
 
 
 # A program that clients, such as the driver of MySQL, ask for the name of the system. They go on where there is none.

@@ -11,7 +11,7 @@ import pytest
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
-from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, options_in
+from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, options_in, options_in_words
 from docmind_lab.services.scripted_model.patterns import text_matching
 
 QUESTION = "What is 12 times 3?"
@@ -70,6 +70,17 @@ def test_an_argument_with_a_default_keeps_it_and_one_of_listed_values_is_one_of_
     (call,) = reply(tools=[plot]).tool_calls
     assert call.arguments.keys() == {"query", "anything", "chart"}
     assert call.arguments["chart"] in {"bar", "line", "pie"}
+
+
+def test_a_schema_that_is_forced_as_a_tool_gets_its_optional_fields_too_but_no_error() -> None:
+    optional = {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
+    properties = {"policy_number": optional, "error_message": optional, "what": {"type": "string"}}
+    parameters = {"type": "object", "properties": properties, "required": ["what"]}
+    claim = {"type": "function", "function": {"name": "ExtractedClaim", "parameters": parameters}}
+    forced = {"type": "function", "function": {"name": "ExtractedClaim"}}
+    (call,) = reply(text="Claim H-17: a broken mast.", tools=[claim], tool_choice=forced).tool_calls
+    assert call.arguments.keys() == {"policy_number", "what"}
+    assert all(isinstance(value, str) for value in call.arguments.values())
 
 
 @pytest.mark.parametrize("name", ["is_off_topic", "spam", "injection_detected", "is_invalid"])
@@ -168,6 +179,31 @@ def test_a_judge_sends_back_at_one_step_of_a_run_at_the_most() -> None:
         assert verdicts.count(False) <= 1
         share += verdicts.count(False)
     assert share == 200, "each judge could send back once, were it asked at every step"
+
+
+CHOICES = [
+    ("Which worker next?\nReply with ONLY one word: Researcher, Writer, or DONE.", ("Researcher", "Writer", "DONE")),
+    ("Is the answer grounded? Answer only yes or no.", ("yes", "no")),
+    ("Respond with exactly one of: billing, technical, general", ("billing", "technical", "general")),
+    ("Classify the message as complaint, question or praise.", ("complaint", "question", "praise")),
+    (
+        "The categories:\n- billing: of money\n- technical: of faults\n\nReturn only the category.",
+        ("billing", "technical"),
+    ),
+    ("Choose one of these options:\n1. **search**\n2. **answer**\nOutput only the option.", ("search", "answer")),
+    ("Write a short text, or say that you do not know.", ()),
+    ("Answer in two sentences, with a source or two.", ()),
+    ("Follow these options:\n- Be short.\n- Be kind to all who read.\nReturn only the text.", ()),
+]
+
+
+@pytest.mark.parametrize(("prompt", "options"), CHOICES, ids=[prompt[:30] for prompt, _ in CHOICES])
+def test_a_prompt_that_names_its_options_without_quotes_is_answered_with_one_of_them(
+    prompt: str, options: tuple[str, ...]
+) -> None:
+    assert options_in_words(prompt) == options
+    said = reply(text=prompt).text
+    assert said in options if options else said.startswith("Scripted reply: ")
 
 
 @pytest.mark.parametrize(
