@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NotRequired
 
 import pandas as pd
 import pytest
@@ -272,11 +272,12 @@ def test_an_error_that_came_with_the_input_or_was_put_right_is_none_of_the_graph
     assert "errors_in_state" not in study.manifest
 
 
-class Report(TypedDict, total=False):
+class Report(TypedDict):
     report: str
+    remark: NotRequired[str]
 
 
-class Reporting(Report):
+class Reporting(Report, total=False):
     question: str
 
 

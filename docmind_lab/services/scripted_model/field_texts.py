@@ -56,10 +56,11 @@ _URL = re.compile(r"https?://[^\s\"'<>]*[^\s\"'<>.,;:!?)]")
 _PATH = re.compile(r"(?<![\w/:])(?:[\w.~-]*/)*[\w.~-]+\.[A-Za-z]\w{0,9}\b(?![/:])")
 _ARITHMETIC = re.compile(r"[-+*/().\d\s^]*\d\s*[-+*/^]\s*[-+*/().\d\s^]*\d\)?")
 _WITH_DIGIT = re.compile(r"(?<![\w.-])[A-Za-z]{0,8}-?\d[\w-]{0,30}")
+_ABSOLUTE = re.compile(r"\babsolute\b(?! or)", re.IGNORECASE)
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
 
 
-def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: float = 0.0) -> str:
+def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: float = 0.0, described: str = "") -> str:
     """Return a text of the conversation for an argument or a field of this name.
 
     Args:
@@ -67,9 +68,10 @@ def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: f
         conversation: The request.
         answer: What the model would answer in words; texts that are no task are taken from it.
         draw: From 0 to 1, which of several sentences it is.
+        described: What the schema says of it.
     """
     task = _short_task(conversation)
-    shown = _one_thing(name, task, conversation)
+    shown = _one_thing(name, task, conversation, described)
     if shown:
         return shown
     if _FEW_WORDS.search(name):
@@ -88,12 +90,13 @@ def sql_of(conversation: Conversation) -> str:
     return f"SELECT * FROM {table} LIMIT 5" if table else "SELECT 1"
 
 
-def _one_thing(name: str, task: str, conversation: Conversation) -> str:
+def _one_thing(name: str, task: str, conversation: Conversation, said: str) -> str:
     """Return the text for a name that stands for one thing, such as a path or an identifier; empty for any other."""
     if _URL_NAME.search(name):
         return _shown(_URL, task) or "https://example.com/"
     if _PATH_NAME.search(name):
-        return _shown(_PATH, task) or "/notes.txt"
+        shown = _shown(_PATH, task) or "notes.txt"
+        return f"/{shown}" if _ABSOLUTE.search(said) and not shown.startswith(("/", "~")) else shown
     if _FORMULA_NAME.search(name):
         return _shown(_ARITHMETIC, task) or "2 + 2"
     if _SQL_NAME.search(name):

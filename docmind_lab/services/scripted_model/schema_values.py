@@ -274,7 +274,8 @@ class _Values:
         options = options_in(description) or listed_in(description)
         if options:
             return fitted(str(decide(self.conversation, name, options)), schema)
-        return fitted(text_for(name, self.conversation, answer=self.answer, draw=self.draw(path)), schema)
+        draw, said = self.draw(path), description
+        return fitted(text_for(name, self.conversation, answer=self.answer, draw=draw, described=said), schema)
 
     def uuid(self, path: str) -> uuid.UUID:
         bits = int(self.draw(path) * 2**53) << 64 | int(self.draw(f"{path}/low") * 2**53)

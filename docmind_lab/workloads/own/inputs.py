@@ -10,13 +10,14 @@ The last forms are read as such where the graph's own input has no key `input`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 
 from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import BinaryOperatorAggregate
@@ -60,11 +61,17 @@ class GraphInput(Question):
 
 
 def declared_outputs(graph: Pregel[Any, Any, Any, Any]) -> tuple[str, ...]:
-    """Return the keys of a graph's state that are its output, where it declares an output of its own."""
+    """Return the keys of a graph's state that every output of it has, where it declares an output of its own."""
     outputs = graph.output_channels
     if isinstance(outputs, str) or set(outputs) >= set(graph.stream_channels_list):
         return ()
-    return tuple(outputs)
+    declared = getattr(getattr(graph, "builder", None), "output_schema", None)
+    # Of a model of pydantic, all; of a TypedDict, all but those that it says may be absent.
+    required = getattr(declared, "__required_keys__", outputs)
+    with contextlib.suppress(Exception):  # names in annotations that stand for nothing here
+        hints = get_type_hints(declared, include_extras=True)
+        required = [name for name in required if get_origin(hints.get(name)) is not NotRequired]
+    return tuple(name for name in outputs if name in required)
 
 
 def read_inputs(

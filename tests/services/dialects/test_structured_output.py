@@ -122,7 +122,7 @@ DEFINITIONS = {
     [
         ("file_path", "Read /data/a-1/in.json, please.", "/data/a-1/in.json"),
         ("filename", "What does notes.md say?", "notes.md"),
-        ("path", "See https://example.org/a/page for more", "/notes.txt"),
+        ("path", "See https://example.org/a/page for more", "notes.txt"),
         ("url", "Summarise https://example.org/a/page.", "https://example.org/a/page"),
         ("url", "Summarise the page", "https://example.com/"),
     ],
@@ -130,6 +130,14 @@ DEFINITIONS = {
 def test_a_path_or_an_address_is_that_of_the_question_if_it_names_one(name: str, text: str, value: str) -> None:
     schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
     assert value_for(schema, asked(text=text)) == {name: value}
+
+
+@pytest.mark.parametrize(("text", "value"), [("Write it down.", "/notes.txt"), ("Write app.py.", "/app.py")])
+def test_a_path_is_absolute_only_where_the_schema_says_so(text: str, value: str) -> None:
+    said = {"type": "string", "description": "Absolute path of the file. Must be absolute, not relative."}
+    properties = {"file_path": said, "path": {"type": "string", "description": "An absolute or a relative path."}}
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    assert value_for(schema, asked(text=text)) == {"file_path": value, "path": value.removeprefix("/")}
 
 
 @pytest.mark.parametrize(
