@@ -13,7 +13,7 @@ from typing import Any, Final
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, message_text
 from docmind_lab.services.scripted_model.decisions import decide, options_in, options_in_words
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
-from docmind_lab.services.scripted_model.field_texts import sql_of
+from docmind_lab.services.scripted_model.field_texts import sql_of, text_for
 from docmind_lab.services.scripted_model.schema_values import value_for
 from docmind_lab.services.scripted_model.shown_json import WANTS_JSON, schema_shown
 
@@ -33,6 +33,15 @@ _WANTS_SQL = re.compile(
     rf"|\b(only|just)\s+{_WRITE}\b[^.\n]{{0,40}}\bSQL\b",
     re.IGNORECASE,
 )
+# "Return ONLY executable Python code", "Output only the code, no markdown", "Write ONLY the code block".
+_WANTS_CODE = re.compile(
+    rf"\b{_WRITE}\b[^.\n]{{0,40}}\b(only|just|nothing but)\b[^.\n]{{0,30}}\bcode\b(?! (review|quality|smell|change))"
+    rf"|\b(only|just)\s+{_WRITE}\b[^.\n]{{0,30}}\bcode\b(?! (review|quality|smell|change))",
+    re.IGNORECASE,
+)
+_OTHER_LANGUAGE = re.compile(
+    r"\b(javascript|typescript|java|html|css|react|rust|golang|bash|shell|c\+\+)", re.IGNORECASE
+)
 _CODE_AGENT = "final_answer("
 
 
@@ -47,6 +56,9 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
         return Reply(json.dumps(_value_in_words(prompt, conversation)))
     if _WANTS_SQL.search(prompt):
         return Reply(sql_of(conversation))
+    if _WANTS_CODE.search(prompt) and not _OTHER_LANGUAGE.search(prompt):
+        code = text_for("code", conversation)
+        return Reply(f"```python\n{code}\n```" if "```" in prompt else code)
     lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
     options = next((found for line in lines if (found := options_in(line))), ()) or options_in_words(prompt)
     return Reply(str(decide(conversation, "word", options))) if options else None

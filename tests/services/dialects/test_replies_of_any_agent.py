@@ -181,6 +181,22 @@ def test_a_judge_sends_back_at_one_step_of_a_run_at_the_most() -> None:
     assert share == 200, "each judge could send back once, were it asked at every step"
 
 
+@pytest.mark.parametrize(
+    ("prompt", "code"),
+    [
+        ("Sum the column. Return ONLY executable Python code.", "print(2 + 2)"),
+        ("Write ONLY the code block, no explanation.", "print(2 + 2)"),
+        ("Output only the code, as in\n```python\nx = 1\n```", "```python\nprint(2 + 2)\n```"),
+        ("Output only the code review.", None),
+        ("Output only the code of a page in HTML.", None),
+        ("Explain the code.", None),
+    ],
+)
+def test_a_prompt_that_wants_python_alone_gets_a_line_that_runs(prompt: str, code: str | None) -> None:
+    said = reply(text=prompt).text
+    assert said == code if code else said.startswith("Scripted reply: ")
+
+
 CHOICES = [
     ("Which worker next?\nReply with ONLY one word: Researcher, Writer, or DONE.", ("Researcher", "Writer", "DONE")),
     ("Is the answer grounded? Answer only yes or no.", ("yes", "no")),
