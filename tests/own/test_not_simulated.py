@@ -132,21 +132,22 @@ def test_for_a_file_of_a_model_the_remedy_is_to_have_it_on_the_machine() -> None
     assert said.endswith("run the program once without the lab, so that it keeps the file on this machine")
 
 
-def test_a_driver_that_connects_in_c_is_refused_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pyodbc.py").write_text("def connect(*_, **__): raise OSError('it went out')\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_a_driver_that_connects_in_c_is_refused_by_its_name(tmp_path: Path) -> None:
+    psycopg = pytest.importorskip("psycopg", exc_type=ImportError)
 
     def query(state: State) -> State:
         with contextlib.suppress(Exception):
-            importlib.import_module("pyodbc").connect("DSN=harbour")
+            psycopg.connect(f"host={tmp_path} dbname=harbour")
         return {}
 
     with pytest.raises(NotSimulated) as raised:
         run(graph_of(query))
     assert str(raised.value) == (
-        "pyodbc: a database driver, which connects by itself, has no virtual time (in node fetch); "
+        "psycopg: a database driver has no virtual time (in node fetch); "
         'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
     )
+    with pytest.raises(psycopg.OperationalError):  # no hook is left
+        psycopg.connect(f"host={tmp_path} dbname=harbour")
 
 
 @pytest.mark.parametrize("node", [by_subprocess, by_shell])

@@ -52,7 +52,7 @@ from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.virtual_time.clock import REMEDY as CLOCK_REMEDY
 from docmind_lab.workloads.own import GraphInput, OwnWorkload
 from docmind_lab.workloads.own.references import AnyGraph
-from docmind_lab.workloads.own.watch import REMEDY as RUN_REMEDY
+from docmind_lab.workloads.own.unsimulated import REMEDY as RUN_REMEDY
 from docmind_lab.workloads.own.watch import SimulatedDestinations
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import Inputs, graph_named, own_graph
 from docmind_lab.workloads.own.references import AGENT_PREFIX
-from docmind_lab.workloads.own.watch import REMEDY, RUNS_FOR_REAL
+from docmind_lab.workloads.own.unsimulated import REMEDY, RUNS_FOR_REAL
 
 _CANNOT_BE_JUDGED = "cannot be judged in virtual time"
 _VIRTUAL_ONLY = "the deadline lint runs in virtual time only; measure this graph with docmind-lab compare --clock wall"

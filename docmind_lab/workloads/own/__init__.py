@@ -12,6 +12,7 @@ callbacks.py     calls of models, tools and retrievers, from LangChain's callbac
 making.py        what answers a user's code while it makes its graph
 tokenizer.py     vocabularies in place of files that tiktoken downloads
 watch.py         requests, from hooks below HTTP clients, and where they go
+unsimulated.py   what has no virtual time, refused by name: other connections, drivers, programs
 """
 
 from docmind_lab.workloads.own.callbacks import GraphCallbacks

@@ -5,27 +5,14 @@ The hooks below HTTP clients are in place while there are runs to watch; they as
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import errno
 import functools
-import importlib.util
-import multiprocessing
-import os
-import platform
-import queue
 import re
-import socket
-import subprocess
-import sys
 import threading
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import FrameType
-from typing import Any, Final, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from langchain_core.runnables.config import var_child_runnable_config
@@ -43,6 +30,7 @@ from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
 from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
 from docmind_lab.workloads.own.tokenizer import provide_vocabularies
+from docmind_lab.workloads.own.unsimulated import REMEDY, refuse_unsimulated
 
 Services = Literal["simulated", "own"]
 
@@ -50,15 +38,12 @@ _MODEL_PATHS = ("/chat/completions", "/completions", "/responses", "/messages")
 _STORE_PATHS = ("/collections", "/points", "/embeddings")
 _QDRANT_PORT = 6333
 
-REMEDY = 'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
 _ANSWERED_BY_A_ROW = f"a row of --endpoints FILE (endpoints=...) can answer it; {REMEDY}"
 _KEPT_ONCE = "run the program once without the lab, so that it keeps the file on this machine"
 # Weights and vocabularies of a model that runs in the program itself, and archives of them.
 _FILE_OF_A_MODEL = re.compile(
     r"\.(onnx|safetensors|gguf|pt|pth|ckpt|bin|tflite|tar\.gz|tgz|tar|zip|whl)$|/resolve/", re.I
 )
-RUNS_FOR_REAL = 'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
-_MCP_CLIENT = os.path.join("", "mcp", "client", "")
 
 
 def kind_of(url: str) -> CallKind:
@@ -292,7 +277,7 @@ def hold(world: VirtualClock | None) -> None:
         watch_libraries(hooks, lambda _: watch_of_calling_code(world))
         provide_vocabularies(hooks, functools.partial(_is_simulated, world))
         if world is not None:
-            _refuse_unsimulated(hooks, world)
+            refuse_unsimulated(hooks, lambda: watch_of_calling_code(world))
 
 
 def _is_simulated(world: VirtualClock | None) -> bool:
@@ -314,116 +299,3 @@ def release(world: VirtualClock | None) -> None:
         # The clients are somebody's, who may have another event loop; a virtual network closes its connections itself.
         hooks.close_idle()
         shared_loop().run(hooks.aclose_idle())
-
-
-def _refuse_unsimulated(hooks: GuestHooks, world: VirtualClock) -> None:
-    """Make functions that leave virtual time raise a clear error, where they would fail oddly or block."""
-
-    # Clients say what machine they are on, and Python asks a subprocess for it, once.
-    platform.platform()
-
-    def refusing(what: Callable[..., str], remedy: str = REMEDY) -> Callable[[Any], Any]:
-        def make(previous: Any) -> Any:
-            def refused(*arguments: Any, **options: Any) -> Any:
-                watch = watch_of_calling_code(world)
-                if watch is None or (remedy is RUNS_FOR_REAL and _is_importing()):
-                    return previous(*arguments, **options)
-                raise watch.not_simulated(what(*arguments, **options), remedy=remedy)
-
-            return refused
-
-        return make
-
-    no_http = (
-        "a connection that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp, primp or curl_cffi "
-        "(a database driver, gRPC, a web socket) has no virtual time"
-    )
-    hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
-    hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
-    by_popen = refusing(lambda _, program="", *__, **options: _no_process(options.get("args", program)), RUNS_FOR_REAL)
-    for name, owner, attribute in _drivers():
-        driven = f"{name}: a database driver, which connects by itself, has no virtual time"
-        hooks.replace(owner, attribute, refusing(lambda *_, told=driven, **__: told, RUNS_FOR_REAL))
-    hooks.replace(subprocess.Popen, "__init__", by_popen)
-    hooks.replace(os, "system", refusing(_no_process, RUNS_FOR_REAL))
-    for name in ("subprocess_exec", "subprocess_shell"):
-        by_loop = refusing(lambda *given, **_: _no_process(given[2] if len(given) > 2 else ""), RUNS_FOR_REAL)
-        hooks.replace(asyncio.BaseEventLoop, name, by_loop)
-
-    def local_queue(previous: Any) -> Any:
-        def made(*arguments: Any, **options: Any) -> Any:
-            return previous(*arguments, **options) if watch_of_calling_code(world) is None else _LocalQueue(*arguments)
-
-        return made
-
-    # No other process runs in virtual time, so only threads of this one share such a queue.
-    for name in ("Queue", "JoinableQueue", "SimpleQueue"):
-        hooks.replace(multiprocessing, name, local_queue)
-
-
-# Drivers whose connections are made in C, below Python's sockets: module, class, method or function.
-_DRIVERS: Final = (
-    ("psycopg2", "", "_connect"),
-    ("psycopg", "Connection", "connect"),
-    ("psycopg", "AsyncConnection", "connect"),
-    ("MySQLdb", "connections", "Connection"),
-    ("pyodbc", "", "connect"),
-    ("pymssql", "", "connect"),
-)
-
-
-def _drivers() -> Iterator[tuple[str, Any, str]]:
-    """Yield the drivers that are installed: name, owner and attribute of what connects."""
-    for name, inner, attribute in _DRIVERS:
-        # Imported here, since a node may import it in a run, when it is looked for no more.
-        with contextlib.suppress(Exception):  # a driver without its library raises errors of its own
-            module = importlib.import_module(name) if importlib.util.find_spec(name) else None
-            owner = getattr(module, inner) if inner else module
-            if hasattr(owner, attribute):
-                yield name, owner, attribute
-
-
-# A program that clients, such as the driver of MySQL, ask for the name of the system. They go on where there is none.
-_DISPENSABLE = "lsb_release"
-
-
-class _LocalQueue(queue.Queue[Any]):
-    """A queue of `multiprocessing` within one process."""
-
-    def close(self) -> None:
-        """Do nothing: there is no pipe."""
-
-    join_thread = cancel_join_thread = close
-
-
-def _is_importing() -> bool:
-    """Whether the calling code is a module's that is being imported, which takes no time."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
-        frame = frame.f_back
-    return frame is not None
-
-
-def _no_process(command: Any) -> str:
-    """Return why a program is not started. Raises: FileNotFoundError for one that callers can do without.
-
-    command: as `subprocess` takes it.
-    """
-    program = command if isinstance(command, str | bytes | os.PathLike) else next(iter(command), "")
-    # Without its folder and arguments, which may hold a path of the machine, or a key.
-    shown = os.path.basename(os.fsdecode(program).split(" ")[0])
-    if shown == _DISPENSABLE:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
-    told = f"{shown or 'a program'}: a subprocess runs in real time, not in virtual time"
-    is_of_mcp = any(_MCP_CLIENT in frame.filename for frame in traceback.extract_stack())
-    return f"{told}; an MCP server can be in this process, over its SDK's memory transport" if is_of_mcp else told
-
-
-def _text(host: Any) -> str:
-    return host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
-
-
-def _address(address: Any) -> str:
-    with contextlib.suppress(TypeError, IndexError):
-        return f"{_text(address[0])}:{address[1]}" if isinstance(address, tuple) else _text(address)
-    return str(address)

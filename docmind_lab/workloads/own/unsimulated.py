@@ -1,0 +1,158 @@
+"""Refuse what has no virtual time in a run of a user's graph, by name: other connections, drivers, programs, queues."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import functools
+import importlib
+import multiprocessing
+import os
+import platform
+import queue
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final, Protocol
+
+from docmind_lab.network.guests import Replacements
+
+REMEDY: Final = (
+    'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
+)
+"""For what simulated services do not answer."""
+RUNS_FOR_REAL: Final = 'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
+"""For what needs no service."""
+_MCP_CLIENT: Final = os.path.join("", "mcp", "client", "")
+
+
+class Refuser(Protocol):
+    """The watch of a run."""
+
+    def not_simulated(self, what: str, *, remedy: str) -> BaseException:
+        """Return the error for something that has no virtual time, which ends the run."""
+        ...
+
+
+def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) -> None:
+    """Make functions that leave virtual time raise a clear error, where they would fail oddly or block.
+
+    Args:
+        hooks: What puts them back.
+        find: Returns the watch of the calling code's run; None for code outside a run.
+    """
+
+    # Clients say what machine they are on, and Python asks a subprocess for it, once.
+    platform.platform()
+
+    def refusing(what: Callable[..., str], remedy: str = REMEDY) -> Callable[[Any], Any]:
+        def make(previous: Any) -> Any:
+            def refused(*arguments: Any, **options: Any) -> Any:
+                watch = find()
+                if watch is None or (remedy is RUNS_FOR_REAL and _is_importing()):
+                    return previous(*arguments, **options)
+                raise watch.not_simulated(what(*arguments, **options), remedy=remedy)
+
+            return refused
+
+        return make
+
+    no_http = (
+        "a connection that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp, primp or curl_cffi "
+        "(a database driver, gRPC, a web socket) has no virtual time"
+    )
+    hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
+    hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
+    by_popen = refusing(lambda _, program="", *__, **options: _no_process(options.get("args", program)), RUNS_FOR_REAL)
+    for driver, function in _drivers():
+        told = f"{driver.__name__.partition('.')[0]}: a database driver has no virtual time"
+        hooks.replace(driver, function, refusing(lambda *_, told=told, **__: told, RUNS_FOR_REAL))
+    hooks.replace(subprocess.Popen, "__init__", by_popen)
+    hooks.replace(os, "system", refusing(_no_process, RUNS_FOR_REAL))
+    for name in ("subprocess_exec", "subprocess_shell"):
+        by_loop = refusing(lambda *given, **_: _no_process(given[2] if len(given) > 2 else ""), RUNS_FOR_REAL)
+        hooks.replace(asyncio.BaseEventLoop, name, by_loop)
+
+    def local_queue(previous: Any) -> Any:
+        def made(*arguments: Any, **options: Any) -> Any:
+            return previous(*arguments, **options) if find() is None else _LocalQueue(*arguments)
+
+        return made
+
+    # No other process runs in virtual time, so only threads of this one share such a queue.
+    for name in ("Queue", "JoinableQueue", "SimpleQueue"):
+        hooks.replace(multiprocessing, name, local_queue)
+
+
+# Drivers that connect, or wait for an answer, below Python's sockets: module, and the function that does.
+_DRIVERS: Final = (
+    ("psycopg2", "_connect"),
+    ("psycopg.generators", "connect"),
+    ("psycopg.generators", "execute"),
+    ("MySQLdb", "connect"),
+    ("pyodbc", "connect"),
+    ("pymssql", "connect"),
+)
+
+
+@functools.cache
+def _drivers() -> tuple[tuple[Any, str], ...]:
+    """Return the drivers that are installed: module, and the name of its function."""
+    found: list[tuple[Any, str]] = []
+    for name, function in _DRIVERS:
+        # Imported here, since a node may import it in a run, when it is looked for no more.
+        with contextlib.suppress(Exception):  # it is not there, or lacks its library, of which it has errors of its own
+            module = importlib.import_module(name)
+            getattr(module, function)
+            found.append((module, function))
+    return tuple(found)
+
+
+# A program that clients, such as the driver of MySQL, ask for the name of the system. They go on where there is none.
+_DISPENSABLE = "lsb_release"
+
+
+class _LocalQueue(queue.Queue[Any]):
+    """A queue of `multiprocessing` within one process."""
+
+    def close(self) -> None:
+        """Do nothing: there is no pipe."""
+
+    join_thread = cancel_join_thread = close
+
+
+def _is_importing() -> bool:
+    """Whether the calling code is a module's that is being imported, which takes no time."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
+
+
+def _no_process(command: Any) -> str:
+    """Return why a program is not started. Raises: FileNotFoundError for one that callers can do without.
+
+    command: as `subprocess` takes it.
+    """
+    program = command if isinstance(command, str | bytes | os.PathLike) else next(iter(command), "")
+    # Without its folder and arguments, which may hold a path of the machine, or a key.
+    shown = os.path.basename(os.fsdecode(program).split(" ")[0])
+    if shown == _DISPENSABLE:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
+    told = f"{shown or 'a program'}: a subprocess runs in real time, not in virtual time"
+    is_of_mcp = any(_MCP_CLIENT in frame.filename for frame in traceback.extract_stack())
+    return f"{told}; an MCP server can be in this process, over its SDK's memory transport" if is_of_mcp else told
+
+
+def _text(host: Any) -> str:
+    return host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
+
+
+def _address(address: Any) -> str:
+    with contextlib.suppress(TypeError, IndexError):
+        return f"{_text(address[0])}:{address[1]}" if isinstance(address, tuple) else _text(address)
+    return str(address)
