@@ -116,6 +116,16 @@ def test_a_module_that_does_not_import_is_told_with_a_remedy(line: str, remedy: 
         load_graph(f"{tmp_path / 'not_imported.py'}:graph")
 
 
+def test_a_folder_that_an_installed_package_hides_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "yaml").mkdir()
+    (tmp_path / "yaml" / "state.py").write_text("")
+    (tmp_path / "uses_its_folder.py").write_text("from yaml.state import State\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    with pytest.raises(ConfigurationError, match="an installed package yaml hides your folder of that name: put an"):
+        load_graph("uses_its_folder.py:graph")
+
+
 def test_a_file_in_a_folder_imports_from_the_working_directory_and_its_src(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -279,6 +279,9 @@ def _remedy_of(error: BaseException) -> str:
     """Return what to do about an error, where its words say it; else an empty text."""
     if isinstance(error, SyntaxError):
         return f"; this is Python {sys.version_info.major}.{sys.version_info.minor}"
+    package = (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if package in sys.modules and any(Path(folder, package).is_dir() for folder in (".", "src")):
+        return f"; an installed package {package} hides your folder of that name: put an empty __init__.py into it"
     chain: BaseException | None = error
     while chain is not None:
         if isinstance(chain, socket.gaierror | ConnectionError) or type(chain).__name__ in _NO_CONNECTION:
