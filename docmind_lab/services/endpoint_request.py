@@ -13,7 +13,10 @@ from urllib.parse import parse_qsl
 
 @dataclass(frozen=True)
 class EndpointRequest:
-    """A request as the real service would get it. headers: lower-case names. query: the last value of each name."""
+    """A request as the real service would get it.
+
+    headers: lower-case names. query: the values of a name that is there more than once are joined by commas.
+    """
 
     method: str
     host: str
@@ -59,6 +62,14 @@ class EndpointRequest:
                     found = found.get(part, "") if isinstance(found, Mapping) else ""
             return found
         return {"query": self.query, "form": self.form, "header": self.headers}[source].get(name, "")
+
+
+def query_of(text: str) -> dict[str, str]:
+    """Return the values of a query by their names; several of one name are joined by commas."""
+    values: dict[str, list[str]] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        values.setdefault(name, []).append(value)
+    return {name: ",".join(each) for name, each in values.items()}
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services import finance_api, github_api, open_apis, paper_apis, search_apis, search_pages
-from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse
+from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse, query_of
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
@@ -333,7 +332,7 @@ class EndpointService:
         if fault is not None and fault.kind in _REFUSALS:
             wait = (("retry-after", f"{fault.seconds:.0f}"),) if fault.kind == "rate_limit" else ()
             return Plan(json_steps(_REFUSALS[fault.kind], {"error": fault.kind}, wait), "tool", fault=fault.kind)
-        query = dict(parse_qsl(request.query, keep_blank_values=True))
+        query = query_of(request.query)
         asked = EndpointRequest(request.method, host, path, query, request.headers, request.body)
         try:
             response = row.response(asked)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any, Final
 
 from docmind_lab.services.endpoint_request import EndpointRequest, share_of
@@ -16,6 +18,7 @@ _NOON: Final = 1_767_268_800
 """Noon of 2026-01-01 in UTC, in seconds since 1970."""
 _RATES: Final = {"USD": 1.0, "EUR": 0.92, "GBP": 0.79, "JPY": 151.0, "INR": 83.2, "CAD": 1.36, "AUD": 1.52, "CHF": 0.9}
 _HOURS: Final = 24
+_MOST_DAYS: Final = 92
 
 
 def _place(request: EndpointRequest) -> tuple[str, float, float]:
@@ -129,11 +132,11 @@ def open_meteo(request: EndpointRequest) -> Any:
     if str(given.get("current_weather", "")).lower() == "true":
         now = {"time": "2026-01-01T12:00", "temperature": _degrees(name), "windspeed": 9.4, "winddirection": 220}
         made["current_weather"] = {**now, "is_day": 1, "weathercode": 0}
-    days = max(1, min(16, int(_number(given.get("forecast_days"), 7))))
+    days = _meteo_days(given)
     for part, times in (
         ("current", ()),
-        ("hourly", [f"2026-01-{hour // 24 + 1:02}T{hour % 24:02}:00" for hour in range(_HOURS * days)]),
-        ("daily", [f"2026-01-{day + 1:02}" for day in range(days)]),
+        ("hourly", [f"{day}T{hour:02}:00" for day in days for hour in range(_HOURS)]),
+        ("daily", days),
     ):
         names = [each for each in str(given.get(part, "")).split(",") if each]
         if not names:
@@ -147,6 +150,16 @@ def open_meteo(request: EndpointRequest) -> Any:
             values |= {each: [_meteo_value(name, each, when) for when in times] for each in names}
         made[part] = values
     return made
+
+
+def _meteo_days(given: Mapping[str, Any]) -> list[str]:
+    """Return the days that are asked for, at most 92: from the one to the other, or a week from New Year on."""
+    try:
+        first = date.fromisoformat(str(given["start_date"]))
+        number = (date.fromisoformat(str(given["end_date"])) - first).days + 1
+    except (KeyError, ValueError):
+        first, number = date(2026, 1, 1), min(16, int(_number(given.get("forecast_days"), 7)))
+    return [str(first + timedelta(days=day)) for day in range(max(1, min(_MOST_DAYS, number)))]
 
 
 def _meteo_value(place: str, name: str, when: object) -> float:

@@ -242,6 +242,13 @@ def test_every_ready_row_answers_and_every_address_in_an_answer_is_answered_itse
         assert not nowhere, (method, host, path, nowhere)
 
 
+def test_the_weather_of_some_days_is_that_of_those_days_with_each_value_that_is_asked_for() -> None:
+    url = "https://api.open-meteo.com/v1/forecast?latitude=1&longitude=2&start_date=2026-02-27&end_date=2026-03-01"
+    daily = json.loads(answer(f"{url}&daily=temperature_2m_max&daily=rain_sum")[2])["daily"]
+    assert daily["time"] == ["2026-02-27", "2026-02-28", "2026-03-01"]
+    assert [len(daily[name]) for name in ("temperature_2m_max", "rain_sum")] == [3, 3]
+
+
 def test_a_template_takes_a_part_of_the_path_by_its_number() -> None:
     asked = EndpointRequest("GET", "tickets.example.com", "/v1/tickets/17")
     assert filled("ticket {path.3} of {path}, {path.4}{path.0}{path.x}", asked) == "ticket 17 of /v1/tickets/17, "
