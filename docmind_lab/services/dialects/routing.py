@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from docmind_lab.services.dialects.anthropic_messages import AnthropicMessages
+from docmind_lab.services.dialects.dashscope import DashScope
 from docmind_lab.services.dialects.exchange import Dialect, Refusal, Route
 from docmind_lab.services.dialects.gemini import Gemini
 from docmind_lab.services.dialects.ollama import PATHS, Ollama
@@ -24,7 +25,8 @@ class Dialects:
     def __init__(self) -> None:
         self._chat = OpenAIChat()
         # The narrower path is judged first.
-        self._all: tuple[Dialect, ...] = (AnthropicMessages(), OpenAIResponses(), Gemini(), Ollama(), self._chat)
+        narrower = (DashScope(), AnthropicMessages(), OpenAIResponses(), Gemini(), Ollama())
+        self._all: tuple[Dialect, ...] = (*narrower, self._chat)
 
     def find(self, request: ServiceRequest) -> tuple[Dialect, Route]:
         """Return the dialect of a request and what it asks for; of a path that none has, OpenAI's, and "unknown"."""
