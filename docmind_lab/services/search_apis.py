@@ -75,28 +75,23 @@ def serper(request: EndpointRequest) -> Any:
     """Return results as google.serper.dev does for /search, /news, /images, /places, /scholar and the others."""
     query = str(request.fields.get("q", ""))
     kind = request.path.strip("/") or "search"
+    name, more = _SERPER_LISTS.get(kind, ("organic", {}))
     results = [
-        {
-            "title": hit["title"],
-            "link": hit["url"],
-            "snippet": hit["text"],
-            "position": place + 1,
-            **_MORE.get(kind, {}),
-        }
+        {"title": hit["title"], "link": hit["url"], "snippet": hit["text"], "position": place + 1, **more}
         for place, hit in enumerate(hits_of(query, request.fields.get("num", 10)))
     ]
-    return {"searchParameters": {"q": query, "type": kind}, _SERPER_LISTS.get(kind, "organic"): results}
+    return {"searchParameters": {"q": query, "type": kind}, name: results}
 
 
-_SERPER_LISTS = {name: name for name in ("news", "images", "places", "videos", "shopping")} | {"maps": "places"}
-_MORE: dict[str, dict[str, Any]] = {
-    "news": {"date": "2 hours ago", "source": "Example"},
-    "images": {"imageUrl": "https://www.example.com/1.png", "source": "Example"},
-    "places": {"address": "1 Example Road", "rating": 4.5, "ratingCount": 120, "latitude": 51.5, "longitude": -0.12},
-    "maps": {"address": "1 Example Road", "rating": 4.5, "ratingCount": 120, "latitude": 51.5, "longitude": -0.12},
-    "scholar": {"publicationInfo": "A Example - Journal, 2025", "year": 2025, "citedBy": 12},
-    "shopping": {"price": "$18.00", "source": "Example", "rating": 4.5},
-    "videos": {"duration": "5:00", "source": "Example"},
+_SERPER_PLACE = {"address": "1 Example Road", "rating": 4.5, "ratingCount": 120, "latitude": 51.5, "longitude": -0.12}
+_SERPER_LISTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "news": ("news", {"date": "2 hours ago", "source": "Example"}),
+    "images": ("images", {"imageUrl": "https://www.example.com/1.png", "source": "Example"}),
+    "places": ("places", _SERPER_PLACE),
+    "maps": ("places", _SERPER_PLACE),
+    "scholar": ("organic", {"publicationInfo": "A Example - Journal, 2025", "year": 2025, "citedBy": 12}),
+    "shopping": ("shopping", {"price": "$18.00", "source": "Example", "rating": 4.5}),
+    "videos": ("videos", {"duration": "5:00", "source": "Example"}),
 }
 
 

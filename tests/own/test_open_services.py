@@ -249,6 +249,16 @@ def test_the_weather_of_some_days_is_that_of_those_days_with_each_value_that_is_
     assert [len(daily[name]) for name in ("temperature_2m_max", "rain_sum")] == [3, 3]
 
 
+def test_no_ready_row_stands_behind_another_that_answers_all_of_its_requests() -> None:
+    table, hidden = EndpointTable(), []
+    for row in ready_rows():
+        method, *place = a_request_of(row)
+        methods = ("GET", "POST") if row.method == "*" else (method,)
+        if all(table.ready(each, *place) is not row for each in methods):
+            hidden.append((row.method, row.host, row.path))
+    assert hidden == []
+
+
 def test_a_template_takes_a_part_of_the_path_by_its_number() -> None:
     asked = EndpointRequest("GET", "tickets.example.com", "/v1/tickets/17")
     assert filled("ticket {path.3} of {path}, {path.4}{path.0}{path.x}", asked) == "ticket 17 of /v1/tickets/17, "

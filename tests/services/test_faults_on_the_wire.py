@@ -327,6 +327,7 @@ def test_every_fault_leaves_one_closed_row_that_names_it_and_its_tokens(stream, 
     here = faulty(serve_here, *each_in_its_role, stops_on_disconnect=stops)
     for kind in MODEL_KINDS:
         run_id = new_run()
+        # A busy machine needs some tenths of a second until the server has seen the request that is to hang.
         with openai_at(here.addresses, timeout=1.0 if kind == "hang" else 10) as client:
             with contextlib.suppress(openai.OpenAIError, json.JSONDecodeError):
                 ask(client, run_id, stream=stream, role=kind)

@@ -56,6 +56,10 @@ risks (array of 3-6 strings).
         ('Return JSON like {"steps": [{"id": 1, "task": "..."}, ...]}', {"steps": [{"id": "int", "task": "str"}]}),
         ("Return a JSON object.", {"answer": "str"}),
         (
+            "Return a JSON object." + " Be brief." * 40 + " It is read in fields physics and chemistry.",
+            {"answer": "str"},
+        ),
+        (
             'Respond with ONLY this JSON:\n{\n"score": <integer 0-10>,\n"done": <true if score >= 6, else false>\n}',
             {"score": "int", "done": "bool"},
         ),

@@ -172,7 +172,9 @@ def _fields_in_words(prompt: str, asked: re.Match[str] | None) -> dict[str, Sche
     near = after[: asked.end() - asked.start() + 300]
     quoted = {match[1]: match["words"] for match in _QUOTED_KEY.finditer(near)}
     if not quoted:
-        named = _NAMED.search(after)
+        # It begins near, and may go on for some lines.
+        begun = _NAMED.search(near)
+        named = _NAMED.match(after, begun.start()) if begun else None
         parts = list(_NAME.finditer(named["names"])) if named else []
         none = _NO_KEY if len(parts) > 1 else _NO_KEY_ALONE
         quoted = {part["key"]: part["words"] or "" for part in parts if part["key"].lower() not in none}

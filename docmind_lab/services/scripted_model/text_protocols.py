@@ -40,8 +40,9 @@ _WANTS_CODE = re.compile(
     re.IGNORECASE,
 )
 _OTHER_LANGUAGE = re.compile(
-    r"\b(javascript|typescript|java|html|css|react|rust|golang|bash|shell|c\+\+)", re.IGNORECASE
+    r"\b(javascript|typescript|java|html|css|react|rust|golang|bash|shell|c\+\+)(?!\w)", re.IGNORECASE
 )
+_NO_FENCES = re.compile(r"\b(no|not|without|never|don't)\b[^.\n]{0,40}(markdown|backticks?|fences?|```)", re.IGNORECASE)
 _CODE_AGENT = "final_answer("
 
 
@@ -58,7 +59,8 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
         return Reply(sql_of(conversation))
     if _WANTS_CODE.search(prompt) and not _OTHER_LANGUAGE.search(prompt):
         code = text_for("code", conversation)
-        return Reply(f"```python\n{code}\n```" if "```" in prompt else code)
+        has_fences = "```" in prompt and not _NO_FENCES.search(prompt)
+        return Reply(f"```python\n{code}\n```" if has_fences else code)
     lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
     options = next((found for line in lines if (found := options_in(line))), ()) or options_in_words(prompt)
     return Reply(str(decide(conversation, "word", options))) if options else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.messages import convert_to_messages
@@ -166,7 +166,8 @@ class _LastState:
 
     def __init__(self, given: Any, outputs: Sequence[str], recorder: Recorder) -> None:
         self._given, self._recorder = given if isinstance(given, Mapping) else {}, recorder
-        self._outputs, self._state = outputs, cast(Any, {})
+        self._outputs = outputs
+        self._state: Any = {}
 
     def look_at(self, chunk: Any) -> None:
         """Keep a chunk that is a whole state."""

@@ -187,6 +187,8 @@ def test_a_judge_sends_back_at_one_step_of_a_run_at_the_most() -> None:
         ("Sum the column. Return ONLY executable Python code.", "print(2 + 2)"),
         ("Write ONLY the code block, no explanation.", "print(2 + 2)"),
         ("Output only the code, as in\n```python\nx = 1\n```", "```python\nprint(2 + 2)\n```"),
+        ("Mend ```x = 1```. Output ONLY the code, no markdown.", "print(2 + 2)"),
+        ("It is reactive. Output only the code.", "print(2 + 2)"),
         ("Output only the code review.", None),
         ("Output only the code of a page in HTML.", None),
         ("Explain the code.", None),
