@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall, message_text
@@ -123,13 +123,12 @@ def _without_answer(conversation: Conversation) -> str:
 def _call(conversation: Conversation, name: str, answer: str = "") -> ToolCall:
     schema = conversation.tools[name]
     properties = schema.get("properties") or {}
-    if conversation.named_tool == name or _SCHEMA_TOOL.match(name):
-        # The schema of an answer: what may be left out is given where there is something to say.
-        given: Iterable[str] = properties
-    else:
-        # What a tool says need not be given keeps its default; where it says nothing, all without a default is given.
-        given = schema.get("required") or [name for name, each in properties.items() if not _has_default(each)]
-    known = {each: properties[each] for each in given if each in properties}
+    required = schema.get("required") or ()
+    given = [each for each in properties if each in required or not _has_default(properties[each])]
+    if required and conversation.named_tool != name and not _SCHEMA_TOOL.match(name):
+        # What a tool says need not be given is left out. A schema of an answer has it, where there is something to say.
+        given = [each for each in properties if each in required]
+    known = {each: properties[each] for each in given}
     values = value_for({**schema, "type": "object", "properties": known}, conversation, answer=answer)
     return ToolCall(name, values)
 

@@ -72,6 +72,18 @@ def test_an_argument_with_a_default_keeps_it_and_one_of_listed_values_is_one_of_
     assert call.arguments["chart"] in {"bar", "line", "pie"}
 
 
+def test_a_tool_that_is_forced_by_its_name_keeps_its_defaults() -> None:
+    kept = {"type": "string", "default": "harbour"}
+    properties = {"namespace": kept, "query": {"type": "string"}, "remark": {"type": "string"}}
+    parameters = {"type": "object", "properties": properties, "required": ["query"]}
+    look_up = {"type": "function", "function": {"name": "look_up", "parameters": parameters}}
+    forced = {"type": "function", "function": {"name": "look_up"}}
+    (call,) = reply(tools=[look_up], tool_choice=forced).tool_calls
+    assert call.arguments.keys() == {"query", "remark"}
+    (call,) = reply(tools=[look_up]).tool_calls
+    assert call.arguments.keys() == {"query"}
+
+
 def test_a_schema_that_is_forced_as_a_tool_gets_its_optional_fields_too_but_no_error() -> None:
     optional = {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
     properties = {"policy_number": optional, "error_message": optional, "what": {"type": "string"}}
