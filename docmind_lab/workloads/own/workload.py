@@ -70,6 +70,7 @@ class OwnWorkload:
     ) -> None:
         self.name, self.graph, self.destinations, self._store = name, graph, destinations, store
         self.state_key = deadline_key if deadline_key in input_keys(graph) else ""
+        self._outputs = declared_outputs(graph)
         self._watches: dict[str, RunWatch] = {}
         self._holding = False
         self._lock = threading.Lock()
@@ -92,7 +93,7 @@ class OwnWorkload:
         if graph.store is None or self._store is not None:
             changed["store"] = store_for_run(self._store)
         graph = copy_with(type(graph), graph, **changed)
-        doorway = RunDoorway(watch, self.state_key, settings.resume, declared_outputs(self.graph))
+        doorway = RunDoorway(watch, self.state_key, settings.resume, self._outputs)
         config = dict(settings.config)
         made = bound(graph, context=settings.context_for(graph), doorway=doorway).with_config(
             cast(RunnableConfig, config)
