@@ -113,7 +113,7 @@ class Exchange:
                 call=call,
                 number=call.attempts,
                 started_at=call.clock.now(),
-                timeout_s=math.inf if read_s is None else read_s,
+                timeout_s=math.inf if read_s is None else float(read_s),
                 deadline=deadline,
                 capped=deadline is not None or call.cap_from_deadline,
             )
