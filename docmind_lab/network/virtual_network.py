@@ -30,6 +30,7 @@ import httpcore2
 
 from docmind_lab.network.virtual_wire import Listener, Wire
 from docmind_lab.virtual_time import VirtualClock
+from docmind_lab.virtual_time.actors import calling_actor
 
 _NOT_NOW = f"[Errno {errno.EAGAIN}] {os.strerror(errno.EAGAIN)}"
 _NO_TLS = "there is no TLS in virtual time; use http://"
@@ -268,7 +269,7 @@ def _replacements(network: _Network, core: _Core) -> Iterator[tuple[Any, str, An
         return network.connect_tcp_async(core, host, port, timeout)
 
     def no_unix_socket(*_: Any, **__: Any) -> Any:
-        raise core.module.ConnectError("there are no Unix sockets in virtual time")
+        calling_actor().kernel.refuse("a Unix socket")
 
     yield core.module.SyncBackend, "connect_tcp", connect
     yield core.module.SyncBackend, "connect_unix_socket", no_unix_socket

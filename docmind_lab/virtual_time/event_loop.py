@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from docmind_lab.core.errors import SimulationError
-from docmind_lab.virtual_time.actors import Actor, SimulationOver, calling_actor
+from docmind_lab.virtual_time.actors import Actor, SimulationOver, calling_actor, current_actor
 from docmind_lab.virtual_time.reports import place_of_code
 
 if TYPE_CHECKING:
@@ -138,16 +138,28 @@ class VirtualEventLoop(_Loop):  # type: ignore[misc]
 
     def _check_closed(self) -> None:
         if self._ended_with_run:
-            raise SimulationError(
-                f"the event loop made at {self._made_at} ended with the run in virtual time that it was made in; make "
-                "one in each run, or before all of them outside"
-            )
+            what = f"the event loop made at {self._made_at} ended with the run in virtual time that it was made in"
+            actor = current_actor()
+            if actor is not None:
+                # Later runs would fail where the first did not: no measurement of anything.
+                actor.kernel.refuse(f"{what}; make one in each run. A loop of an earlier run")
+            raise SimulationError(f"{what}; make one in each run, or before all of them outside")
         super()._check_closed()
 
-    async def create_connection(self, *args: Any, **options: Any) -> Any:
-        """Refuse to connect: the loop has no sockets. Raises: NotImplementedError."""
-        raise NotImplementedError("a loop in virtual time has no sockets; reach services through a virtual door")
 
-    async def create_server(self, *args: Any, **options: Any) -> Any:
-        """Refuse to serve: the loop has no sockets. Raises: NotImplementedError."""
-        raise NotImplementedError("a loop in virtual time has no sockets; serve through a virtual door")
+def _refused(name: str) -> Any:
+    def refuse(loop: VirtualEventLoop, *_: Any, **__: Any) -> Any:
+        loop._kernel.refuse(f"{name} of an event loop, which has no sockets there,")
+
+    return refuse
+
+
+# What asyncio's base class leaves to loops with sockets. Its own error is one that a fallback would take for a refused
+# connection.
+for _name in (
+    *("create_connection", "create_server", "create_datagram_endpoint", "create_unix_connection"),
+    *("create_unix_server", "connect_accepted_socket", "connect_read_pipe", "connect_write_pipe", "sock_connect"),
+    *("sock_accept", "sock_recv", "sock_recv_into", "sock_recvfrom", "sock_sendall", "sock_sendto", "add_reader"),
+    *("add_writer", "start_tls", "sendfile", "sock_sendfile"),
+):
+    setattr(VirtualEventLoop, _name, _refused(_name))

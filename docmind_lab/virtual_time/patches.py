@@ -149,6 +149,7 @@ def virtual_primitives() -> Iterator[None]:
 
 
 def _install() -> None:
+    refusals.watch_sockets()
     try:
         _places.look()
         _rebind(_VIRTUAL_FOR)

@@ -1,10 +1,12 @@
 """Refuses well-known calls that have no virtual time, such as starting a process, by name.
 
+Whatever connects or looks up a name in Python, `_socket` included, is refused by an audit hook of the interpreter.
 Calls that are not listed here are detected by the watch of the run once they wait: `real_waits`.
 """
 
 from __future__ import annotations
 
+import functools
 import multiprocessing.process
 import os
 import select
@@ -15,12 +17,25 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from docmind_lab.virtual_time import times
-from docmind_lab.virtual_time.actors import Actor
+from docmind_lab.virtual_time.actors import Actor, current_actor
 
 _PROCESS = "a process of its own"
 # Name in `os` → what is refused; not every system has all of them.
 _PROCESSES = ("system", "fork", "forkpty", "posix_spawn", "posix_spawnp")
 _SOCKET_METHODS = ("accept", "connect_ex", "recvfrom", "recvfrom_into", "recvmsg", "sendto", "sendmsg")
+_AUDITED = frozenset(
+    {
+        "socket.connect",
+        "socket.sendto",
+        "socket.sendmsg",
+        "socket.getaddrinfo",
+        "socket.gethostbyname",
+        "socket.gethostbyaddr",
+        "socket.getnameinfo",
+    }
+)
+# What a library loaded by ctypes is asked for before it can reach a socket.
+_OF_C = frozenset({"connect", "sendto", "sendmsg", "getaddrinfo", "gethostbyname", "gethostbyaddr"})
 _SELECTORS = ("SelectSelector", "PollSelector", "EpollSelector", "KqueueSelector")
 # Event loops that wait in ways of their own.
 _FOREIGN_LOOPS = (
@@ -38,6 +53,24 @@ def _refusal(what: str) -> Callable[..., Any]:
         actor.kernel.refuse(what)
 
     return refuse
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _AUDITED:
+        what = event
+    elif event == "ctypes.dlsym" and arguments[-1] in _OF_C:
+        what = f"{arguments[-1]}, by ctypes,"
+    else:
+        return
+    actor = current_actor()
+    if actor is not None:
+        actor.kernel.refuse(what)
+
+
+@functools.cache
+def watch_sockets() -> None:
+    """Refuse every connection and name look-up of the actors of this process; no audit hook is ever removed."""
+    sys.addaudithook(_audit)
 
 
 def replacements() -> list[tuple[Any, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from docmind_lab.core.errors import NotSimulated
 from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.virtual_time.event_loop import VirtualEventLoop
 
@@ -142,9 +143,16 @@ def test_an_exchange_between_two_coroutines_at_one_instant_does_not_starve_a_thr
     assert VirtualClock().run_async(main) == 0
 
 
-def test_a_virtual_loop_has_no_sockets_and_says_where_bytes_come_from() -> None:
-    with pytest.raises(NotImplementedError, match="virtual door"):
-        VirtualClock().run_async(asyncio.open_connection, "127.0.0.1", 9)
+def test_a_virtual_loop_refuses_sockets_by_name_so_that_no_fallback_goes_on() -> None:
+    async def with_fallback() -> str:
+        try:
+            await asyncio.open_connection("127.0.0.1", 9)
+        except Exception:  # noqa: BLE001 - as a fallback does
+            return "fallback"
+        return "connected"
+
+    with pytest.raises(NotSimulated, match=r"create_connection of an event loop.*test_virtual_asyncio\.py:\d+"):
+        VirtualClock().run_async(with_fallback)
 
 
 def test_a_run_inside_a_running_loop_as_in_a_notebooks_cell() -> None:

@@ -68,9 +68,10 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
     hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
     by_popen = refusing(lambda _, program="", *__, **options: _no_process(options.get("args", program)), RUNS_FOR_REAL)
-    for driver, function in _drivers():
-        told = f"{driver.__name__.partition('.')[0]}: a database driver has no virtual time"
-        hooks.replace(driver, function, refusing(lambda *_, told=told, **__: told, RUNS_FOR_REAL))
+    for owner, function, what in _compiled():
+        hooks.replace(
+            owner, function, refusing(lambda *_, what=what, **__: f"{what} has no virtual time", RUNS_FOR_REAL)
+        )
     hooks.replace(subprocess.Popen, "__init__", by_popen)
     hooks.replace(os, "system", refusing(_no_process, RUNS_FOR_REAL))
     for name in ("subprocess_exec", "subprocess_shell"):
@@ -88,28 +89,50 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
         hooks.replace(multiprocessing, name, local_queue)
 
 
-# Drivers that connect, or wait for an answer, below Python's sockets: module, and the function that does.
-_DRIVERS: Final = (
-    ("psycopg2", "_connect"),
-    ("psycopg.generators", "connect"),
-    ("psycopg.generators", "execute"),
-    ("MySQLdb", "connect"),
-    ("pyodbc", "connect"),
-    ("pymssql", "connect"),
+_DRIVER, _GRPC, _CURL, _ZMQ = "a database driver", "a gRPC channel", "libcurl itself", "a socket of ZeroMQ"
+# What connects or waits below Python's sockets: module, the function or method that does, what it is.
+_COMPILED: Final = (
+    ("psycopg2", "_connect", _DRIVER),
+    ("psycopg.generators", "connect", _DRIVER),
+    ("psycopg.generators", "execute", _DRIVER),
+    ("MySQLdb", "connect", _DRIVER),
+    ("pyodbc", "connect", _DRIVER),
+    ("pymssql", "connect", _DRIVER),
+    ("curl_cffi.curl", "Curl.perform", _CURL),
+    ("curl_cffi.aio", "AsyncCurl.add_handle", _CURL),
+    ("pycurl", "Curl", _CURL),
+    ("pycurl", "CurlMulti", _CURL),
+    ("zmq", "Socket.connect", _ZMQ),
+    ("zmq", "Socket.bind", _ZMQ),
+    ("grpc._channel", "Channel.subscribe", _GRPC),
+    ("grpc._channel", "_UnaryUnaryMultiCallable._blocking", _GRPC),
+    ("grpc._channel", "_UnaryUnaryMultiCallable.future", _GRPC),
+    ("grpc._channel", "_SingleThreadedUnaryStreamMultiCallable.__call__", _GRPC),
+    ("grpc._channel", "_UnaryStreamMultiCallable.__call__", _GRPC),
+    ("grpc._channel", "_StreamUnaryMultiCallable._blocking", _GRPC),
+    ("grpc._channel", "_StreamUnaryMultiCallable.future", _GRPC),
+    ("grpc._channel", "_StreamStreamMultiCallable.__call__", _GRPC),
+    ("grpc.aio", "insecure_channel", _GRPC),
+    ("grpc.aio", "secure_channel", _GRPC),
+    ("grpc.aio._channel", "UnaryUnaryMultiCallable.__call__", _GRPC),
+    ("grpc.aio._channel", "UnaryStreamMultiCallable.__call__", _GRPC),
+    ("grpc.aio._channel", "StreamUnaryMultiCallable.__call__", _GRPC),
+    ("grpc.aio._channel", "StreamStreamMultiCallable.__call__", _GRPC),
 )
 
 
 @functools.cache
-def _drivers() -> tuple[tuple[Any, str], ...]:
-    """Return the drivers that are installed: module, and the name of its function."""
-    found: list[tuple[Any, str]] = []
-    for name, function in _DRIVERS:
+def _compiled() -> tuple[tuple[Any, str, str], ...]:
+    """Return those that are installed: the module or class, the name of its function, and what it is."""
+    there: list[tuple[Any, str, str]] = []
+    for name, path, what in _COMPILED:
         # Imported here, since a node may import it in a run, when it is looked for no more.
         with contextlib.suppress(Exception):  # it is not there, or lacks its library, of which it has errors of its own
-            module = importlib.import_module(name)
-            getattr(module, function)
-            found.append((module, function))
-    return tuple(found)
+            *classes, function = path.split(".")
+            owner = functools.reduce(getattr, classes, importlib.import_module(name))
+            getattr(owner, function)
+            there.append((owner, function, f"{name.partition('.')[0]}: {what}"))
+    return tuple(there)
 
 
 # A program that clients, such as the driver of MySQL, ask for the name of the system. They go on where there is none.

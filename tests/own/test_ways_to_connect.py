@@ -1,0 +1,309 @@
+"""Whatever a graph's code connects with in virtual time: it is held or refused by name, and no listener hears of it."""
+
+from __future__ import annotations
+
+import _socket
+import asyncio
+import concurrent.futures as cf
+import ctypes
+import ftplib
+import functools
+import gc
+import http.client
+import smtplib
+import socket
+import struct
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import aiohttp
+import anyio
+import curl_cffi
+import grpc
+import httpx
+import httpx2
+import pytest
+import redis
+import redis.asyncio
+import requests
+import urllib3
+import websockets
+import zmq
+from curl_cffi import requests as curl_requests
+from langgraph.graph import START, StateGraph
+from own_runs import simulated
+from typing_extensions import TypedDict
+from websockets.sync.client import connect as connect_sync
+
+from docmind_lab.core.errors import NotSimulated
+
+
+class State(TypedDict, total=False):
+    question: str
+
+
+Way = Callable[[int], Any]
+
+
+def ran(code: Callable[[int], Any]) -> Way:
+    return lambda port: asyncio.run(code(port))
+
+
+def curl(port: int) -> Any:
+    made = curl_cffi.Curl()
+    made.setopt(curl_cffi.CurlOpt.URL, f"http://127.0.0.1:{port}/".encode())
+    made.setopt(curl_cffi.CurlOpt.WRITEFUNCTION, len)
+    return made
+
+
+async def curl_multi(port: int) -> None:
+    await curl_cffi.AsyncCurl().add_handle(curl(port))
+
+
+async def curl_session(port: int) -> None:
+    async with curl_requests.AsyncSession() as session:
+        await session.get(f"http://127.0.0.1:{port}/")
+
+
+def curl_websocket(port: int) -> None:
+    with curl_requests.Session() as session:
+        session.ws_connect(f"ws://127.0.0.1:{port}/")
+
+
+def grpc_ready(port: int) -> None:
+    grpc.channel_ready_future(grpc.insecure_channel(f"127.0.0.1:{port}")).result(timeout=2)
+
+
+async def grpc_aio(port: int) -> None:
+    await grpc.aio.insecure_channel(f"127.0.0.1:{port}").unary_unary("/a/b")(b"x", timeout=2)
+
+
+async def aio_sock_connect(port: int) -> None:
+    with socket.socket() as made:
+        made.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
+
+
+async def aio_datagram(port: int) -> None:
+    await asyncio.get_running_loop().create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=("127.0.0.1", port))
+
+
+async def aio_name(port: int) -> None:
+    await asyncio.get_running_loop().getaddrinfo("localhost", port)
+
+
+async def aio_protocol(port: int) -> None:
+    await asyncio.get_running_loop().create_connection(asyncio.Protocol, "127.0.0.1", port)
+
+
+async def aio_websocket(port: int) -> None:
+    async with websockets.connect(f"ws://127.0.0.1:{port}/"):
+        pass
+
+
+async def aiohttp_get(port: int) -> None:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/"):
+        pass
+
+
+async def aiohttp_websocket(port: int) -> None:
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"ws://127.0.0.1:{port}/"):
+        pass
+
+
+async def httpx_async(port: int) -> None:
+    async with httpx.AsyncClient() as client:
+        await client.get(f"http://127.0.0.1:{port}/")
+
+
+async def anyio_tcp(port: int) -> None:
+    async with await anyio.connect_tcp("127.0.0.1", port):
+        pass
+
+
+def c_socket(port: int, how: Callable[[Any, Any], Any], kind: int = socket.SOCK_STREAM) -> None:
+    made = _socket.socket(_socket.AF_INET, kind)
+    try:
+        how(made, ("127.0.0.1", port))
+    finally:
+        made.close()
+
+
+def by_ctypes(port: int) -> None:
+    library = ctypes.CDLL(None)
+    made = library.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
+    address = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(port), socket.inet_aton("127.0.0.1"))
+    library.connect(made, address, len(address))
+    library.close(made)
+
+
+def http_request(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", "/")
+    connection.getresponse()
+
+
+def zmq_request(port: int) -> None:
+    zmq.Context().socket(zmq.REQ).connect(f"tcp://127.0.0.1:{port}")
+
+
+REFUSED: dict[str, Way] = {
+    "asyncio.open_connection": ran(lambda port: asyncio.open_connection("127.0.0.1", port)),
+    "asyncio create_connection": ran(aio_protocol),
+    "asyncio sock_connect": ran(aio_sock_connect),
+    "asyncio datagram": ran(aio_datagram),
+    "asyncio start_server": ran(lambda port: asyncio.start_server(lambda *_: None, "127.0.0.1", 0)),
+    "asyncio unix": ran(lambda port: asyncio.open_unix_connection("/nowhere")),
+    "asyncio name": ran(aio_name),
+    "asyncio program": ran(lambda port: asyncio.create_subprocess_exec("true")),
+    "anyio": ran(anyio_tcp),
+    "websockets, async": ran(aio_websocket),
+    "websockets": lambda port: connect_sync(f"ws://127.0.0.1:{port}/"),
+    "aiohttp": ran(aiohttp_get),
+    "aiohttp, web socket": ran(aiohttp_websocket),
+    "httpx": lambda port: httpx.get(f"http://127.0.0.1:{port}/"),
+    "httpx, async": ran(httpx_async),
+    "httpx2": lambda port: httpx2.get(f"http://127.0.0.1:{port}/"),
+    "httpx, unix": lambda port: httpx.Client(transport=httpx.HTTPTransport(uds="/nowhere")).get("http://a.test/"),
+    "requests": lambda port: requests.get(f"http://127.0.0.1:{port}/", timeout=5),
+    "urllib3": lambda port: urllib3.request("GET", f"http://127.0.0.1:{port}/"),
+    "urllib": lambda port: urllib.request.urlopen(f"http://127.0.0.1:{port}/"),
+    "http.client": http_request,
+    "smtplib": lambda port: smtplib.SMTP("127.0.0.1", port),
+    "ftplib": lambda port: ftplib.FTP().connect("127.0.0.1", port),
+    "redis": lambda port: redis.Redis(port=port).ping(),
+    "redis, async": ran(lambda port: redis.asyncio.Redis(port=port).ping()),
+    "curl_cffi, easy": lambda port: curl(port).perform(),
+    "curl_cffi, multi": ran(curl_multi),
+    "curl_cffi, requests": lambda port: curl_requests.get(f"http://127.0.0.1:{port}/"),
+    "curl_cffi, async": ran(curl_session),
+    "curl_cffi, web socket": curl_websocket,
+    "grpc": lambda port: grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary("/a/b")(b"x", timeout=2),
+    "grpc, future": lambda port: grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary("/a/b").future(b"x"),
+    "grpc, stream": lambda port: list(grpc.insecure_channel(f"127.0.0.1:{port}").unary_stream("/a/b")(b"x")),
+    "grpc, ready": grpc_ready,
+    "grpc, async": ran(grpc_aio),
+    "zmq": zmq_request,
+    "socket.create_connection": lambda port: socket.create_connection(("127.0.0.1", port)),
+    "socket.connect": lambda port: socket.socket().connect(("127.0.0.1", port)),
+    "socket.connect_ex": lambda port: socket.socket().connect_ex(("127.0.0.1", port)),
+    "socket.sendto": lambda port: socket.socket(type=socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", port)),
+    "socket.sendmsg": lambda port: socket.socket(type=socket.SOCK_DGRAM).sendmsg([b"x"], [], 0, ("127.0.0.1", port)),
+    "socket.getaddrinfo": lambda port: socket.getaddrinfo("localhost", port),
+    "socket.gethostbyname": lambda port: socket.gethostbyname("localhost"),
+    "socket.gethostbyaddr": lambda port: socket.gethostbyaddr("127.0.0.1"),
+    "socket.getnameinfo": lambda port: socket.getnameinfo(("127.0.0.1", port), 0),
+    "_socket.connect": lambda port: c_socket(port, lambda made, to: made.connect(to)),
+    "_socket.connect_ex": lambda port: c_socket(port, lambda made, to: made.connect_ex(to)),
+    "_socket.sendto": lambda port: c_socket(port, lambda made, to: made.sendto(b"x", to), socket.SOCK_DGRAM),
+    "_socket.getaddrinfo": lambda port: _socket.getaddrinfo("localhost", port),
+    "ctypes": by_ctypes,
+    "ctypes, name": lambda port: ctypes.CDLL(None).gethostbyname(b"localhost"),
+}
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[int, Callable[[], int]]]:
+    """A port on which nobody answers, and how many connections and datagrams came to it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+        port: int = taken.getsockname()[1]
+        datagrams.bind(("127.0.0.1", port))
+        taken.setblocking(False)
+        datagrams.setblocking(False)
+
+        def arrivals() -> int:
+            count = 0
+            for take in (taken.accept, lambda: datagrams.recv(10)):
+                with suppress(BlockingIOError):
+                    while take():
+                        count += 1
+            return count
+
+        yield port, arrivals
+
+
+def graph_of(node: Callable[[State], State]) -> Any:
+    return StateGraph(State).add_node("fetch", node).add_edge(START, "fetch").compile()
+
+
+# What a refusal leaves open is collected here, where nobody minds.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+@pytest.mark.parametrize("way", REFUSED)
+def test_a_connection_is_refused_by_name_past_every_fallback(way: str, listener: tuple[int, Callable[[], int]]) -> None:
+    port, arrivals = listener
+
+    def fetch(state: State) -> State:
+        with suppress(Exception):  # as a fallback does
+            REFUSED[way](port)
+        return {}
+
+    with pytest.raises(NotSimulated, match=r"in node fetch|outside every node") as refused:
+        simulated(graph_of(fetch), alternatives="A", decision_timeout_s=5.0, given={"question": "a"})
+    assert "wall" in str(refused.value)
+    assert arrivals() == 0
+    del refused
+    gc.collect()
+
+
+# ---- made on first use, and kept
+
+
+@functools.cache
+def loop_of_a_thread() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
+
+
+@functools.cache
+def idle_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
+
+
+@functools.cache
+def pool() -> cf.ThreadPoolExecutor:
+    return cf.ThreadPoolExecutor(1)
+
+
+async def waits() -> None:
+    await asyncio.sleep(1.0)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda: asyncio.run_coroutine_threadsafe(waits(), loop_of_a_thread()).result(),
+        lambda: idle_loop().run_until_complete(waits()),
+    ],
+    ids=["in a thread", "idle"],
+)
+def test_a_loop_that_is_made_once_and_kept_is_named_in_the_next_run_and_fails_no_run_quietly(way: Any) -> None:
+    loop_of_a_thread.cache_clear()
+    idle_loop.cache_clear()
+
+    def fetch(state: State) -> State:
+        with suppress(Exception):
+            way()
+        return {}
+
+    with pytest.raises(NotSimulated, match=r"event loop made at .*test_ways_to_connect\.py:\d+.*make one in each run"):
+        simulated(graph_of(fetch), alternatives="A,C", decision_timeout_s=5.0, given={"question": "a"})
+    gc.collect()
+
+
+def test_a_pool_that_is_made_once_and_kept_serves_every_run_alike() -> None:
+    pool.cache_clear()
+
+    def fetch(state: State) -> State:
+        pool().submit(time.sleep, 1.0).result()
+        return {}
+
+    runs = simulated(graph_of(fetch), alternatives="unguarded,A,E", decision_timeout_s=5.0, given={"question": "a"})
+    assert [(run.run.outcome, run.run.returned_at_s) for run in runs] == [("answered", 1.0)] * 3
