@@ -110,7 +110,8 @@ class Study:
         # Only of a live endpoint: a large table of calls takes seconds to read.
         is_live = bool((self.runs["latency_profile"].astype("str") == "").any())
         calls = self.calls if is_live else None
-        return recommend(self.runs, target, confidence, calls, chosen_by(self.runs, self.manifest))
+        is_sweep = "factors" in self.manifest.get("design", {})
+        return recommend(self.runs, target, confidence, calls, chosen_by(self.runs, self.manifest), is_sweep)
 
     def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
         """Return a decision table of the records with Perf measured instead of judged: `findings.scorecard`.
