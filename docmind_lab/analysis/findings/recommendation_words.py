@@ -203,7 +203,7 @@ def _sentence(row: Any, target: float, fewest: int) -> str:
     if row["verdict"] == "below":
         return (
             f"{at} and at most {percent(row['high'], 1)}: the share is really below {percent(target)}, and a longer "
-            f"decision timeout is needed.{rest}"
+            f"decision timeout is needed. {_beyond(row)}{rest}"
         )
     if row["verdict"] == "too few runs":
         more = count_of(int(row["runs_missing"]), "more run")
@@ -211,7 +211,14 @@ def _sentence(row: Any, target: float, fewest: int) -> str:
         return f"{at}: {more} would show {percent(target)} if the share held{hint}.{ends}"
     return (
         f"{at}: no number of runs shows {percent(target)} at a share of {percent(row['share'], 1)}; it may still be "
-        f"above (up to {percent(row['high'], 1)}). Try a longer decision timeout.{rest}"
+        f"above (up to {percent(row['high'], 1)}). Try a longer decision timeout. {_beyond(row)}{rest}"
+    )
+
+
+def _beyond(row: Any) -> str:
+    return (
+        f"Beyond {row['decision_timeout_s']:g} s these runs know nothing: runs of unguarded do, and what-if reads from "
+        "them how long it takes."
     )
 
 
