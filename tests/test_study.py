@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from sample_runs import MANIFEST, sample_study
 
+from docmind_lab.analysis.manifest import without_checksums
 from docmind_lab.analysis.study import Study, prepare_folder
 from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError, RecordError
@@ -60,6 +62,36 @@ def test_a_newer_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(RecordError, match="upgrade docmind_lab"):
         Study.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "runs.parquet", "calls.parquet", "events.parquet"])
+def test_a_byte_that_was_changed_is_an_error_that_names_the_file(name: str, tmp_path: Path) -> None:
+    sample_study().save(tmp_path)
+    file = tmp_path / name
+    content = file.read_bytes()
+    # Of a text every byte; of a table enough of them, in its head, its pages, its statistics and its end.
+    for place in range(0, len(content), 1 if file.suffix == ".json" else max(1, len(content) // 150)):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(RecordError, match=re.escape(name)):
+            assert Study.load(tmp_path).events is not None
+    file.write_bytes(content)
+    study = Study.load(tmp_path)
+    assert study.manifest == sample_study().manifest
+    assert len(study.events)
+
+
+def test_a_study_saved_again_has_checksums_of_its_own(tmp_path: Path) -> None:
+    sample_study().save(tmp_path / "first")
+    Study.load(tmp_path / "first").save(tmp_path / "second")
+    assert Study.load(tmp_path / "second").manifest == sample_study().manifest
+
+
+def test_a_study_without_checksums_is_read(tmp_path: Path) -> None:
+    sample_study().save(tmp_path)
+    plain = without_checksums(json.loads((tmp_path / "manifest.json").read_text()))
+    (tmp_path / "manifest.json").write_text(json.dumps(plain))
+    sample_study(runs=2).runs.to_parquet(tmp_path / "runs.parquet")
+    assert len(Study.load(tmp_path).runs) == len(sample_study(runs=2).runs)
 
 
 def test_a_folder_without_a_study_is_refused_by_name(tmp_path: Path) -> None:

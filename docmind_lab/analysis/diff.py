@@ -18,6 +18,7 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION, varying, with_arms
 from docmind_lab.analysis.export import flatten
+from docmind_lab.analysis.findings.endings import errors_in_words
 from docmind_lab.analysis.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
 from docmind_lab.analysis.statistics.interval import Difference
 from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference
@@ -66,7 +67,9 @@ class StudyDiff:
     runs_after, paired (over the seeds that both met with the same question), p_value (two-sided), test, p_corrected
     (one-sided for a change for the worse, two-sided for one for the better; corrected for all rows, see `diff`),
     differs (p_corrected < 0.05), worse (it differs, and for the worse), runs_missing (how many more runs the test needs
-    before it could show that every run got worse; 0 where it could).
+    before it could show that every run got worse; 0 where it could), open_before, open_after (runs whose value is a
+    lower bound: not back, or still at work, at the horizon).
+    endings: how many runs of an arm failed or were interrupted in either study, in words, where any did.
     only_before, only_after: arms and conditions that one study alone has, in words. not_compared: those that both have,
     and why they could not be compared.
     """
@@ -77,6 +80,7 @@ class StudyDiff:
     only_after: tuple[str, ...]
     not_compared: tuple[str, ...]
     apart: tuple[str, ...]
+    endings: tuple[str, ...] = ()
 
     @property
     def regressed(self) -> bool:
@@ -123,13 +127,13 @@ class StudyDiff:
             return ("No arm and condition is in both studies: there is no effect to compare.",)
         rest = len(rows) - len(lines)
         if self.effects["difference"].eq(0).all():
-            return (f"No difference in any of {count_of(len(rows), 'comparison')}.",)
+            return (f"No difference in any of {count_of(len(rows), 'comparison')}.", *self.endings)
         if rest:
             lines.append(
                 f"In {count_of(rest, 'comparison')} of {len(rows)} no difference was shown (corrected for all, at "
                 f"{_LEVEL:.0%}); the intervals say how large one may be."
             )
-        return tuple(lines)
+        return (*lines, *self.endings)
 
 
 def diff(before: Study, after: Study) -> StudyDiff:
@@ -150,7 +154,9 @@ def diff(before: Study, after: Study) -> StudyDiff:
     both = [key for key in sides[0] if key in sides[1]]
     rows: list[dict[str, Any]] = []
     not_compared: list[str] = []
+    endings: list[str] = []
     for key in both:
+        endings += _endings(_label(key, apart), sides[0][key], sides[1][key])
         for measure in MEASURES:
             row = _effect(sides[0][key], sides[1][key], measure)
             if isinstance(row, str):
@@ -166,6 +172,7 @@ def diff(before: Study, after: Study) -> StudyDiff:
         only_after=tuple(_label(key, apart) for key in sides[1] if key not in sides[0]),
         not_compared=tuple(not_compared),
         apart=tuple(apart),
+        endings=tuple(endings),
     )
 
 
@@ -198,8 +205,32 @@ def _missing_runs(effects: pd.DataFrame) -> pd.Series[int]:
 
 _EFFECT: Final = (
     *("before", "after", "difference", "low", "high", "method"),
-    *("runs_before", "runs_after", "paired", "p_value", "test", "least_p"),
+    *("runs_before", "runs_after", "paired", "p_value", "test", "least_p", "open_before", "open_after"),
 )
+
+
+def _endings(name: str, before: pd.DataFrame, after: pd.DataFrame) -> Iterator[str]:
+    """Yield how many runs of an arm failed or were interrupted: fewer waits and less work are no gain then."""
+    for outcome, verb in (("failed", "failed"), ("interrupted", "stopped to wait for a person")):
+        ended = [runs[runs["outcome"].astype("str") == outcome] for runs in (before, after)]
+        if not any(map(len, ended)):
+            continue
+        counts = [
+            f"{len(of_side)} of {len(runs)}"
+            + (f" ({errors_in_words(of_side)})" if outcome == "failed" and len(of_side) else "")
+            for of_side, runs in zip(ended, (before, after), strict=True)
+        ]
+        yield (
+            f"{name}: runs that {verb}: {counts[0]} → {counts[1]}. A run that ends so waits less and leaves less work, "
+            "which is no gain."
+        )
+
+
+def _open(runs: pd.DataFrame, measure: str) -> int:
+    """Return of how many runs the value of a measure is a lower bound."""
+    if measure == "caller_overrun_s":
+        return int((runs["outcome"].astype("str") == "unfinished").sum())
+    return int(runs["work_censored"].sum()) if measure == "busy_after_deadline_s" else 0
 
 
 def _arms(runs: pd.DataFrame, apart: Sequence[str]) -> dict[tuple[Any, ...], pd.DataFrame]:
@@ -229,6 +260,8 @@ def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str
         "runs_after": len(new),
         "paired": pairs is not None,
         "least_p": _least_p(old, new, paired=pairs is not None),
+        "open_before": _open(first, measure),
+        "open_after": _open(second, measure),
     }
 
 
@@ -309,7 +342,13 @@ def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     before, after = (f"{row[side]:.{measure.digits}f}" for side in ("before", "after"))
     change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
     judged = "worse" if row["worse"] else "better"
+    bounds = ""
+    if row["open_before"] or row["open_after"]:
+        bounds = (
+            f" These are lower bounds: {row['open_before']} of {row['runs_before']} and {row['open_after']} of "
+            f"{row['runs_after']} runs were not over at the horizon."
+        )
     return (
         f"{name}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}], {judged} "
-        f"(corrected p {p_text(row['p_corrected'])})."
+        f"(corrected p {p_text(row['p_corrected'])}).{bounds}"
     )

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import importlib.metadata
+import json
 import os
 import platform
 import time
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pandas as pd
 
 from docmind_lab.core.catalogue import Chooses
+from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.whole_files import json_text
+
+# Two keys, of which a changed byte hits one at the most: with neither the manifest is of an older version.
+_OF_TABLES, _OF_ITSELF = "table_sha256", "manifest_sha256"
+_CHANGED: Final = "cannot be read (it was changed after it was written: its checksum is another)"
 
 PACKAGES = (
     "docmind_lab",
@@ -119,3 +128,62 @@ def manifest_of(
         | {name: importlib.metadata.version(name) for name in PACKAGES},
         "machine": {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()},
     }
+
+
+def with_checksums(manifest: Mapping[str, Any], tables: Mapping[str, str]) -> dict[str, Any]:
+    """Return a manifest with the checksums of the tables beside it and of itself.
+
+    Args:
+        manifest: The manifest, of JSON types.
+        tables: Name of each file → its SHA-256, in hexadecimal.
+    """
+    content = {**json.loads(json_text(manifest)), _OF_TABLES: dict(tables)}
+    return content | {_OF_ITSELF: _sha256(content)}
+
+
+def without_checksums(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest as it was before `with_checksums`."""
+    return {name: value for name, value in manifest.items() if name not in (_OF_TABLES, _OF_ITSELF)}
+
+
+def checked_manifest(file: Path, text: str, remedy: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what `with_checksums` took: the manifest, and the checksums of tables (none in an older version's).
+
+    Args:
+        file: The file, for the error.
+        text: Its content, a JSON object.
+        remedy: Text that is added to the error.
+
+    Raises:
+        RecordError: A byte of it was changed.
+    """
+    content = json.loads(text)
+    if _OF_TABLES not in content and _OF_ITSELF not in content:
+        return content, {}
+    own = content.pop(_OF_ITSELF, None)
+    # The text is compared too, since spaces and escapes can change without a change of what they stand for.
+    if _OF_TABLES not in content or own != _sha256(content) or text != json_text(content | {_OF_ITSELF: own}):
+        raise RecordError(f"{file} {_CHANGED}{remedy}")
+    return without_checksums(content), content[_OF_TABLES]
+
+
+def check_table(file: Path, checksums: Mapping[str, str], remedy: str) -> None:
+    """Check that a file is the one that was written. Raises: RecordError if it is another.
+
+    Args:
+        file: The file.
+        checksums: Those of `checked_manifest`.
+        remedy: Text that is added to the error.
+    """
+    if file.name in checksums and file.is_file() and file_sha256(file) != checksums[file.name]:
+        raise RecordError(f"{file} {_CHANGED}{remedy}")
+
+
+def file_sha256(file: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with open(file, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _sha256(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json_text(content).encode()).hexdigest()

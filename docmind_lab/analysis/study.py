@@ -18,7 +18,7 @@ import pandas as pd
 from docmind_lab.analysis.findings.contrasts import contrasts
 from docmind_lab.analysis.findings.recommendation import Recommendation, recommend
 from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
-from docmind_lab.analysis.manifest import chosen_by
+from docmind_lab.analysis.manifest import check_table, checked_manifest, chosen_by, file_sha256, with_checksums
 from docmind_lab.analysis.summary import Summary, summarise
 from docmind_lab.analysis.tables.frames import (
     UNREADABLE,
@@ -110,7 +110,8 @@ class Study:
         # Only of a live endpoint: a large table of calls takes seconds to read.
         is_live = bool((self.runs["latency_profile"].astype("str") == "").any())
         calls = self.calls if is_live else None
-        return recommend(self.runs, target, confidence, calls, chosen_by(self.runs, self.manifest))
+        is_sweep = "factors" in self.manifest.get("design", {})
+        return recommend(self.runs, target, confidence, calls, chosen_by(self.runs, self.manifest), is_sweep)
 
     def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
         """Return a decision table of the records with Perf measured instead of judged: `findings.scorecard`.
@@ -191,7 +192,8 @@ class Study:
         """
         folder = Path(directory)
         try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            text = (folder / MANIFEST).read_text(encoding="utf-8")
+            manifest = json.loads(text)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NoSuchRecord(f"{folder} holds no study: it has no {MANIFEST}; name the folder of a study") from error
         except (OSError, ValueError) as error:
@@ -201,7 +203,7 @@ class Study:
         if "schema_version" not in manifest:
             raise RecordError(f"{folder / MANIFEST} is not the manifest of a study{_DAMAGED}")
         require_known_schema(folder, manifest)
-        return _StudyInFolder.open_folder(folder, manifest, kinds)
+        return _StudyInFolder.open_folder(folder, *checked_manifest(folder / MANIFEST, text, _DAMAGED), kinds)
 
     def __repr__(self) -> str:
         return "\n".join(filter(None, (self._summary().text(), self._missing_tables())))
@@ -220,17 +222,20 @@ class _StudyInFolder(Study):
     """A saved study whose events stay in their file until they are first used."""
 
     @classmethod
-    def open_folder(cls, folder: Path, manifest: Mapping[str, Any], kinds: Sequence[str]) -> Study:
+    def open_folder(
+        cls, folder: Path, manifest: Mapping[str, Any], checksums: Mapping[str, str], kinds: Sequence[str]
+    ) -> Study:
         """Open the study in a folder. Raises: RecordError for a table that is missing or cannot be read."""
         if not (folder / "events.parquet").is_file():
             raise RecordError(f"{folder} holds no whole study: its events.parquet is not there")
         study = cls.__new__(cls)
         # Past the dataclass, which would want the events.
         study.__dict__.update(
-            runs=_table(folder, "runs"),
-            calls=_table(folder, "calls"),
+            runs=_table(folder, "runs", checksums),
+            calls=_table(folder, "calls", checksums),
             manifest=manifest,
             _folder=folder,
+            _checksums=checksums,
             trusted_kinds=tuple(kinds),
         )
         return study
@@ -238,11 +243,12 @@ class _StudyInFolder(Study):
     @functools.cached_property
     def events(self) -> pd.DataFrame:
         """The table of events, read at first use. Raises: RecordError if it cannot be read any more."""
-        return _table(self.__dict__["_folder"], "events")
+        return _table(self.__dict__["_folder"], "events", self.__dict__["_checksums"])
 
 
-def _table(folder: Path, name: str) -> pd.DataFrame:
+def _table(folder: Path, name: str, checksums: Mapping[str, str]) -> pd.DataFrame:
     file = folder / f"{name}.parquet"
+    check_table(file, checksums, _DAMAGED)
     frame = read_parquet(file, _DAMAGED)
     try:
         return with_dtypes(name, frame)
@@ -260,11 +266,21 @@ class TabledStudy(Protocol):
 
 
 def files_of(study: TabledStudy, tables: Iterable[str]) -> Iterator[tuple[str, Write]]:
-    """Return the files of a study's folder by name, each with the function that writes it; the manifest last."""
+    """Return the files of a study's folder by name, each with the function that writes it; the manifest last.
+
+    The manifest has checksums, so it is written after the tables.
+    """
+    checksums: dict[str, str] = {}
+
+    def write_summed(path: str, file: str, write: Write) -> None:
+        write(path)
+        checksums[file] = file_sha256(path)
+
     for name in tables:
         frame: pd.DataFrame = getattr(study, name)
-        yield f"{name}.parquet", parquet(frame)
-    yield MANIFEST, as_json(study.manifest)
+        file = f"{name}.parquet"
+        yield file, functools.partial(write_summed, file=file, write=parquet(frame))
+    yield MANIFEST, lambda path: as_json(with_checksums(study.manifest, checksums))(path)
 
 
 def require_known_schema(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -272,8 +288,8 @@ def require_known_schema(folder: Path, manifest: Mapping[str, Any]) -> None:
     version = manifest.get("schema_version")
     if not isinstance(version, int) or version > SCHEMA_VERSION:
         raise RecordError(
-            f"{folder} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
-            "upgrade docmind_lab"
+            f"{folder / MANIFEST} was written with schema version {version}; this package reads up to "
+            f"{SCHEMA_VERSION}: upgrade docmind_lab"
         )
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.analysis.manifest import without_checksums
 from docmind_lab.analysis.study import DESIGN, MANIFEST, Study, files_of, require_writable
 from docmind_lab.analysis.tables.records import TABLES, RunRows
 from docmind_lab.core.errors import ConfigurationError, RecordError
@@ -246,7 +247,7 @@ def load(path: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
         if (_manifest_in(folder) or {}).get("complete"):  # finished by another process while we read
             return Study.load(folder, kinds=kinds)
         raise
-    manifest = {"schema_version": SCHEMA_VERSION, **written, **known, "complete": False}
+    manifest = {"schema_version": SCHEMA_VERSION, **without_checksums(written), **known, "complete": False}
     return Study(tables.runs, tables.calls, tables.events, manifest, tuple(kinds))
 
 

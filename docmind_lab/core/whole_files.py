@@ -59,4 +59,9 @@ def as_bytes(content: bytes) -> Write:
 
 def as_json(content: Any) -> Write:
     """Return a function that writes this as indented JSON with sorted keys. Raises: TypeError for other types."""
-    return as_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+    return as_text(json_text(content))
+
+
+def json_text(content: Any) -> str:
+    """Return this as indented JSON with sorted keys. Raises: TypeError for other types."""
+    return json.dumps(content, indent=2, sort_keys=True) + "\n"

@@ -38,9 +38,9 @@ def tracing_where_admitted(settings: Settings) -> AbstractContextManager[None]:
 def _admitted_client(settings: Settings) -> langsmith.Client | None:
     """Return the client that sends traces; None if it would send to a host that the settings refuse."""
     try:
-        client = _direct_client()
-        for url in (client.api_url, *_replicas()):
+        for url in (_address(), *_replicas()):
             settings.admit(url, name="LANGSMITH_ENDPOINT")
+        client = _direct_client()
     except (LangSmithError, EndpointRefused, ValueError, AttributeError) as error:
         # Replicas that are not the JSON that LangSmith documents are sent where nobody can check.
         _log.warning(
@@ -55,6 +55,13 @@ def _replicas() -> Iterable[str]:
         return ()
     replicas = json.loads(text)
     return tuple(replicas) if isinstance(replicas, dict) else tuple(entry.get("api_url", "") for entry in replicas)
+
+
+@functools.cache
+def _address() -> str:
+    """Return where traces would go, by the variables and the profile of the environment, and send nothing there."""
+    # A client that sends in the background asks the host for its version as soon as it exists, with the key.
+    return str(langsmith.Client(session=direct_session(), tracing_mode="langsmith", auto_batch_tracing=False).api_url)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from docmind_lab.analysis.findings import recommend
 from docmind_lab.analysis.findings.recommendation import missing_runs
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.errors import ConfigurationError
 
 
@@ -195,3 +196,101 @@ def test_text_markdown_and_html_hold_sentences_choice_and_settings() -> None:
     for text in (found.text(), repr(found), found.markdown(), found._repr_html_()):
         text = html.unescape(text)
         assert all(line in text for line in (found.sentences[0], found.settings, "Choose A cooperative, with 20 s"))
+
+
+def failing(seed: int, alternative: str = "cooperative", **changes) -> RunRecord:
+    """A run that failed by itself soon after its start."""
+    values = {
+        "outcome": "failed",
+        "stop_reason": "error",
+        "answered_in_time": False,
+        "returned_at_s": 0.1,
+        "llm_calls": 0,
+        "retrieval_calls": 0,
+        "error_type": "ValueError",
+        "error_node": "work",
+        "deadline_propagation": alternative == "cooperative",
+    }
+    return sample_run(alternative, seed, **(values | changes))
+
+
+def test_runs_that_failed_by_themselves_ask_for_no_longer_timeout() -> None:
+    runs = [*arm_runs(10.0, 20, 20), *(failing(seed, decision_timeout_s=10.0) for seed in range(20, 40))]
+    found = recommend(table(*runs))
+    assert found.frame.iloc[0]["verdict"] == "out of reach"
+    assert "20 of 40 failed (ValueError in node work); no timeout would have them answered." in found.sentences[0]
+    assert "a longer decision timeout changes nothing" in found.sentences[0]
+    assert "needed" not in found.sentences[0]
+
+
+def test_few_failures_beside_answers_in_time_ask_for_no_longer_timeout() -> None:
+    """At a share at the target or below it, which is not surely below."""
+    for failed in (1, 2):
+        runs = [*arm_runs(10.0, 19, 19), *(failing(seed, decision_timeout_s=10.0) for seed in range(19, 19 + failed))]
+        (sentence, *_) = recommend(table(*runs)).sentences
+        assert f"{failed} of {19 + failed} failed (ValueError in node work)" in sentence
+        assert "Try a longer" not in sentence
+        assert "needed" not in sentence
+
+
+def test_runs_that_wait_for_a_person_are_named_with_their_node() -> None:
+    waiting = {"outcome": "interrupted", "stop_reason": "interrupted", "error_type": "", "error_node": "ask"}
+    runs = [*arm_runs(10.0, 30, 30), *(failing(seed, decision_timeout_s=10.0, **waiting) for seed in range(30, 40))]
+    (sentence, *_) = recommend(table(*runs)).sentences
+    assert "10 of 40 stopped in node ask to wait for a person; no timeout would have them answered." in sentence
+    assert "a longer decision timeout changes nothing" in sentence
+
+
+def test_where_some_ended_by_time_the_share_that_a_timeout_can_reach_is_said() -> None:
+    runs = [*arm_runs(10.0, 40, 70), *(failing(seed, decision_timeout_s=10.0) for seed in range(70, 80))]
+    found = recommend(table(*runs), target=0.7)
+    assert "a longer decision timeout is needed. Beyond 10 s these runs know nothing" in found.sentences[0]
+    assert "10 of 80 failed (ValueError in node work)" in found.sentences[0]
+    assert "30 were not in time: a longer decision timeout can have at most 87.5% [78.5%, 93.1%]" in found.sentences[0]
+    beyond = recommend(table(*runs), target=0.95)
+    assert beyond.frame.iloc[0]["verdict"] == "out of reach"
+    assert "95% is out of reach until fewer runs end so." in beyond.sentences[0]
+
+
+def test_a_failure_under_a_deadline_that_it_looked_at_is_not_said_to_be_incurable() -> None:
+    """A client that may not wait as long as a server asks gives up at once: a longer deadline may cure it."""
+    gives_up = {"llm_calls": 3, "error_type": "RateLimitError", "decision_timeout_s": 10.0}
+    runs = [*arm_runs(10.0, 20, 20), *(failing(seed, **gives_up) for seed in range(20, 40))]
+    (sentence, *_) = recommend(table(*runs)).sentences
+    assert "20 of 40 failed (RateLimitError in node work) under a deadline that they looked at" in sentence
+    assert "is not known without the same runs of unguarded" in sentence
+    assert "no timeout would" not in sentence
+    assert "changes nothing" not in sentence
+    control = [sample_run("unguarded", seed, decision_timeout_s=10.0, horizon_s=50.0) for seed in range(20, 40)]
+    answered = recommend(table(*runs, *control)).sentences[0]
+    assert "a longer decision timeout is needed" in answered
+    also_failing = [failing(seed, "unguarded", **gives_up) for seed in range(20, 40)]
+    assert "no timeout would have them answered" in recommend(table(*runs, *also_failing)).sentences[0]
+
+
+def test_several_errors_are_counted() -> None:
+    runs = [*arm_runs(10.0, 20, 20), *(failing(seed, decision_timeout_s=10.0) for seed in range(20, 35))]
+    runs += [failing(seed, decision_timeout_s=10.0, error_type="KeyError", error_node="") for seed in range(35, 40)]
+    assert "20 of 40 failed (ValueError in node work: 15 and KeyError: 5)" in recommend(table(*runs)).sentences[0]
+
+
+def test_each_shorter_timeout_is_named_with_its_share_and_what_would_settle_it() -> None:
+    cells = ((10.0, 80, 80), (20.0, 60, 80), (40.0, 79, 80), (80.0, 80, 80))
+    found = recommend(sweep(*cells))
+    assert found.frame["decision_timeout_s"].iloc[0] == 80.0
+    more = int(missing_runs(79, 80, 0.95))
+    assert (
+        f"Shorter: 40 s: 79 of 80 in time [0.93, 1.00], about {more} more runs would settle it; "
+        "20 s: 60 of 80 in time [0.65, 0.83], really below 95%; "
+        "10 s: 80 of 80 in time [0.95, 1.00], not tested after the longer one that failed."
+    ) in found.sentences[0]
+    assert f'dl.sweep({{**design, "repeats": {80 + more}}})' in found.text()
+    shell = found.words.how_to_settle(in_python=False)
+    assert shell.endswith(f"repeats = {80 + more} in its file, then docmind-lab sweep STUDY.toml.")
+    of_comparison = recommend(sweep((10.0, 72, 72)), is_sweep=False).words
+    assert "dl.compare(runs=73, …)" in of_comparison.how_to_settle()
+    assert "--runs 73" in of_comparison.how_to_settle(in_python=False)
+
+
+def test_the_command_is_left_out_where_nothing_is_open() -> None:
+    assert "To settle" not in recommend(sweep((10.0, 40, 80), (20.0, 80, 80))).text()

@@ -69,6 +69,40 @@ def test_more_is_worse_or_better_as_the_measure_has_it(column: str, worse: float
     assert not diff(at(worse), at(0)).regressed
 
 
+FAILED = {
+    "outcome": "failed",
+    "stop_reason": "error",
+    "answered_in_time": False,
+    "returned_at_s": 0.1,
+    "error_type": "ValueError",
+    "error_node": "work",
+}
+
+
+def test_less_overrun_of_runs_that_failed_is_said_to_be_no_gain() -> None:
+    late = study(runs_of("cooperative", range(20), **LATE, caller_overrun_s=1.0))
+    failing = study(runs_of("cooperative", range(20), **FAILED, caller_overrun_s=0.0))
+    found = diff(late, failing)
+    assert any("caller overrun 1.000 → 0.000 s" in line and ", better" in line for line in found.sentences)
+    assert found.sentences[-1] == (
+        "A cooperative: runs that failed: 0 of 20 → 20 of 20 (ValueError in node work). A run that ends so waits less "
+        "and leaves less work, which is no gain."
+    )
+    waiting = study(runs_of("cooperative", range(20), **(FAILED | {"outcome": "interrupted", "error_type": ""})))
+    assert "runs that stopped to wait for a person: 0 of 20 → 20 of 20" in diff(late, waiting).sentences[-1]
+
+
+def test_a_mean_with_runs_that_were_not_over_at_the_horizon_is_said_to_be_a_lower_bound() -> None:
+    back = study(runs_of("hard_timeout", range(20), **LATE, caller_overrun_s=0.5))
+    lost = {"outcome": "unfinished", "answered_in_time": False, "returned_at_s": NAN, "caller_overrun_s": NAN}
+    gone = study(runs_of("hard_timeout", range(20), **lost))
+    (overrun,) = [line for line in diff(back, gone).sentences if "caller overrun" in line]
+    assert overrun.endswith("These are lower bounds: 0 of 20 and 20 of 20 runs were not over at the horizon.")
+    busy = study(runs_of("hard_timeout", range(20), **LATE, busy_after_deadline_s=3.0, work_censored=True))
+    (work,) = [line for line in diff(back, busy).sentences if "late server seconds" in line]
+    assert work.endswith("0 of 20 and 20 of 20 runs were not over at the horizon.")
+
+
 def test_runs_are_paired_over_the_seeds_that_both_met_with_one_question() -> None:
     before = study(runs_of("cooperative", range(10)))
     more = study(runs_of("cooperative", range(30)))

@@ -9,6 +9,7 @@ for advice, and compares it with what the whole pool says. The advice was not tu
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -254,6 +255,42 @@ def regressions(repetitions: int, runs: pd.DataFrame, count: int = 20, seed: int
     return Calibration("diff after six of ten answers are lost", "a regression is claimed", 0.9, repetitions, kept, 0)
 
 
+LIMITS: dict[str, Callable[[np.random.Generator, int, float, float], np.ndarray]] = {
+    "all runs cut at one limit": lambda rng, count, limit_s, most_s: np.full(count, limit_s),
+    "limits spread evenly": lambda rng, count, limit_s, most_s: rng.uniform(0.0, most_s, count),
+    "three of four runs cut": lambda rng, count, limit_s, most_s: np.where(rng.random(count) < 0.75, limit_s, most_s),
+    "one run in ten watched longer": lambda rng, count, limit_s, most_s: np.where(
+        rng.random(count) < 0.9, limit_s, most_s
+    ),
+}
+"""How long each run is watched. Taken: a generator, the number of runs, a limit that half exceed, one that few do."""
+
+
+def what_ifs(repetitions: int, runs: pd.DataFrame, kind: str, count: int = 100, seed: int = 9) -> Calibration:
+    """The interval of a what-if has the true share in time, where runs were cut as `kind` says."""
+    from docmind_lab.analysis.traces.model import TracedRun, Traces
+    from docmind_lab.analysis.traces.shares import in_time_shares
+
+    rng, kept, given = np.random.default_rng(seed), 0, 0
+    needed_s = _time_needed(runs).to_numpy(dtype="float64")
+    limit_s, most_s = np.quantile(needed_s, 0.5), np.quantile(needed_s, 0.97)
+    for number in range(repetitions):
+        timeout_s = float(np.quantile(needed_s, (0.5, 0.6, 0.7, 0.8, 0.9)[number % 5]))
+        drawn_s, limits_s = rng.choice(needed_s, count), LIMITS[kind](rng, count, limit_s, most_s)
+        traced = [
+            TracedRun(str(place), str(place), "pool", *((need_s, need_s, "answered") if need_s <= watched_s else cut))
+            for place, (need_s, watched_s) in enumerate(zip(drawn_s, limits_s, strict=True))
+            for cut in [(math.nan, watched_s, "cut")]
+        ]
+        (row,) = in_time_shares(Traces.of(traced, []), np.array([timeout_s]), 0.95).to_dict("records")
+        if not math.isnan(row["share"]):
+            given += 1
+            kept += bool(row["low"] <= (needed_s <= timeout_s).mean() <= row["high"])
+    return Calibration(
+        f"what-if, {kind}", "the share in time is in the interval", 0.95, given, kept, repetitions - given
+    )
+
+
 def _faults(runs: pd.DataFrame) -> str:
     fault = str(runs["fault"].iloc[0])
     return "no fault" if fault == "none" else f"fault {fault}"
@@ -306,6 +343,7 @@ TRIALS: dict[str, tuple[Trial, str]] = {
     "falls": (falls, "pool"),
     "regressions": (regressions, "pool"),
 }
+TRIALS |= {f"what-if, {kind}": (functools.partial(what_ifs, kind=kind), "pool") for kind in LIMITS}
 
 
 def calibrated(repetitions: int) -> Iterator[Calibration]:

@@ -1,7 +1,8 @@
 """A query and a comparison in a process whose environment asks for traces; prints how many requests a sink had.
 
 The environment names the sink: LANGSMITH_ENDPOINT, and HTTP_PROXY as a second way out. Arguments: "runs" for a query
-to a coordinator and a comparison, "blocks" for the blocks that they run in; then the hosts that the settings allow.
+to a coordinator and a comparison, "blocks" for the blocks that they run in, "refused" for all that a query sends where
+its host is refused; then the hosts that the settings allow.
 """
 
 from __future__ import annotations
@@ -67,7 +68,14 @@ def main() -> None:
         counts[name] = len([request for request in requests if request.startswith("POST")])
         requests.clear()
 
-    if what == "blocks":
+    if what == "refused":
+        before = set(threading.enumerate())
+        with langsmith_tracing.tracing_where_admitted(settings):
+            chain.invoke("in a query")
+        # A client for traces asks for the server's version from a thread of its own, with the key.
+        counts["threads"] = sorted(thread.name for thread in set(threading.enumerate()) - before)
+        counts["requests"] = list(requests)
+    elif what == "blocks":
         with recording(Recorder("run", 1, Deadline.after(1.0))):
             chain.invoke("in a run")
         count("run")

@@ -6,9 +6,11 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import docmind_lab as dl
+from docmind_lab.analysis.plots.what_ifs import what_if_frontier
 from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.cli import main
@@ -65,6 +67,47 @@ def test_runs_cut_by_a_limit_are_said_to_be_estimated() -> None:
     assert any(line.startswith("40 of 100 runs were cut") for line in result.sentences())
     assert not any("retried" in line for line in result.sentences())
     assert list(result.table()["observed"]) == ["100%", "60%"]
+
+
+def test_past_what_was_watched_it_says_until_when_anything_is_known_and_what_to_record() -> None:
+    result = dl.what_if(runs_of_one_call(100, cut_at_s=60), [50, 60, 90, 120], "unguarded,A,B")
+    first, second, *_ = result.sentences()
+    assert first.startswith("No decision timeout up to 60 s is sure to have 95% answered: with the longest it is 60.0%")
+    assert second.startswith("Beyond 60 s the share is not known: 0 of 100 runs were watched longer.")
+    assert "With 120 s it is anything from 50.0% to 100%." in second
+    assert (
+        "Record runs without a deadline (the control, unguarded), or give a tenth of the runs a longer limit" in second
+    )
+    assert list(result.table()["in time"]) == ["50.0%", "60.0%", "not known", "not known"]
+    unknown = result.frame[result.frame["decision_timeout_s"] > 60]
+    assert unknown[["share", "busy_after_s", "calls_after"]].isna().all(axis=None)
+    assert math.isnan(result.smallest(0.95))
+    assert result.smallest(0.4) == 50
+
+
+def test_work_past_a_timeout_is_not_nothing_where_no_run_was_watched_past_it() -> None:
+    lines = dl.what_if(runs_of_one_call(100, cut_at_s=60), [60, 90], "unguarded,A,B,D").sentences()
+    assert any("0 of them reach one of these timeouts" in line for line in lines)
+    (choice,) = [
+        line
+        for line in dl.what_if(runs_of_one_call(100, cut_at_s=60), [30], "unguarded,A,B,D").sentences()
+        if line.startswith("Where the deadline falls")
+    ]
+    assert choice.endswith("Not all of their work was watched to its end, so these are lower bounds.")
+
+
+def test_a_timeout_past_all_that_was_watched_has_no_share() -> None:
+    first, *_ = dl.what_if(runs_of_one_call(100, cut_at_s=60), [90, 120]).sentences()
+    assert first.startswith("Beyond 60 s the share is not known")
+
+
+def test_the_figure_draws_no_share_where_none_is_known() -> None:
+    upper, _ = what_if_frontier(dl.what_if(runs_of_one_call(100, cut_at_s=60), [30, 50, 90, 120], "unguarded,A"))
+    assert upper.lines[0].get_ydata()[:2] == pytest.approx([0.3, 0.5])
+    assert np.isnan(upper.lines[0].get_ydata()[2:]).all()
+    assert "not known" in [text.get_text() for text in upper.texts]
+    known, _ = what_if_frontier(dl.what_if(runs_of_one_call(100), [30, 50, 90, 120], "unguarded,A"))
+    assert "not known" not in [text.get_text() for text in known.texts]
 
 
 def test_the_runs_at_one_timeout_are_a_study() -> None:

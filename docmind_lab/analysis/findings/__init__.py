@@ -2,6 +2,7 @@
 
 choice.py            which arms of one condition to choose; advice.py says it
 recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it
+endings.py           runs that failed or were interrupted by themselves, which no timeout changes
 contrasts.py         every arm against one, seed by seed
 controls.py          negative controls: who enforces nothing is caught, who is the same is not told apart
 second_budgets.py    what budgets of tokens, calls and cost did, what a run needs, and how much is enough

@@ -23,7 +23,8 @@ import pandas as pd
 from scipy import stats
 
 from docmind_lab.analysis.conditions import varying, with_arms
-from docmind_lab.analysis.findings.recommendation_words import Sentences, is_replay, words_of
+from docmind_lab.analysis.findings.endings import endings_of, with_endings
+from docmind_lab.analysis.findings.recommendation_words import Sentences, is_replay, shorter_in_words, words_of
 from docmind_lab.analysis.findings.second_budgets import ordered_levels, spending_of
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
 from docmind_lab.analysis.statistics.shares import runs_needed_for_share, share_interval
@@ -31,6 +32,8 @@ from docmind_lab.core.catalogue import Chooses, is_mistake
 from docmind_lab.core.errors import ConfigurationError
 
 _QUANTILES: Final = (0.99, 0.95, 0.9)
+# Nobody makes more of each arm; a share that needs them is as good as the target.
+_MOST_RUNS: Final = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,16 +42,22 @@ class Recommendation:
 
     frame: one row per arm and condition (its decision timeouts apart): arm, alternative, the columns of the condition
     that vary; verdict (reached; too few runs: more of them at the observed share would reach it; not shown: the share
-    observed is not above the target, and not surely below; below: surely below; not known: as below, in a replay,
-    whose shares are lower bounds), decision_timeout_s (the smallest that
-    reached it, else the largest there was), runs, answered_in_time, share, low, high (Wilson, two-sided), runs_missing
-    (0 when reached, NaN when no number of them would do at the observed share); what it costs there, means per run
+    observed is not above the target, and not surely below; below: surely below; out of reach: so many runs failed or
+    were interrupted by themselves that no decision timeout reaches it; not known: as below, in a replay, whose shares
+    are lower bounds), decision_timeout_s (the smallest that reached it, else the largest there was), runs,
+    answered_in_time, share, low, high (Wilson, two-sided), runs_missing (0 when reached, NaN when no number of them
+    would do at the observed share); never_answered (runs that failed or were interrupted whatever the timeout),
+    may_be_time (runs that failed, and it is not known whether for lack of time), by_time (runs that were not in time
+    for another reason), endings (what ended them, in words), reachable, reachable_low and
+    reachable_high (the share that a decision timeout can have answered, Wilson); shorter (why no shorter decision
+    timeout is recommended, in words; empty where none reached the target); what it costs there, means per run
     late_server_s and late_tokens (NaN without a server's log); runs that a second budget ended and that went past one
     (ended_by_budget, past_budget) and what that was (spending, in words; empty without), and whether the arm keeps to
     them (keeps_budgets: it looks at them, or no run went past); caller_overrun_name (the highest quantile that the runs
     are enough for, or "worst") and caller_overrun_s (inf: not back by the horizon).
     steps: one row per arm, condition and decision timeout, in the order tested: the same share and bounds, tested
-    (False below the first failure), reached.
+    (False below the first failure), reached, runs_to_settle (how many more runs would show on which side of the target
+    the share is, if it held; NaN at the target itself).
     """
 
     target: float
@@ -88,6 +97,7 @@ def recommend(
     confidence: float = 0.95,
     calls: pd.DataFrame | None = None,
     chosen_by: Chooses = "settings",
+    is_sweep: bool = True,
 ) -> Recommendation:
     """Return, for each arm and condition, the smallest decision timeout that surely reaches the target share.
 
@@ -101,6 +111,7 @@ def recommend(
         confidence: Confidence of the interval.
         calls: The `calls` table, to say whether the calls of a run at a live endpoint are slow together.
         chosen_by: By what the system is given the choice in production.
+        is_sweep: Whether the runs are those of a sweep, which says how more of them are made; else of a comparison.
 
     Raises:
         ConfigurationError: The target or confidence is not between 0 and 1, or no arm enforces a deadline.
@@ -111,14 +122,14 @@ def recommend(
     if not enforcing.any():
         raise ConfigurationError("runs has no arm that enforces a deadline: measure some alternative first")
     apart = [column for column in varying(runs) if column not in ("decision_timeout_s", "horizon_s")]
-    frame = ordered_levels(with_arms(runs[enforcing]))
+    frame = ordered_levels(with_arms(with_endings(runs, apart)[enforcing]))
     rows: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
     for values, group in frame.groupby([*apart, "arm"], observed=True, sort=True):
         where = dict(zip([*apart, "arm"], values, strict=True)) | {"alternative": str(group["alternative"].iloc[0])}
         tested = _steps(group, target, confidence)
         steps += [where | step for step in tested]
-        rows.append(where | _decision(group, tested, target, confidence, fewest))
+        rows.append(where | _decision(group, tested, target, confidence))
     decided = pd.DataFrame(rows)
     words = words_of(
         decided,
@@ -129,8 +140,21 @@ def recommend(
         fewest=fewest,
         calls=calls,
         chosen_by=chosen_by,
+        runs_needed=_runs_needed(steps),
+        is_sweep=is_sweep,
     )
     return Recommendation(target, confidence, decided, pd.DataFrame(steps), words)
+
+
+def _runs_needed(steps: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many runs of each arm and timeout would settle every first failure that is open; 0 if none is."""
+    needed = [
+        step["runs"] + step["runs_to_settle"]
+        for step in steps
+        if step["tested"] and not step["reached"] and step["runs_to_settle"] > 0
+    ]
+    # NaN at the target itself fails the comparison above.
+    return int(max((each for each in needed if each <= _MOST_RUNS), default=0))
 
 
 def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[str, Any]]:
@@ -151,6 +175,7 @@ def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[s
                 "high": result.high,
                 "tested": going_on,
                 "reached": going_on and reached,
+                "runs_to_settle": runs_to_settle(result.estimate, len(of_budget), target, confidence),
             }
         )
         going_on = going_on and reached
@@ -158,30 +183,53 @@ def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[s
 
 
 def _decision(
-    group: pd.DataFrame, steps: Sequence[Mapping[str, Any]], target: float, confidence: float, fewest: int
+    group: pd.DataFrame, steps: Sequence[Mapping[str, Any]], target: float, confidence: float
 ) -> dict[str, Any]:
     reached = [step for step in steps if step["reached"]]
     step = reached[-1] if reached else steps[0]
+    at_step = group[group["decision_timeout_s"] == step["decision_timeout_s"]]
+    endings = endings_of(at_step)
+    reachable = share_interval(len(at_step) - endings.never_answered, len(at_step), confidence)
     missing = 0.0 if reached else missing_runs(step["answered_in_time"], step["runs"], target, confidence)
     if reached:
         verdict = "reached"
+    elif endings.never_answered and reachable.high < target:
+        verdict = "out of reach"
     elif step["high"] < target:
         verdict = "not known" if is_replay(group) else "below"
     else:
         verdict = "not shown" if math.isnan(missing) else "too few runs"
-    kept = ("decision_timeout_s", "runs", "answered_in_time", "share", "low", "high")
-    at_step = group[group["decision_timeout_s"] == step["decision_timeout_s"]]
-    return {"verdict": verdict, **{name: step[name] for name in kept}, "runs_missing": missing, **_costs(at_step)}
+    return {
+        "verdict": verdict,
+        **{name: step[name] for name in ("decision_timeout_s", "runs", "answered_in_time", "share", "low", "high")},
+        "runs_missing": missing,
+        "never_answered": endings.never_answered,
+        "may_be_time": endings.unsure,
+        "by_time": endings.by_time,
+        "endings": endings.text(),
+        "reachable": reachable.estimate,
+        "reachable_low": reachable.low,
+        "reachable_high": reachable.high,
+        "shorter": shorter_in_words([each for each in steps if not each["reached"]], target, is_replay(group))
+        if reached
+        else "",
+        **_costs(at_step),
+    }
 
 
 def missing_runs(successes: int, runs: int, target: float, confidence: float = 0.95) -> float:
-    """Return how many more runs would show the target if the observed share held; NaN if it is not above it.
+    """Return how many more runs would show the target if the observed share held; NaN if it is not above it."""
+    share = successes / runs
+    return runs_to_settle(share, runs, target, confidence) if share > target else math.nan
 
-    Wilson's lower bound is where a score test of the share just fails, so it reaches the target when
+
+def runs_to_settle(share: float, runs: int, target: float, confidence: float = 0.95) -> float:
+    """Return how many more runs would show on which side of the target a share is, if it held; NaN at the target.
+
+    Wilson's bounds are where a score test of the share just fails, so one of them reaches the target when
     n = z² t (1 − t) / (p − t)², with p the observed share and t the target.
     """
-    share = successes / runs
-    if share <= target:
+    if share == target:
         return math.nan
     z = float(stats.norm.ppf(0.5 + confidence / 2))
     needed = math.ceil(z * z * target * (1 - target) / (share - target) ** 2 - 1e-9)

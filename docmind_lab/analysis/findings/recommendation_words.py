@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
@@ -101,22 +101,40 @@ class Sentences:
     sentences: tuple[str, ...]
     choice: tuple[str, ...]
     settings: str
+    runs_needed: int = 0
+    is_sweep: bool = True
+
+    def how_to_settle(self, *, in_python: bool = True) -> str:
+        """Return how the runs that would settle what is open are made; "" where nothing is.
+
+        Args:
+            in_python: Name Python's keywords; else the options of the command line.
+        """
+        if not self.runs_needed:
+            return ""
+        shell = f"docmind-lab compare --runs {self.runs_needed}, with the options of this study"
+        python = f"dl.compare(runs={self.runs_needed}, …)"
+        if self.is_sweep:
+            shell = f"repeats = {self.runs_needed} in its file, then docmind-lab sweep STUDY.toml"
+            python = f'dl.sweep({{**design, "repeats": {self.runs_needed}}})'
+        return f"To settle what is open: {python if in_python else shell}."
 
     def text(self) -> str:
         """Return the recommendation as plain text."""
         lines = [self.title, *(f"- {line}" for line in self.sentences), *self.choice]
+        lines += filter(None, [self.how_to_settle()])
         return "\n".join([*lines, *([with_label(self.settings)] if self.settings else [])])
 
     def markdown(self) -> str:
         """Return the recommendation as Markdown."""
         lines = "\n".join(f"- {line}" for line in self.sentences)
-        parts = [f"## {self.title}", lines, *self.choice]
+        parts = [f"## {self.title}", lines, *self.choice, *filter(None, [self.how_to_settle()])]
         return "\n\n".join([*parts, *([f"```\n{self.settings}\n```"] if self.settings else [])]) + "\n"
 
     def html(self) -> str:
         """Return the recommendation as HTML."""
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences)
-        choice = "".join(f"<p>{escape(line)}</p>" for line in self.choice)
+        choice = "".join(f"<p>{escape(line)}</p>" for line in (*self.choice, *filter(None, [self.how_to_settle()])))
         settings = f"<pre>{escape(self.settings)}</pre>" if self.settings else ""
         return f"<p><b>{escape(self.title)}</b></p><ul>{lines}</ul>{choice}{settings}"
 
@@ -131,8 +149,23 @@ def words_of(
     fewest: int,
     calls: pd.DataFrame | None = None,
     chosen_by: Chooses = "settings",
+    runs_needed: int = 0,
+    is_sweep: bool = True,
 ) -> Sentences:
-    """Return a `Recommendation.frame` in words. apart: the columns that tell its conditions apart."""
+    """Return a `Recommendation.frame` in words.
+
+    Args:
+        frame: What was decided for each arm and condition.
+        runs: The table of runs.
+        apart: The columns that tell its conditions apart.
+        target: Share of runs answered in time.
+        confidence: Confidence of the intervals.
+        fewest: The fewest runs that show the target if all of them are in time.
+        calls: The table of calls, of a live endpoint.
+        chosen_by: By what the system is given the choice in production.
+        runs_needed: How many runs of each arm and timeout would settle what is open; 0 if nothing is.
+        is_sweep: Whether the runs are those of a sweep; else of a comparison.
+    """
     budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
     title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
     arms: dict[tuple[str, str], list[str]] = {}
@@ -147,34 +180,86 @@ def words_of(
     sentences += assumptions_of(runs, frame, apart, calls)
     chosen = list(_choices(frame, runs, apart, chosen_by))
     settings = chosen[0][1] if len(chosen) == 1 else ""
-    return Sentences(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
+    return Sentences(title, tuple(sentences), tuple(line for line, _ in chosen), settings, runs_needed, is_sweep)
 
 
 def _sentence(row: Any, target: float, fewest: int) -> str:
     of_runs = f"{row['answered_in_time']} of {row['runs']} in time, at least {percent(row['low'], 1)}"
+    ends = f" {row['endings']}." if row["endings"] else ""
     if row["verdict"] == "reached":
-        return f"{row['decision_timeout_s']:g} s ({of_runs}); {_spent(row)}{_costs(row)}."
+        shorter = f" Shorter: {row['shorter']}." if row["shorter"] else ""
+        return f"{row['decision_timeout_s']:g} s ({of_runs}); {_spent(row)}{_costs(row)}.{ends}{shorter}"
     at = f"not shown. At its largest decision timeout, {row['decision_timeout_s']:g} s, {of_runs}"
     if row["ended_by_budget"]:
         return (
             f"{at}: {row['spending']}, which no decision timeout changes. Give it more, or none, before a longer "
-            "decision timeout."
+            f"decision timeout.{ends}"
         )
+    if row["verdict"] == "out of reach" or (row["endings"] and not row["by_time"]):
+        return f"{at}.{ends} {_rest(row, target)}"
     if row["verdict"] == "not known":
-        return f"{at}: in a replay a lower bound. Record with a longer decision timeout to know more."
+        return f"{at}: in a replay a lower bound. Record with a longer decision timeout to know more.{ends}"
+    rest = f"{ends} {_rest(row, target)}" if row["endings"] else ""
     if row["verdict"] == "below":
         return (
             f"{at} and at most {percent(row['high'], 1)}: the share is really below {percent(target)}, and a longer "
-            "decision timeout is needed."
+            f"decision timeout is needed. {_beyond(row)}{rest}"
         )
     if row["verdict"] == "too few runs":
         more = count_of(int(row["runs_missing"]), "more run")
         hint = f" (with no failure {fewest} are needed)" if row["answered_in_time"] == row["runs"] else ""
-        return f"{at}: {more} would show {percent(target)} if the share held{hint}."
+        return f"{at}: {more} would show {percent(target)} if the share held{hint}.{ends}"
     return (
         f"{at}: no number of runs shows {percent(target)} at a share of {percent(row['share'], 1)}; it may still be "
-        f"above (up to {percent(row['high'], 1)}). Try a longer decision timeout."
+        f"above (up to {percent(row['high'], 1)}). Try a longer decision timeout. {_beyond(row)}{rest}"
     )
+
+
+def _beyond(row: Any) -> str:
+    return (
+        f"Beyond {row['decision_timeout_s']:g} s these runs know nothing: runs of unguarded do, and what-if reads from "
+        "them how long it takes."
+    )
+
+
+def _rest(row: Any, target: float) -> str:
+    """Return the share that a decision timeout can reach where runs ended without an answer by themselves."""
+    reach = f"{percent(row['reachable'], 1)} [{percent(row['reachable_low'], 1)}, {percent(row['reachable_high'], 1)}]"
+    if not row["by_time"]:
+        nothing = "" if row["may_be_time"] else ", so a longer decision timeout changes nothing"
+        others = f"Every other run was in time{nothing}"
+    else:
+        others = f"{row['by_time']} were not in time: a longer decision timeout can have at most {reach} answered"
+    if row["verdict"] == "out of reach":
+        return f"{others}. {percent(target)} is out of reach until fewer runs end so."
+    return f"{others}."
+
+
+def shorter_in_words(steps: Sequence[Mapping[str, Any]], target: float, is_lower_bound: bool) -> str:
+    """Return why no shorter decision timeout is recommended: "40 s: 79 of 80 in time [0.93, 1.00], …".
+
+    Args:
+        steps: The decision timeouts of an arm that did not reach the target, from the largest down.
+        target: Share of runs answered in time.
+        is_lower_bound: Whether the shares are lower bounds, as those of a replay are.
+    """
+    return "; ".join(
+        f"{step['decision_timeout_s']:g} s: {step['answered_in_time']} of {step['runs']} in time "
+        f"[{step['low']:.2f}, {step['high']:.2f}], {_why_rejected(step, target, is_lower_bound)}"
+        for step in steps
+    )
+
+
+def _why_rejected(step: Mapping[str, Any], target: float, is_lower_bound: bool) -> str:
+    if is_lower_bound:
+        return "a lower bound"
+    if step["high"] < target:
+        return f"really below {percent(target)}"
+    if step["low"] >= target:
+        return "not tested after the longer one that failed"
+    if math.isnan(step["runs_to_settle"]):
+        return "no number of runs would settle it at this share"
+    return f"about {count_of(int(step['runs_to_settle']), 'more run')} would settle it"
 
 
 def _spent(row: Any) -> str:

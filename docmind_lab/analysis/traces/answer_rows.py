@@ -19,16 +19,22 @@ from docmind_lab.core.budgets import Price
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 
 
-def arm_rows(outcomes: RunOutcomes, timeouts: Floats, traces: Traces, price: Price | None) -> pd.DataFrame:
+def arm_rows(
+    outcomes: RunOutcomes, timeouts: Floats, traces: Traces, price: Price | None, known_until_s: pd.Series[float]
+) -> pd.DataFrame:
     """Return the columns of a what-if that say what one alternative does and leaves behind, by decision timeout.
+
+    What is left behind is NaN past the instant until which the share in time is known: of the runs that reach such a
+    deadline none, or hardly any, was watched.
 
     Args:
         outcomes: What becomes of the runs under it.
         timeouts: Decision timeouts, seconds.
         traces: The runs.
         price: Price of a million tokens, or None.
+        known_until_s: The instant until which the share in time is known, for each decision timeout.
     """
-    known = outcomes.known
+    known, is_watched = outcomes.known, timeouts <= known_until_s.to_numpy()
     counts = {
         name: ((outcomes.outcome == place) & known).sum(axis=0)
         for place, name in enumerate(ENDINGS)
@@ -40,15 +46,15 @@ def arm_rows(outcomes: RunOutcomes, timeouts: Floats, traces: Traces, price: Pri
     calls = traces.spans[traces.spans["kind"].isin(CALL_KINDS)]
     # Where no call was recorded it is not known what one would have gone on doing, and it is not nothing.
     has_calls, has_tokens = len(calls) > 0, calls["output_tokens"].notna().any()
-    tokens = _mean(outcomes.tokens_after, known & has_tokens)
+    tokens = _mean(outcomes.tokens_after, known & has_tokens & is_watched)
     columns = {
         "known_runs": known.sum(axis=0),
         **counts,
         "overran": overran.sum(axis=0),
         "caller_overrun_median_s": [_of(np.median, shown[:, i]) for i in range(len(timeouts))],
         "caller_overrun_worst_s": [_of(np.max, shown[:, i]) for i in range(len(timeouts))],
-        "calls_after": _mean(outcomes.calls_after, known & has_calls),
-        "busy_after_s": _mean(outcomes.busy_after_s, known & has_calls),
+        "calls_after": _mean(outcomes.calls_after, known & has_calls & is_watched),
+        "busy_after_s": _mean(outcomes.busy_after_s, known & has_calls & is_watched),
         "tokens_after": tokens,
         "cost_after": math.nan if price is None else tokens * price.cost(0.0, 1.0),
         "lower_bounds": (outcomes.censored & known).any(axis=0),

@@ -28,11 +28,13 @@ class Answers:
     frame: one row per alternative and decision timeout. Columns: arm, alternative, alternative_options,
     decision_timeout_s; runs, sessions, known_runs (those a trace can say of); in_time (runs), share, low, high (of
     all runs, by session), observed_share (share of runs of which it was observed; the rest had been cut before, and
-    is estimated from the runs that went on longer); judged_runs (runs that say whether they succeeded), good_share,
-    good_low, good_high (share of those whose result was good by then, by session); partial, timed_out, failed,
-    interrupted, unfinished (runs); overran (callers back more than 50 ms late), caller_overrun_median_s and
+    is estimated from the runs that went on longer), known_until_s (past it too few runs were watched: the share is
+    NaN, and lies between low and 1; inf where all is known); judged_runs (runs that say whether they succeeded),
+    good_share, good_low, good_high (share of those whose result was good by then, by session); partial, timed_out,
+    failed, interrupted, unfinished (runs); overran (callers back more than 50 ms late), caller_overrun_median_s and
     caller_overrun_worst_s (of those that overran; inf: not back while the run was observed); means per run
-    calls_after, busy_after_s, tokens_after and cost_after, lower bounds where lower_bounds is True.
+    calls_after, busy_after_s, tokens_after and cost_after, NaN past known_until_s, lower bounds where lower_bounds is
+    True.
     """
 
     traces: Traces
@@ -111,9 +113,9 @@ class Answers:
         return self.frame.drop_duplicates("decision_timeout_s")
 
     def reaching(self, timeout_s: float) -> list[int]:
-        """Return the runs, by place, that are still at work at a timeout and that every rule can say something of."""
+        """Return the runs, by place, that are seen at work past a timeout and that every rule can say something of."""
         runs = self.traces.runs
-        at_work = ~(runs["ended_at_s"] <= timeout_s).to_numpy()
+        at_work = (~(runs["ended_at_s"] <= timeout_s) & (runs["observed_until_s"] > timeout_s)).to_numpy(copy=True)
         for named in self.rules:
             at_work &= self.replay.under(named.rule, [timeout_s]).known[:, 0]
         return [int(place) for place in np.flatnonzero(at_work)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,18 @@ from docmind_lab.analysis.statistics.interval import Floats, check_confidence
 from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.core.errors import ConfigurationError
 
+# Wilson's interval of fewer is nearly all of 0 to 1, and its estimate one run's word.
+_FEWEST_RUNS: Final = 5
+
 
 def in_time_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.DataFrame:
     """Return the share of runs that would have been answered by each decision timeout, with an interval by session.
 
     Runs of a session are not independent. The interval is Wilson's, of as many independent runs as say as much: the
     runs over the design effect of their sessions, with Student's quantile for few of them (Rao and Scott, 1992,
-    Biometrics 48:577). A run that was cut before a timeout counts with the share of Aalen and Johansen.
+    Biometrics 48:577). Runs that were cut before a timeout count with the share of Aalen and Johansen, and the fewer
+    were watched until then, the fewer runs say as much (`Incidence.effective_runs`). Past the instant until which at
+    least 5 do, the share is not known: NaN, between the lower bound at that instant and 1.
 
     Args:
         traces: The runs.
@@ -31,20 +36,23 @@ def in_time_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.
         confidence: Confidence of the intervals.
 
     Returns:
-        One row per decision timeout: decision_timeout_s, runs, sessions, in_time, share, low, high, observed_share.
+        One row per decision timeout: decision_timeout_s, runs, sessions, in_time, share, low, high, observed_share,
+        known_until_s (inf where the share is known at every timeout).
     """
     known = _shares(traces, timeouts_s)
     low, high = _wilson(known.share, known.enough, max(1, known.sessions - 1), check_confidence(confidence))
+    share, high = known.where_known(known.share, high)
     return pd.DataFrame(
         {
             "decision_timeout_s": timeouts_s,
             "runs": len(traces),
             "sessions": known.sessions,
             "in_time": known.in_time.astype(np.int64),
-            "share": known.share,
+            "share": share,
             "low": low,
             "high": high,
             "observed_share": known.observed,
+            "known_until_s": known.until_s,
         }
     )
 
@@ -60,7 +68,8 @@ def good_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.Dat
         confidence: Confidence of the intervals.
 
     Returns:
-        One row per decision timeout: judged_runs, good_share, good_low, good_high; NaN without such runs.
+        One row per decision timeout: judged_runs, good_share, good_low, good_high; NaN without such runs. The share is
+        not known as that of `in_time_shares` is not.
     """
     runs = traces.runs
     judged = runs[runs["succeeded"].notna()]
@@ -74,7 +83,8 @@ def good_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.Dat
     what = np.where(is_good, ANSWERED, np.where(np.isnan(ended), CENSORED, COMPETING))
     known = _shares_of(judged["session"], at_s.to_numpy(), what, timeouts_s)
     low, high = _wilson(known.share, known.enough, max(1, known.sessions - 1), check_confidence(confidence))
-    return pd.DataFrame({"judged_runs": len(judged), "good_share": known.share, "good_low": low, "good_high": high})
+    share, high = known.where_known(known.share, high)
+    return pd.DataFrame({"judged_runs": len(judged), "good_share": share, "good_low": low, "good_high": high})
 
 
 def predicted_shares(traces: Traces, timeouts_s: Floats, sessions: int, confidence: float) -> pd.DataFrame:
@@ -103,11 +113,12 @@ def predicted_shares(traces: Traces, timeouts_s: Floats, sessions: int, confiden
         )
     z = float(stats.t.ppf(0.5 + check_confidence(confidence) / 2, known.sessions - 1))
     low, high = _two_sample_bounds(known.share, known.enough, known.enough * sessions / known.sessions, z)
+    share, high = known.where_known(known.share, high)
     return pd.DataFrame(
         {
             "decision_timeout_s": timeouts_s,
             "sessions": sessions,
-            "share": known.share,
+            "share": share,
             "low": low,
             "high": high,
             "observed_share": known.observed,
@@ -117,13 +128,22 @@ def predicted_shares(traces: Traces, timeouts_s: Floats, sessions: int, confiden
 
 @dataclass(frozen=True, eq=False)
 class _Shares:
-    """Shares in time by decision timeout, and how many independent runs would say as much."""
+    """Shares in time by decision timeout, and how many independent runs would say as much.
+
+    share, enough: at `until_s` for a later decision timeout. is_known: whether a decision timeout is not later.
+    """
 
     sessions: int
     in_time: Floats
     share: Floats
     enough: Floats
     observed: Floats
+    until_s: float
+    is_known: NDArray[np.bool_]
+
+    def where_known(self, share: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return shares and upper bounds, NaN and 1 where nothing is known."""
+        return np.where(self.is_known, share, np.nan), np.where(self.is_known, high, 1.0)
 
 
 def _shares(traces: Traces, timeouts_s: Floats) -> _Shares:
@@ -139,33 +159,46 @@ def _shares_of(of_session: pd.Series[str], at_s: Floats, what: NDArray[Any], tim
     """Return the shares of runs whose event came by each timeout; what: what came at each run's instant."""
     session = pd.factorize(of_session)[0].astype(np.int64)
     sessions = int(session.max()) + 1
-    curve = aalen_johansen(AnswerTimes(at_s, what))
-    in_time = ((what == ANSWERED)[:, None] & (at_s[:, None] <= timeouts_s)).astype(np.float64)
-    unseen = (what == CENSORED)[:, None] & (at_s[:, None] < timeouts_s)
-    place = np.searchsorted(curve.at_s, timeouts_s, side="right") - 1
-    share = np.where(place >= 0, curve.share[np.maximum(place, 0)], 0.0)
-    values = np.where(unseen, share, in_time)
-    effects = np.array([_design_effect(column, session, sessions) for column in values.T])
+    times = AnswerTimes(at_s, what)
+    curve = aalen_johansen(times)
+    until_s = curve.known_until_s(_FEWEST_RUNS)
+    asked_s = np.minimum(timeouts_s, until_s)
+    place = np.searchsorted(curve.at_s, asked_s, side="right") - 1
+    share, alone = (
+        np.where(place >= 0, values[np.maximum(place, 0)], 0.0) for values in (curve.share, curve.variances())
+    )
+    effects = np.array(
+        [
+            _design_effect(curve.influences(times, float(each_s)), float(variance), session, sessions)
+            for each_s, variance in zip(asked_s, alone, strict=True)
+        ]
+    )
     known = effects[np.isfinite(effects)]
     # Where all runs are alike nothing is seen of how sessions differ: they differ as at the other timeouts.
     effects = np.where(np.isfinite(effects), effects, max(1.0, known.max()) if len(known) else len(at_s) / sessions)
-    enough = np.maximum(1.0, (~unseen).sum(axis=0) / np.maximum(effects, 1.0))
-    return _Shares(sessions, in_time.sum(axis=0), share, enough, 1.0 - unseen.mean(axis=0))
+    return _Shares(
+        sessions=sessions,
+        in_time=((what == ANSWERED)[:, None] & (at_s[:, None] <= timeouts_s)).sum(axis=0).astype(np.float64),
+        share=share,
+        enough=np.maximum(1.0, curve.effective_runs(asked_s) / np.maximum(effects, 1.0)),
+        observed=1.0 - ((what == CENSORED)[:, None] & (at_s[:, None] < timeouts_s)).mean(axis=0),
+        until_s=until_s,
+        is_known=timeouts_s <= until_s,
+    )
 
 
-def _design_effect(values: Floats, session: NDArray[np.int64], sessions: int) -> float:
-    """How much larger the variance of a mean is than of as many independent runs; NaN where all runs are alike.
+def _design_effect(influences: Floats, alone: float, session: NDArray[np.int64], sessions: int) -> float:
+    """How much larger the variance of a share is than with independent runs; NaN where all runs are alike.
 
     The variance is the jackknife's over sessions, which does not take a few large sessions for many.
     """
-    n, mean = len(values), float(values.mean())
-    alone = mean * (1 - mean) / n
-    if alone <= 0 or sessions < 2:
+    # Sums of shares come out within some 1e-16 of what they are.
+    if alone <= 1e-15 or sessions < 2:
         return math.nan
-    sums = np.bincount(session, weights=values - mean, minlength=sessions)
-    sizes = np.bincount(session, minlength=sessions)
+    sums = np.bincount(session, weights=influences, minlength=sessions)
+    sizes, n = np.bincount(session, minlength=sessions), len(session)
     without = sums / np.maximum(1.0 - sizes / n, 1.0 / n)
-    return float((sessions - 1) / sessions * np.sum(without**2) / n**2 / alone)
+    return float((sessions - 1) / sessions * np.sum(without**2) / alone)
 
 
 def _wilson(share: Floats, n: Floats, freedom: int, confidence: float) -> tuple[Floats, Floats]:

@@ -55,34 +55,56 @@ class WhatIf(Answers):
     def _timeout_words(self, target: float) -> list[str]:
         best = self.smallest(target)
         curve = {float(row["decision_timeout_s"]): row for row in _records(self.curve)}
+        beyond = self._beyond_words(list(curve.values()))
         if not math.isnan(best):
             row = curve[best]
             sure = f"{_bounds(row)}, {percent(self.confidence)}, by session"
-            text = f"Give these runs {best:g} s: {percent(row['share'], 1)} would have been answered in time"
-            return [f"{text}, surely {percent(target)} or more ({sure})."]
-        row = curve[max(curve)]
+            text = f"Give these runs {best:g} s: {_share(row, 'would have been answered in time')}"
+            return [f"{text}, surely {percent(target)} or more ({sure}).", *beyond]
+        known = [row for row in curve.values() if not math.isnan(row["share"])]
+        if not known:
+            return beyond
+        row = known[-1]
         text = (
             f"No decision timeout up to {row['decision_timeout_s']:g} s is sure to have {percent(target)} answered: "
             f"with the longest it is {percent(row['share'], 1)} ({_bounds(row)})."
         )
         needed = runs_needed_for_share(target, self.confidence)
         if row["share"] >= target:
-            return [f"{text} It takes {needed} independent runs to be sure; there are {row['sessions']} sessions."]
+            enough = f" It takes {needed} independent runs to be sure; there are {row['sessions']} sessions."
+            return [text if row["sessions"] >= needed else f"{text}{enough}", *beyond]
         failed = int(self.traces.runs["outcome"].isin(("failed", "interrupted")).sum())
         more = f" {count_of(failed, 'run')} ended without an answer, which no timeout changes." if failed else ""
-        return [f"{text}{more}"]
+        return [f"{text}{more}", *beyond]
+
+    def _beyond_words(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Say until when anything is known, and what to record to know more; nothing where all is known."""
+        unknown = [row for row in rows if math.isnan(row["share"])]
+        if not unknown:
+            return []
+        until_s, row = float(unknown[0]["known_until_s"]), unknown[-1]
+        watched = self.traces.runs["ended_at_s"].fillna(self.traces.runs["observed_until_s"])
+        longer = int((watched > until_s).sum())
+        text = (
+            f"Beyond {until_s:.4g} s the share is not known: {longer} of {len(self.traces)} runs were watched longer. "
+            f"With {row['decision_timeout_s']:g} s it is anything from {percent(row['low'], 1)} to 100%. Record runs "
+            "without a deadline (the control, unguarded), or give a tenth of the runs a longer limit, to know more."
+        )
+        return [text]
 
     def _good_words(self, target: float) -> list[str]:
-        rows = {float(row["decision_timeout_s"]): row for row in _records(self.curve)}
-        last = rows[max(rows)]
-        if not last["judged_runs"]:
+        known = {
+            float(row["decision_timeout_s"]): row for row in _records(self.curve) if not math.isnan(row["good_share"])
+        }
+        if not known:
             return []
+        last = known[max(known)]
         most = f"{percent(last['good_share'], 1)} of {count_of(int(last['judged_runs']), 'run')} had a good result by"
         text = f"{most} {last['decision_timeout_s']:g} s ({_bounds(last, 'good_')})"
-        enough = [each for each, row in rows.items() if row["good_share"] >= target * last["good_share"] > 0]
-        if not enough or min(enough) == max(rows):
+        enough = [each for each, row in known.items() if row["good_share"] >= target * last["good_share"] > 0]
+        if not enough or min(enough) == max(known):
             return [f"{text}."]
-        first = rows[min(enough)]
+        first = known[min(enough)]
         return [
             f"{text}, and {percent(first['good_share'], 1)} by {min(enough):g} s already ({_bounds(first, 'good_')})."
         ]
@@ -115,7 +137,9 @@ class WhatIf(Answers):
             f"{apart}servers work {shown} s for such a run afterwards."
         )
         others = [f"{one_line(str(arm))} {fact.text()}" for arm, fact in facts.items() if arm not in found.chosen]
-        return [" ".join([text, *([f"{'; '.join(others)}."] if others else [])])]
+        bounds = self.frame.loc[self.frame["decision_timeout_s"] == at_s, "lower_bounds"].any()
+        least = ["Not all of their work was watched to its end, so these are lower bounds."] if bounds else []
+        return [" ".join([text, *([f"{'; '.join(others)}."] if others else []), *least])]
 
     def _limits(self) -> list[str]:
         lines = []
@@ -124,7 +148,8 @@ class WhatIf(Answers):
             cut = int((self.traces.runs["outcome"] == "cut").sum())
             lines.append(
                 f"{cut} of {len(self.traces)} runs were cut, or watched no longer, before their end. What they would "
-                f"have done later is estimated from runs that went on longer; at least {percent(least)} is observed."
+                f"have done later is estimated from runs that went on longer; at least {percent(least)} is observed. "
+                "What an alternative leaves behind is that of the runs that were watched so long."
             )
         unseen = (self.frame["runs"] * (1 - self.frame["observed_share"])).round()
         unknown = self.frame["runs"] - self.frame["known_runs"] - unseen
@@ -148,7 +173,7 @@ class WhatIf(Answers):
             return pd.DataFrame(
                 {
                     "decision timeout (s)": [f"{value:g}" for value in curve["decision_timeout_s"]],
-                    "in time": [percent(share, 1) for share in curve["share"]],
+                    "in time": [_share_or_not_known(share) for share in curve["share"]],
                     percent(self.confidence): [_bounds(row) for row in _records(curve)],
                     "observed": [percent(share) for share in curve["observed_share"]],
                     **self._good_columns(curve),
@@ -179,7 +204,7 @@ class WhatIf(Answers):
             return {}
         bounds = [_bounds(row, "good_") for row in _records(curve)]
         return {
-            "good": [percent(share, 1) for share in curve["good_share"]],
+            "good": [_share_or_not_known(share) for share in curve["good_share"]],
             f"{percent(self.confidence)} of good": bounds,
         }
 
@@ -244,9 +269,10 @@ def what_if(
     timeouts = np.sort(np.unique(_timeouts(traces) if decision_timeout_s is None else np.asarray(decision_timeout_s)))
     shares = in_time_shares(traces, timeouts, confidence).join(good_shares(traces, timeouts, confidence))
     frames = [
-        pd.concat([shares, arm_rows(replay.under(each.rule, timeouts), timeouts, traces, price)], axis=1).assign(
-            arm=each.label, alternative=each.alternative, alternative_options=each.options
-        )
+        pd.concat(
+            [shares, arm_rows(replay.under(each.rule, timeouts), timeouts, traces, price, shares["known_until_s"])],
+            axis=1,
+        ).assign(arm=each.label, alternative=each.alternative, alternative_options=each.options)
         for each in named
     ]
     frame = pd.concat(frames, ignore_index=True)
@@ -291,6 +317,17 @@ def _timeouts(traces: Traces) -> Floats:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _share_or_not_known(share: float) -> str:
+    return "not known" if math.isnan(share) else percent(share, 1)
+
+
+def _share(row: Mapping[str, Any], words: str) -> str:
+    """Return how large a share is in words, also where only its lower bound is known."""
+    if math.isnan(row["share"]):
+        return f"how many {words} is not known"
+    return f"{percent(row['share'], 1)} {words}"
 
 
 def _bounds(row: Mapping[str, Any], what: str = "") -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pandas as pd
 
 from docmind_lab.analysis.conditions import second_budget_in_words
+from docmind_lab.analysis.manifest import check_table, checked_manifest
 from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder, require_known_schema
 from docmind_lab.analysis.tables.frames import read_parquet
 from docmind_lab.analysis.text import count_of
@@ -31,20 +32,29 @@ from docmind_lab.experiments.load.measures import (
 from docmind_lab.experiments.load.tables import concat_queries, concat_servings
 
 TABLE_NAMES: Final = ("queries", "servings")
+_DAMAGED: Final = "; take the folder from a copy, or run the load study again into another folder"
 # Less is lost in what the machine does anyway.
 _LATE_MATTERS_FROM = 0.01
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a load study. Raises: RecordError if there is none, or a newer version wrote it."""
+def read_folder(folder: Path, tables: Iterable[str]) -> tuple[dict[str, Any], list[pd.DataFrame]]:
+    """Return the manifest and the tables of a load study.
+
+    Raises: RecordError if there is none, a newer version wrote it, or a file was changed after it was written.
+    """
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+        manifest = json.loads(text)
     except (OSError, ValueError) as error:
-        raise RecordError(f"{folder} holds no load study that can be read ({error})") from error
+        raise RecordError(f"{folder} holds no load study that can be read: {MANIFEST} ({error})") from error
     if not isinstance(manifest, dict):
         raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
     require_known_schema(folder, manifest)
-    return manifest
+    manifest, checksums = checked_manifest(folder / MANIFEST, text, _DAMAGED)
+    files = [folder / f"{name}.parquet" for name in tables]
+    for file in files:
+        check_table(file, checksums, _DAMAGED)
+    return manifest, [read_parquet(file, _DAMAGED) for file in files]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +104,7 @@ class LoadStudy:
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> LoadStudy:
         """Read a study that `save` wrote. Raises: RecordError if there is none, or a newer version wrote it."""
-        folder = Path(directory)
-        manifest = read_manifest(folder)
-        queries, servings = (read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
+        manifest, (queries, servings) = read_folder(Path(directory), TABLE_NAMES)
         return cls(concat_queries([queries]), concat_servings([servings]), manifest)
 
     @property

@@ -81,6 +81,7 @@ def recommend(
     if as_json:
         rows = json_safe(result.frame.astype(object).to_dict("records"))
         shown = {"target": target, "confidence": confidence, "alternatives": rows, "choice": result.words.choice}
+        shown["runs_needed"] = result.words.runs_needed
         typer.echo(json.dumps(shown | {"settings": result.settings, "sentences": result.sentences}, indent=2))
     else:
         out = console()
@@ -88,10 +89,12 @@ def recommend(
             out.print(line, style="bold")
         if result.settings:
             out.print(with_label(result.settings), soft_wrap=True, markup=False)
+        if how := result.words.how_to_settle(in_python=False):
+            out.print(how, soft_wrap=True, markup=False)
         out.print()
         out.print(result.words.title)
         for line in result.sentences:
-            out.print(f"• {line}")
+            out.print(f"• {line}", markup=False)
     if not (result.frame["verdict"] == "reached").any():
         raise typer.Exit(1)
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 import pandas as pd
 
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
-from docmind_lab.analysis.study import files_of, prepare_folder
-from docmind_lab.analysis.tables.frames import read_parquet
+from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder
 from docmind_lab.analysis.text import count_of
 from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.analysis.traces.rules import NamedRule, rules_of
@@ -32,7 +31,7 @@ from docmind_lab.experiments.load.measures import goodput_differences, load_summ
 from docmind_lab.experiments.load.on_traces.cell import QUANTILES, Recorded, TracedCellResult, run_traced_cell
 from docmind_lab.experiments.load.on_traces.design import TracedLoadDesign
 from docmind_lab.experiments.load.on_traces.shapes import shapes_of
-from docmind_lab.experiments.load.study import read_manifest
+from docmind_lab.experiments.load.study import read_folder
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.faults import Fault
 
@@ -92,10 +91,9 @@ class LoadOnTraces:
     def load(cls, directory: str | os.PathLike[str]) -> LoadOnTraces:
         """Read a study that `save` wrote. Raises: RecordError if there is none, or a newer version wrote it."""
         folder = Path(directory)
-        manifest = read_manifest(folder)
-        if not (folder / f"{TABLE_NAMES[0]}.parquet").exists():
+        if (folder / MANIFEST).exists() and not (folder / f"{TABLE_NAMES[0]}.parquet").exists():
             raise RecordError(f"{folder} holds no load study on traces: it has no {TABLE_NAMES[0]}.parquet")
-        crowds, queries = (read_parquet(folder / f"{name}.parquet") for name in TABLE_NAMES)
+        manifest, (crowds, queries) = read_folder(folder, TABLE_NAMES)
         return cls(crowds, queries, manifest)
 
     @property
