@@ -11,7 +11,9 @@ has ended, still finds the hold, and is refused when its time is over.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -43,6 +45,9 @@ class Hold:
     _waits: set[Callable[[], None]] = field(default_factory=set, repr=False)
     _threads: dict[object, str] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        _holds.add(self)
 
     @property
     def is_over(self) -> bool:
@@ -123,6 +128,18 @@ class Hold:
         with self._lock:
             return tuple(self._threads.values())
 
+
+_holds: weakref.WeakSet[Hold] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """Free the holds of a forked process from its parent's threads, which may have a lock, and from their requests."""
+    for hold in _holds:
+        hold._lock = threading.Lock()
+        hold._waits.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 _hold: ContextVar[Hold | None] = ContextVar("docmind_lab_hold", default=None)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -34,6 +35,14 @@ _lock = threading.RLock()
 _installed: dict[Client, Replacements] = {}
 # What `install` was asked for; None while nobody has asked.
 _chosen: frozenset[Client] | None = None
+
+
+def _forget_a_parents_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forget_a_parents_lock)
 
 
 def install(clients: Sequence[Client] | None = None, *, wire: DeadlineOnWire | None = None) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -141,6 +142,7 @@ class GuestHooks(Replacements):
         self._find, self._find_work = find, find_work or find
         # Connections made for watched requests, and the event loop of each; None for a blocking one.
         self._seen: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        _all_hooks.add(self)
 
     def install(self) -> None:
         """Install the hooks on httpx, httpx2, httpcore, httpcore2 and asyncio."""
@@ -226,7 +228,7 @@ class GuestHooks(Replacements):
     def _wrap_can_handle(self, loop: Callable[[], Any]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def can_handle_request(connection: Any, origin: Any) -> Any:
-                if _under_way.get() and self._is_foreign(connection, loop()):
+                if (_under_way.get() and self._is_foreign(connection, loop())) or self._is_parents(connection):
                     return False
                 return previous(connection, origin)
 
@@ -242,8 +244,17 @@ class GuestHooks(Replacements):
         """
         if not self._is_foreign(connection, loop):
             self._seen[connection] = loop
-        elif _under_way.get():
+        elif _under_way.get() or self._is_parents(connection):
             raise not_available
+
+    def _is_parents(self, connection: Any) -> bool:
+        """Whether the process that this one was forked from has made a connection: answers to both would get mixed."""
+        return self._seen.get(connection) is _OF_PARENT
+
+    def leave_to_the_parent(self) -> None:
+        """In a forked process: use no connection again that its parent has made."""
+        for connection in list(self._seen):
+            self._seen[connection] = _OF_PARENT
 
     def _wrap_use(self, not_available: type[Exception]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
@@ -323,6 +334,16 @@ def _copy(web: Any, request: Any, url: Any, headers: list[tuple[bytes, bytes]], 
 
 
 _NOT_SEEN = object()
+_OF_PARENT = object()
+_all_hooks: weakref.WeakSet[GuestHooks] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for hooks in _all_hooks:
+        hooks.leave_to_the_parent()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _no_loop() -> None:
