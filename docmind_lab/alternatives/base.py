@@ -169,7 +169,8 @@ class RunProgress:
         self, state: Any = None, channels: Mapping[str, Any] | None = None, seen: Callable[[Any], Any] = _identity
     ) -> None:
         self._channels, self._seen = channels or {}, seen
-        self._interrupts: Any = ()
+        # By id: each branch of a step that waits for a person has a chunk of its own.
+        self._interrupts: dict[str, Any] = {}
         self._waits = self._has_result = self._has_written = False
         # One attribute, so that a caller that leaves the run behind in another thread reads both parts of one step.
         self._latest: tuple[Any, list[Mapping[str, Any]]] = (state or {}, [])
@@ -195,7 +196,8 @@ class RunProgress:
             return True
         for node, written in content.items() if isinstance(content, dict) else ():
             if node == INTERRUPT:
-                self._interrupts, self._waits = written or self._interrupts, True
+                self._interrupts |= {each.id: each for each in written or ()}
+                self._waits = True
             elif node != "__metadata__":
                 writes = [each for each in (written if isinstance(written, list) else [written]) if each]
                 self._latest[1].extend([write for write in writes if isinstance(write, dict | Mapping)])
@@ -218,6 +220,11 @@ class RunProgress:
         """Whether there is something to return: documents, text, or what nodes of a user's graph have written."""
         return bool(_documents(state) or _draft(state) or (isinstance(state, FreeState) and self._has_written))
 
+    @property
+    def interrupts(self) -> tuple[Any, ...]:
+        """What the run waits for: LangGraph's interrupts, in the order in which they came."""
+        return tuple(self._interrupts.values())
+
     def pass_breakpoint(self) -> None:
         """Take the breakpoint after the last step for the end; an interrupt stays one."""
         self._waits = False
@@ -229,7 +236,7 @@ class RunProgress:
         if isinstance(state, Mapping) and written:
             state = {**state, **self._apply_writes(state, list(written))}
         if isinstance(state, Mapping) and self._interrupts:
-            state = {**state, INTERRUPT: self._interrupts}
+            state = {**state, INTERRUPT: self.interrupts}
         seen = self._seen(state)
         return seen if isinstance(seen, Mapping) else {}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
@@ -61,11 +61,13 @@ class Deadline:
         limit_s: The seconds it was given when it was made. It stays the same when the deadline is handed on, so that
             errors count from the start of the run wherever they are raised.
         clock: The clock of the instant; real time by default.
+        in_place: Returns the deadline that applies in place of this one, which is itself while it is in force.
     """
 
     at_s: float
     limit_s: float
     clock: Clock = field(default=WALL, repr=False)
+    in_place: Callable[[], Deadline | None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.at_s):
@@ -139,6 +141,11 @@ class Deadline:
         """Return the seconds left until the deadline; negative once it has passed."""
         return self.at_s - self.clock.now()
 
+    @property
+    def in_force(self) -> Deadline | None:
+        """The deadline itself; once what it was for has ended well, the one around it, or None."""
+        return self if self.in_place is None else self.in_place()
+
     def passed(self) -> bool:
         """Whether no time is left. The instant of the deadline itself counts as passed, for every alternative."""
         return self.remaining() <= 0
@@ -200,6 +207,28 @@ class Allocation(Protocol):
         ...
 
 
+class CappedTimeout(float):
+    """A client's timeout, capped by a deadline when its request began, in seconds.
+
+    own_s: the client's own; None for none.
+    """
+
+    own_s: float | None
+    _deadline: Deadline
+
+    @classmethod
+    def of(cls, own_s: float | None, deadline: Deadline) -> CappedTimeout:
+        """Return what a client may wait: the smaller of its own timeout and what is left."""
+        made = cls(deadline.cap(own_s))
+        made.own_s, made._deadline = own_s, deadline
+        return made
+
+    @property
+    def is_lifted(self) -> bool:
+        """Whether the deadline is in force no more, so that the client's own timeout applies again."""
+        return self._deadline.in_force is not self._deadline
+
+
 @dataclass(frozen=True)
 class PropagationPolicy:
     """How a propagated deadline is applied to each call.
@@ -242,7 +271,8 @@ _DEFAULT_POLICY = PropagationPolicy()
 
 def current_deadline() -> Deadline | None:
     """Return the deadline in force around the running code; None if there is none."""
-    return _deadline.get()
+    deadline = _deadline.get()
+    return None if deadline is None else deadline.in_force
 
 
 def current_policy() -> PropagationPolicy:
@@ -266,7 +296,7 @@ class deadline_scope:  # noqa: N801 - used as the functions beside it are
         self._deadline, self._inherits = deadline, inherits
 
     def __enter__(self) -> Deadline | None:
-        outer, deadline = _deadline.get() if self._inherits else None, self._deadline
+        outer, deadline = current_deadline() if self._inherits else None, self._deadline
         effective = outer if deadline is None or (outer is not None and outer.at_s <= deadline.at_s) else deadline
         self._token = _deadline.set(effective)
         return effective

@@ -11,6 +11,7 @@ has ended, still finds the hold, and is refused when its time is over.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import threading
 import weakref
@@ -40,6 +41,7 @@ class Hold:
     requests_cut: int = 0
     requests_refused: int = 0
     is_cancelled: bool = False
+    is_released: bool = False
     _outer: Hold | None = field(default=None, repr=False)
     _inside: set[Hold] = field(default_factory=set, repr=False)
     _waits: set[Callable[[], None]] = field(default_factory=set, repr=False)
@@ -54,7 +56,26 @@ class Hold:
         """Whether nothing may be started any more: it was cancelled, or less than the policy's floor is left."""
         if self.is_cancelled or (self._outer is not None and self._outer.is_over):
             return True
-        return self.deadline is not None and self.deadline.remaining() <= self.policy.floor_s
+        deadline = self.in_force
+        return deadline is not None and deadline.remaining() <= self.policy.floor_s
+
+    @property
+    def in_force(self) -> Deadline | None:
+        """The deadline that applies now; None where there is none, and once the hold is released."""
+        return None if self.deadline is None else self.deadline.in_force
+
+    def _in_place(self) -> Deadline | None:
+        if not self.is_released:
+            return self.deadline
+        return None if self._outer is None else self._outer.in_force
+
+    def release(self) -> None:
+        """End the hold without a cut: what its block left behind goes on, under the hold around it if there is one.
+
+        A request that waits for its response goes on too. One that still waits for a connection may end by the
+        deadline.
+        """
+        self.is_released = True
 
     def refuse_if_over(self, source: str = "network") -> None:
         """Return if a request may start.
@@ -193,6 +214,8 @@ class hold_scope:  # noqa: N801 - used as the functions beside it are
             outer._inside.add(hold)
             if outer.deadline is not None and (hold.deadline is None or outer.deadline.at_s <= hold.deadline.at_s):
                 hold.deadline = outer.deadline
+        if hold is not None and hold.deadline is not None and hold.deadline.in_place is None:
+            hold.deadline = dataclasses.replace(hold.deadline, in_place=hold._in_place)
         self._token = _hold.set(hold)
         total = hold is not None and hold.policy.cap == "total"
         self._deadline = deadline_scope(

@@ -34,7 +34,7 @@ from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, require_seconds
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
-from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work
+from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work, outcome_of_exit
 from docmind_lab.enforcement.check import Unheld, unheld
 from docmind_lab.enforcement.hooks import install_lazily
 from docmind_lab.enforcement.leaving import until_cancelled
@@ -58,6 +58,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     on_deadline: OnDeadline = "partial"
     deadline_key: str = ""
     on_result: Callable[[Result[Any]], None] | None = None
+    cuts_background: bool = False
 
     def __repr__(self) -> str:
         label = " ".join(label_of(self.alternative.name, options_json(self.alternative)).split())
@@ -99,7 +100,12 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         """
         options = {"output_keys": self.graph.output_channels, **options}
         call = self.call_for(config, context=context, deadline=deadline, options=options)
-        return self._end(call, await self._outcome_of_async(call, input, config, cancel))
+        try:
+            outcome = await self._outcome_of_async(call, input, config, cancel)
+        except BaseException as left:
+            self._finish(call, left)
+            raise
+        return self._end(call, outcome)
 
     def invoke(
         self,
@@ -116,7 +122,12 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         """
         options = {"output_keys": self.graph.output_channels, **options}
         call = self.call_for(config, context=context, deadline=deadline, options=options)
-        return self._end(call, self.outcome_of(call, input, config))
+        try:
+            outcome = self.outcome_of(call, input, config)
+        except BaseException as left:
+            self._finish(call, left)
+            raise
+        return self._end(call, outcome)
 
     async def abatch(
         self,
@@ -160,7 +171,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         deadline: Deadline | float | None = None,
         cancel: Awaitable[Any] | None = None,
         **options: Any,
-    ) -> AsyncStream[Result[OutputT]]:
+    ) -> AsyncStream[EnforcedCall, Result[OutputT]]:
         """Return the graph's chunks as an async iterator, which ends at the deadline; its `result` is there then.
 
         Closing the iterator, or cancelling the task that reads it, cuts the run.
@@ -178,15 +189,17 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         """
         shape = Shape.of(stream_mode, self.graph.stream_mode, subgraphs, version)
 
-        async def run(sink: Callable[[Any], Awaitable[None]]) -> Result[OutputT]:
-            call = self.call_for(config, context=context, deadline=deadline, options=options, shape=shape)
+        def begin() -> EnforcedCall:
+            return self.call_for(config, context=context, deadline=deadline, options=options, shape=shape)
+
+        async def run(call: EnforcedCall, sink: Callable[[Any], Awaitable[None]]) -> Outcome:
             call.async_sink = sink
             outcome = await self._outcome_of_async(call, input, config, cancel)
             if (last := _last_chunk(call, outcome)) is not None:
                 await sink(last)
-            return self._finish(call, outcome)
+            return outcome
 
-        return AsyncStream(run, self._raises)
+        return AsyncStream(begin, run, self._finish, self._raises)
 
     def stream(
         self,
@@ -199,19 +212,19 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         version: Literal["v1", "v2"] = "v1",
         deadline: Deadline | float | None = None,
         **options: Any,
-    ) -> SyncStream[Result[OutputT]]:
+    ) -> SyncStream[EnforcedCall, Result[OutputT]]:
         """Return the graph's chunks as an iterator, otherwise as `astream`. The graph runs in a thread of its own."""
         shape = Shape.of(stream_mode, self.graph.stream_mode, subgraphs, version)
         call = self.call_for(config, context=context, deadline=deadline, options=options, shape=shape)
 
-        def run(sink: Callable[[Any], None]) -> Result[OutputT]:
+        def run(call: EnforcedCall, sink: Callable[[Any], None]) -> Outcome:
             call.sink = sink
             outcome = self.outcome_of(call, input, config)
             if (last := _last_chunk(call, outcome)) is not None:
                 sink(last)
-            return self._finish(call, outcome)
+            return outcome
 
-        return SyncStream(run, self._raises, call.hold)
+        return SyncStream(call, run, self._finish, self._raises, call.hold)
 
     # ---- as a graph
 
@@ -316,15 +329,18 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
             deadline = self.decision_timeout_s if own is None else require_seconds(TIMEOUT_KEY, own)
         made = deadline if isinstance(deadline, Deadline) else Deadline.after(deadline)
         around = current_hold()
-        outer = None if around is None else around.deadline
+        outer = None if around is None else around.in_force
         return outer if outer is not None and outer.at_s < made.at_s else made
 
     def _runnable(self, call: EnforcedCall, config: RunnableConfig | None) -> Any:
         runnable = bound(self.graph, doorway=call)
         return runnable if config is None else runnable.with_config(config)
 
-    def _finish(self, call: EnforcedCall, outcome: Outcome) -> Result[Any]:
-        result = call.result(outcome)
+    def _finish(self, call: EnforcedCall, end: Outcome | BaseException) -> Result[Any]:
+        """Return the result of a call, and tell `on_result`; called once for every call that began."""
+        result = call.result(end if isinstance(end, Outcome) else outcome_of_exit(end))
+        if result.outcome in ("answered", "interrupted") and not self.cuts_background:
+            call.hold.release()
         if self.on_result is not None:
             self.on_result(result)
         return result
@@ -365,6 +381,7 @@ def enforce(
     on_deadline: OnDeadline = "partial",
     deadline_key: str = "",
     on_result: Callable[[Result[Any]], None] | None = None,
+    cuts_background: bool = False,
 ) -> EnforcedAgent[StateT, ContextT, InputT, OutputT]:
     """Return the graph with every call held to a deadline, by an alternative that the lab has measured.
 
@@ -374,7 +391,10 @@ def enforce(
         alternative: A letter, a name or a variant as `compare` takes it ("E", "C", "B:drain"), or an alternative.
         on_deadline: "partial" returns what there is when a call is cut; "raise" raises `CallCut`, which carries it.
         deadline_key: A key of the graph's input that takes the deadline, an instant of `time.monotonic()`.
-        on_result: Called with the result of each call, in the thread or task of its caller.
+        on_result: Called with the result of each call, once, in the thread or task of its caller: of calls that were
+            answered, cut or failed, and of those whose caller left (a cancelled task, a stream closed half-way).
+        cuts_background: Whether the deadline cuts what a run left behind when it was answered, such as a write that
+            nobody waits for. By default that goes on: the deadline was the answer's.
 
     Raises:
         ConfigurationError: A value that cannot be used.
@@ -401,4 +421,4 @@ def enforce(
         )
     install_lazily()
     seconds = require_seconds("decision_timeout_s", decision_timeout_s)
-    return EnforcedAgent(graph, seconds, chosen[0], on_deadline, deadline_key, on_result)
+    return EnforcedAgent(graph, seconds, chosen[0], on_deadline, deadline_key, on_result, cuts_background)

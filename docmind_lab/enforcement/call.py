@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.runtime import RunControl
 
 from docmind_lab.alternatives.base import (
@@ -25,7 +26,7 @@ from docmind_lab.alternatives.base import (
     options_json,
 )
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import BudgetError
+from docmind_lab.core.errors import BudgetError, CallerLeft
 from docmind_lab.core.holds import Hold
 from docmind_lab.enforcement.result import Result
 
@@ -72,6 +73,17 @@ def node_at_work() -> str:
 def _options_of(alternative: Hashable) -> str:
     """Return the options of an alternative as JSON; cached, since they never change and each result says them."""
     return options_json(alternative)
+
+
+def outcome_of_exit(error: BaseException) -> Outcome:
+    """Return the outcome of a call that raised `error` in its caller: it failed, waits for a person, or was left."""
+    if isinstance(error, GraphInterrupt):
+        return Outcome("interrupted", stop_reason="interrupted", error=error)
+    if isinstance(error, GraphBubbleUp):
+        return Outcome("answered")  # a command to the graph around it
+    if isinstance(error, Exception):
+        return Outcome("failed", stop_reason="error", error_type=type(error).__name__, error=error)
+    return Outcome("timed_out", stop_reason=CallerLeft.stop_reason, error=error)
 
 
 Sink = Callable[[Any], None]
@@ -150,6 +162,8 @@ class EnforcedCall:
     # The latest whole state, and the steps since then.
     _latest: Any = None
     _since: list[tuple[str, Any]] = field(default_factory=list)
+    # By id. A later state of the step does not say that it waits.
+    _interrupts: dict[str, Any] = field(default_factory=dict)
 
     # The deadline reaches the graph's code by the hold, and has no place in its input or configuration.
     carries_deadline = True
@@ -237,6 +251,7 @@ class EnforcedCall:
             elif mode == "updates":
                 step = (mode, content)
                 self._since.append(step)
+                self._interrupts |= {each.id: each for each in content.get(INTERRUPT) or ()}
         drained = self.control
         if drained is not None and control is not None and drained is not control and drained.drain_requested:
             control.request_drain(drained.drain_reason or "")
@@ -262,8 +277,7 @@ class EnforcedCall:
         progress = RunProgress(self._latest, self.channels)
         for step in self._since:
             progress.show(step)
-        state = progress.state
-        interrupts = tuple(state.get(INTERRUPT) or ())
+        state, interrupts = progress.state, tuple(self._interrupts.values())
         if self._latest is not None and not isinstance(self._latest, Mapping):
             return self._latest, interrupts
         return {name: value for name, value in state.items() if name != INTERRUPT}, interrupts

@@ -151,9 +151,10 @@ class _HeldCode:
         """Return the limits of a request. Raises: RunCut if the time is over."""
         hold = self._hold
         hold.refuse_if_over()
-        if hold.policy.cap == "total" or hold.deadline is None:
-            return GuestCall(None, deadline=hold.deadline)
-        return GuestCall(None, read_timeout_s=hold.deadline.cap(None))
+        deadline = hold.in_force
+        if hold.policy.cap == "total" or deadline is None:
+            return GuestCall(None, deadline=deadline)
+        return GuestCall(None, read_timeout_s=deadline.cap(None))
 
     def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> RunCut:
         """Return the error to raise in the client of a request that was cut."""
@@ -176,7 +177,7 @@ def held_requests() -> _HeldCode | None:
     A recorded run has hooks of its own, which observe the requests that they hold.
     """
     hold = current_hold()
-    if hold is None or hold.deadline is None or current_recorder() is not None:
+    if hold is None or hold.in_force is None or current_recorder() is not None:
         return None
     return _HeldCode(hold)
 

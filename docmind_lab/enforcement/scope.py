@@ -108,4 +108,5 @@ def _cut_of(hold: Hold, error: BaseException | None) -> RunCut | None:
 def remaining_s() -> float | None:
     """Return the seconds left until the deadline in force; None outside every deadline, negative once it has passed."""
     hold = current_hold()
-    return None if hold is None or hold.deadline is None else hold.deadline.remaining()
+    deadline = None if hold is None else hold.in_force
+    return None if deadline is None else deadline.remaining()

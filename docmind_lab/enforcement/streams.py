@@ -16,13 +16,17 @@ from typing import Any, Generic, TypeVar
 
 import anyio
 
+from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.errors import CallerLeft, RunCut
 from docmind_lab.core.holds import Hold
 from docmind_lab.enforcement.leaving import UNWINDING_S, look_at_end
 
+CallT = TypeVar("CallT")
 ResultT = TypeVar("ResultT")
 
 _END = object()
+Finish = Callable[[CallT, Outcome | BaseException], ResultT]
+"""Makes the result of a call that has ended in an outcome, or by an exception in its reader."""
 
 
 class _Ending(Generic[ResultT]):
@@ -38,23 +42,27 @@ class _Ending(Generic[ResultT]):
         return self._result
 
 
-class AsyncStream(_Ending[ResultT]):
+class AsyncStream(_Ending[ResultT], Generic[CallT, ResultT]):
     """An async iterator over the chunks of a run.
 
     Args:
-        run: Runs the graph, gives each chunk to a sink, and returns the result.
+        begin: Makes the call, when the first chunk is asked for.
+        run: Runs the graph, gives each chunk to a sink, and returns the outcome.
+        finish: Makes the result, in the task of the reader, also when the reader leaves.
         check: Raises what the caller gets in place of a result.
     """
 
     def __init__(
         self,
-        run: Callable[[Callable[[Any], Awaitable[None]]], Awaitable[ResultT]],
+        begin: Callable[[], CallT],
+        run: Callable[[CallT, Callable[[Any], Awaitable[None]]], Awaitable[Outcome]],
+        finish: Finish[CallT, ResultT],
         check: Callable[[ResultT], None],
     ) -> None:
-        self._run, self._check = run, check
+        self._begin, self._run, self._finish, self._check = begin, run, finish, check
         self._chunks = self._iterate()
 
-    def __aiter__(self) -> AsyncStream[ResultT]:
+    def __aiter__(self) -> AsyncStream[CallT, ResultT]:
         return self
 
     async def __anext__(self) -> Any:
@@ -67,42 +75,57 @@ class AsyncStream(_Ending[ResultT]):
     async def _iterate(self) -> AsyncGenerator[Any]:
         # One chunk waits at most, so that a graph goes no faster than its reader, as a graph's own stream does.
         sink, source = anyio.create_memory_object_stream[Any](1)
+        call = self._begin()
 
-        async def run() -> ResultT:
+        async def run() -> Outcome:
             with sink:
-                return await self._run(sink.send)
+                return await self._run(call, sink.send)
 
         task = asyncio.create_task(run())
+        end: Outcome | BaseException
         try:
             with source:
                 async for chunk in source:
                     yield chunk
-            self._result = await task
+            end = await task
+        except BaseException as left:
+            end = left
+            raise
         finally:
             if not task.done():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait({task}, timeout=UNWINDING_S)
+            elif not task.cancelled() and task.exception() is None:
+                end = task.result()  # a reader that leaves after the end has missed some chunks, and no more
             task.add_done_callback(look_at_end)
+            self._result = self._finish(call, end)
         self._check(self._result)
 
 
-class SyncStream(_Ending[ResultT]):
+class SyncStream(_Ending[ResultT], Generic[CallT, ResultT]):
     """An iterator over the chunks of a run in a thread of its own.
 
     Args:
-        run: Runs the graph, gives each chunk to a sink, and returns the result.
+        call: Whose chunks they are.
+        run: Runs the graph, gives each chunk to a sink, and returns the outcome.
+        finish: Makes the result, in the thread of the reader, also when the reader leaves.
         check: Raises what the caller gets in place of a result.
         hold: Cancelled when the stream is closed before its end.
     """
 
     def __init__(
-        self, run: Callable[[Callable[[Any], None]], ResultT], check: Callable[[ResultT], None], hold: Hold
+        self,
+        call: CallT,
+        run: Callable[[CallT, Callable[[Any], None]], Outcome],
+        finish: Finish[CallT, ResultT],
+        check: Callable[[ResultT], None],
+        hold: Hold,
     ) -> None:
-        self._run, self._check, self._hold = run, check, hold
+        self._call, self._run, self._finish, self._check, self._hold = call, run, finish, check, hold
         self._chunks = self._iterate()
 
-    def __iter__(self) -> SyncStream[ResultT]:
+    def __iter__(self) -> SyncStream[CallT, ResultT]:
         return self
 
     def __next__(self) -> Any:
@@ -114,7 +137,7 @@ class SyncStream(_Ending[ResultT]):
 
     def _iterate(self) -> Generator[Any]:
         chunks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        ended: list[ResultT | BaseException] = []
+        ended: list[Outcome | BaseException] = []
 
         def sink(chunk: Any) -> None:
             if self._hold.is_cancelled:
@@ -123,7 +146,7 @@ class SyncStream(_Ending[ResultT]):
 
         def run() -> None:
             try:
-                ended.append(self._run(sink))
+                ended.append(self._run(self._call, sink))
             except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
                 ended.append(error)
             finally:
@@ -131,14 +154,18 @@ class SyncStream(_Ending[ResultT]):
 
         context = contextvars.copy_context()
         threading.Thread(target=context.run, args=(run,), name="docmind-stream", daemon=True).start()
+        end: Outcome | BaseException
         try:
             while (chunk := chunks.get()) is not _END:
                 yield chunk
-        finally:
+            end = ended[0]
+            if isinstance(end, BaseException):
+                raise end
+        except BaseException as left:
             if not ended:
                 self._hold.cancel()
-        end = ended[0]
-        if isinstance(end, BaseException):
-            raise end
-        self._result = end
-        self._check(end)
+            end = ended[0] if ended else left
+            raise
+        finally:
+            self._result = self._finish(self._call, end)
+        self._check(self._result)

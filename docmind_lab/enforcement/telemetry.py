@@ -52,8 +52,8 @@ class CallTelemetry:
     """Records one span and three metrics of each call: `enforce(on_result=CallTelemetry("support"))`.
 
     The span stands under the caller's span, from the start of the call to its return. The spans of the requests that
-    the graph makes stand beside it, under the same parent. A call whose task was cancelled has no result, and so no
-    span. The metrics are `docmind.runs` (by outcome), `docmind.run.caller_overrun` (seconds; 0 in time) and
+    the graph makes stand beside it, under the same parent. A call whose caller left has the stop reason `caller_left`.
+    The metrics are `docmind.runs` (by outcome), `docmind.run.caller_overrun` (seconds; 0 in time) and
     `docmind.work_cut` (requests that were cut or refused, and threads that still ran). An exporter that fails leaves a
     warning in the log `docmind_lab.telemetry`; the call is what it is without it.
 

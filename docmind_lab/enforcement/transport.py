@@ -75,7 +75,7 @@ class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTr
 
 def _refuse_if_over() -> None:
     hold = current_hold()
-    if hold is not None and hold.deadline is not None:
+    if hold is not None and hold.in_force is not None:
         hold.refuse_if_over()
 
 

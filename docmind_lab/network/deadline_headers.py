@@ -214,7 +214,7 @@ def default_port(scheme: str) -> int | None:
 def deadline_in_force() -> Deadline | None:
     """Return the deadline of the hold on the running code, or else the one in force around it; None without any."""
     hold = current_hold()
-    return current_deadline() if hold is None else hold.deadline
+    return current_deadline() if hold is None else hold.in_force
 
 
 # Asked for every request, of a few hosts.

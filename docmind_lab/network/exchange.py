@@ -15,7 +15,7 @@ import httpx
 import httpx2
 
 from docmind_lab.core.addresses import is_loopback
-from docmind_lab.core.deadlines import Deadline, current_deadline, deadline_scope
+from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline, deadline_scope
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import (
     HEADER_PREFIX,
@@ -93,8 +93,8 @@ class Exchange:
         self.deadline = deadline = current_deadline()
         self._hold = current_hold()
         if deadline is not None:
-            left_s, given = deadline.cap(None), self.timeouts
-            self.timeouts = {name: _smaller(given.get(name), left_s) for name in _TIMEOUT_NAMES}
+            given = self.timeouts
+            self.timeouts = {name: CappedTimeout.of(given.get(name), deadline) for name in _TIMEOUT_NAMES}
         call = current_call()
         for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
             if bound_s is not None:
@@ -133,7 +133,7 @@ class Exchange:
         wire = wire_in_force()
         if wire is not None:
             host, port = self.url.raw_host.decode("ascii"), self.url.port or default_port(self.url.scheme)
-            deadline = self.deadline if self._hold is None else self._hold.deadline
+            deadline = self.deadline if self._hold is None else self._hold.in_force
             kept = wire.outgoing_headers(kept, host, port, deadline)
         return [*kept, *self._tags]
 
@@ -218,7 +218,8 @@ class Exchange:
             self._end("error", error)
 
     def _is_cut(self) -> bool:
-        return self.deadline is not None and self.deadline.remaining() <= _AT_THE_DEADLINE_S
+        deadline = self.deadline
+        return deadline is not None and deadline.in_force is deadline and deadline.remaining() <= _AT_THE_DEADLINE_S
 
     def _is_cancelled(self) -> bool:
         return self._hold is not None and self._hold.was_cancelled

@@ -15,7 +15,7 @@ import socket
 import weakref
 from typing import Any
 
-from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.deadlines import CappedTimeout, Deadline
 from docmind_lab.core.holds import Hold, blocking_on, current_hold
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.guests import Replacements
@@ -27,9 +27,10 @@ _AT_THE_DEADLINE_S = 0.005
 
 def _hold_in_force() -> tuple[Hold, Deadline] | None:
     hold = current_hold()
-    if hold is None or hold.deadline is None or current_recorder() is not None:
+    deadline = None if hold is None else hold.in_force
+    if hold is None or deadline is None or current_recorder() is not None:
         return None
-    return hold, hold.deadline
+    return hold, deadline
 
 
 class _HeldSocket:
@@ -61,8 +62,22 @@ class _HeldFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        with _bounded(self._socket):
-            count: int | None = self._raw.readinto(buffer)
+        bounded = _bounded(self._socket)
+        try:
+            with bounded:
+                count: int | None = self._raw.readinto(buffer)
+        except TimeoutError:
+            if not bounded.is_lifted:
+                raise
+            # A file of a socket reads no more once it has timed out; another one of the same socket does.
+            self._raw.close()
+            self._raw = self._socket.makefile("rb", buffering=0)
+            own_s = self._socket.gettimeout()
+            self._socket.settimeout(None if own_s is None else own_s - bounded.allowed_s)
+            try:
+                return self.readinto(buffer)
+            finally:
+                self._socket.settimeout(own_s)
         return count
 
     def close(self) -> None:
@@ -75,17 +90,18 @@ class _bounded:  # noqa: N801 - used as a function
     """Bound one wait on a socket by the hold in force. Raises: RunCut if the deadline or the caller ends it."""
 
     def __init__(self, inner: Any) -> None:
-        self._socket = inner
+        self._socket, self.is_lifted = inner, False
 
     def __enter__(self) -> None:
         self._held = _hold_in_force()
         if self._held is None:
             return
         hold, deadline = self._held
-        self._timeout_s = self._socket.gettimeout()
+        self._timeout_s = self.allowed_s = self._socket.gettimeout()
         if hold.policy.cap == "total":
+            self.allowed_s = deadline.cap(self._timeout_s)
             # 0 would make the socket one that does not wait at all.
-            self._socket.settimeout(max(0.001, deadline.cap(self._timeout_s)))
+            self._socket.settimeout(max(0.001, self.allowed_s))
         self._waiting = blocking_on(self._shut_down)
         self._waiting.__enter__()
 
@@ -101,6 +117,9 @@ class _bounded:  # noqa: N801 - used as a function
         self._waiting.__exit__()
         with contextlib.suppress(OSError):
             self._socket.settimeout(self._timeout_s)
+        if deadline.in_force is not deadline and not hold.was_cancelled:
+            self.is_lifted = self._timeout_s is None or self.allowed_s < self._timeout_s
+            return
         is_late = isinstance(error, TimeoutError) and deadline.remaining() <= _AT_THE_DEADLINE_S
         if hold.was_cancelled or is_late:
             raise hold.cut() from error
@@ -182,6 +201,7 @@ def hold_urllib3() -> Replacements:
 def hold_aiohttp() -> Replacements:
     """Replace the method by which aiohttp sends every request, and return what puts it back."""
     import aiohttp  # noqa: PLC0415 - only where it is to be held
+    from aiohttp.helpers import TimeoutHandle  # noqa: PLC0415 - as above
 
     made = Replacements()
 
@@ -197,7 +217,7 @@ def hold_aiohttp() -> Replacements:
                 given = aiohttp.ClientTimeout(total=given)
             timeout = given if isinstance(given, aiohttp.ClientTimeout) else session.timeout
             options["timeout"] = aiohttp.ClientTimeout(
-                total=deadline.cap(timeout.total or None),
+                total=CappedTimeout.of(timeout.total or None, deadline),
                 connect=timeout.connect,
                 sock_read=timeout.sock_read,
                 sock_connect=timeout.sock_connect,
@@ -207,11 +227,22 @@ def hold_aiohttp() -> Replacements:
             try:
                 return await previous(session, method, url, **options)
             except TimeoutError as error:
-                if deadline.remaining() <= _AT_THE_DEADLINE_S:
+                if deadline.in_force is deadline and deadline.remaining() <= _AT_THE_DEADLINE_S:
                     raise hold.cut() from error
                 raise
 
         return _request
+
+    def held_expiry(previous: Any) -> Any:
+        # Called when the time of a request is over.
+        def expire(handle: Any) -> None:
+            allowed = handle._timeout
+            if not isinstance(allowed, CappedTimeout) or not allowed.is_lifted:
+                previous(handle)
+            elif allowed.own_s is not None:
+                handle._loop.call_later(max(0.0, allowed.own_s - allowed), previous, handle)
+
+        return expire
 
     def held_send(previous: Any) -> Any:
         # Called for each redirect, with a request of its own.
@@ -224,6 +255,7 @@ def hold_aiohttp() -> Replacements:
         return send
 
     made.replace(aiohttp.ClientRequest, "send", held_send)
+    made.replace(TimeoutHandle, "__call__", held_expiry)
     # Private, and the one method that all public ones call.
     made.replace(aiohttp.ClientSession, "_request", held_request)
     return made

@@ -18,7 +18,7 @@ from typing import Any
 import httpcore
 import httpcore2
 
-from docmind_lab.core.deadlines import Deadline, current_deadline
+from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline
 from docmind_lab.core.holds import blocking_on
 from docmind_lab.network.attempts import current_attempt
 
@@ -36,11 +36,25 @@ def _cap(timeout_s: float | None, timeout_error: type[Exception]) -> float | Non
     attempt = current_attempt()
     deadline = current_deadline() if attempt is None else attempt.deadline
     if deadline is None:
-        return timeout_s
+        return timeout_s.own_s if isinstance(timeout_s, CappedTimeout) else timeout_s
     allowed_s = deadline.cap(timeout_s)
     if allowed_s <= 0:
         raise timeout_error("the deadline has passed")
     return allowed_s
+
+
+def _rest(timeout_s: float | None, waited_s: float | None, error: Exception) -> float | None:
+    """Return for how long a read that timed out goes on, if what bounded it was a deadline that is in force no more.
+
+    Raises: `error`, of any other read.
+    """
+    if not isinstance(timeout_s, CappedTimeout) or not timeout_s.is_lifted or waited_s is None:
+        raise error
+    if timeout_s.own_s is None:
+        return None
+    if waited_s >= timeout_s.own_s:
+        raise error
+    return timeout_s.own_s - waited_s
 
 
 def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[str]:
@@ -102,7 +116,12 @@ class _SyncStream(_StreamLogic):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         with blocking_on(self.shut_down):
-            data: bytes = self.inner.read(max_bytes, _cap(timeout, self.core.ReadTimeout))
+            allowed_s = _cap(timeout, self.core.ReadTimeout)
+            try:
+                data: bytes = self.inner.read(max_bytes, allowed_s)
+            except self.core.ReadTimeout as error:
+                rest_s = _rest(timeout, allowed_s, error)
+                data = self.inner.read(max_bytes, _cap(rest_s, self.core.ReadTimeout))
         return self._after_read(data)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -134,7 +153,12 @@ class _AsyncStream(_StreamLogic):
     """An async stream held to the deadline."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        data: bytes = await self.inner.read(max_bytes, _cap(timeout, self.core.ReadTimeout))
+        allowed_s = _cap(timeout, self.core.ReadTimeout)
+        try:
+            data: bytes = await self.inner.read(max_bytes, allowed_s)
+        except self.core.ReadTimeout as error:
+            rest_s = _rest(timeout, allowed_s, error)
+            data = await self.inner.read(max_bytes, _cap(rest_s, self.core.ReadTimeout))
         return self._after_read(data)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:

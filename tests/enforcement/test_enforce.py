@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import operator
+import threading
 import time
 from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
@@ -18,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 from stub_server import StubServer
 
 import docmind_lab as dl
@@ -224,6 +225,46 @@ def test_an_interrupted_graph_waits_for_a_person_and_is_resumed(alternative: str
     assert asyncio.run(agent.aget_state(config)).next == ("approve",)
     resumed = asyncio.run(agent.ainvoke(Command(resume="yes"), config))
     assert (resumed.outcome, resumed.state) == ("answered", {"log": ["draft", "yes"]})
+
+
+def asking_side_by_side() -> Any:
+    """Three branches of one step; each asks a person for its own name."""
+
+    async def ask(state: dict[str, str]) -> Approval:
+        return {"log": [f"{state['name']}: {interrupt(state['name'])}"]}
+
+    builder = StateGraph(Approval)
+    builder.add_node("ask", ask)  # type: ignore[type-var]
+    builder.add_conditional_edges(START, lambda _: [Send("ask", {"name": name}) for name in "abc"], ["ask"])
+    builder.add_edge("ask", END)
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("version", ["", "v1", "v2"])
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_every_interrupt_of_a_step_is_in_the_result_until_it_is_answered(alternative: str, version: str) -> None:
+    agent = dl.enforce(asking_side_by_side(), 20, alternative)
+    config: Any = {"configurable": {"thread_id": "t"}}
+
+    async def call(given: Any) -> Any:
+        if not version:
+            return await agent.ainvoke(given, config)
+        stream = agent.astream(given, config, version=version)  # type: ignore[arg-type]
+        async for _ in stream:
+            pass
+        return stream.result
+
+    async def answer_one_then_the_others() -> list[Any]:
+        first = await call({"log": []})
+        by_name = {each.value: each.id for each in first.interrupts}
+        second = await call(Command(resume={by_name["b"]: "yes"}))
+        third = await call(Command(resume={each.id: "no" for each in second.interrupts}))
+        return [first, second, third]
+
+    first, second, third = asyncio.run(answer_one_then_the_others())
+    assert (first.outcome, sorted(each.value for each in first.interrupts)) == ("interrupted", ["a", "b", "c"])
+    assert (second.outcome, sorted(each.value for each in second.interrupts)) == ("interrupted", ["a", "c"])
+    assert (third.outcome, third.interrupts, third.state["log"]) == ("answered", (), ["a: no", "b: yes", "c: no"])
 
 
 @pytest.mark.parametrize("alternative", ["A", "C", "E"])
@@ -551,3 +592,111 @@ def test_a_value_that_cannot_be_used_is_refused_by_name(values: dict[str, Any], 
     with pytest.raises(ConfigurationError) as refused:
         dl.enforce(**options)
     assert message in str(refused.value)
+
+
+# ---- on_result: every call, once
+
+
+class Waiting(TypedDict, total=False):
+    waits_s: float
+
+
+def waiting_graph() -> Any:
+    async def work(state: Waiting) -> Waiting:
+        if state["waits_s"] < 0:
+            raise ValueError("no")
+        await asyncio.sleep(state["waits_s"])
+        return {}
+
+    builder = StateGraph(Waiting).add_node("first", lambda state: {}).add_node("work", work)
+    return builder.add_edge(START, "first").add_edge("first", "work").add_edge("work", END).compile()
+
+
+LEFT = ("partial", "caller_left")
+# What the caller does, and what is recorded of it.
+CALLS: dict[str, tuple[str, str]] = {
+    "answered": ("answered", ""),
+    "cut": ("partial", "deadline"),
+    "failed": ("failed", "error"),
+    "cancelled": LEFT,
+    "closed": LEFT,
+    "reader cancelled": LEFT,
+    "read to its end": ("answered", ""),
+}
+
+
+async def make_call(agent: dl.EnforcedAgent[Any, Any, Any, Any], kind: str) -> None:
+    if kind in ("cancelled", "reader cancelled"):
+
+        async def read() -> None:
+            async for _ in agent.astream({"waits_s": 20}):
+                pass
+
+        running = agent.ainvoke({"waits_s": 20}) if kind == "cancelled" else read()
+        task = asyncio.create_task(running)
+        # Past its first node, which is over after a few turns of the loop.
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    elif kind == "closed":
+        stream = agent.astream({"waits_s": 20}, stream_mode="updates")
+        await anext(stream)
+        await stream.aclose()
+        assert stream.result.outcome == "partial"
+    elif kind == "read to its end":
+        async for _ in agent.astream({"waits_s": 0}):
+            pass
+    elif kind == "failed":
+        with pytest.raises(ValueError, match="no"):
+            await agent.ainvoke({"waits_s": -1})
+    else:
+        await agent.ainvoke({"waits_s": 20 if kind == "cut" else 0}, deadline=0.2 if kind == "cut" else None)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("alternative", ["C", "E", "F"])
+@pytest.mark.parametrize("kind", CALLS)
+def test_on_result_gets_each_call_once_however_it_ends(kind: str, alternative: str) -> None:
+    """wall: no call waits for its node's 20 s; what is asserted is the order of events and not their times."""
+    results: list[tuple[str, str]] = []
+    agent = dl.enforce(
+        waiting_graph(), 30, alternative, on_result=lambda result: results.append((result.outcome, result.stop_reason))
+    )
+    asyncio.run(make_call(agent, kind))
+    outcome, reason = CALLS[kind]
+    assert [(got, why if why in ("", "error", "caller_left") else "deadline") for got, why in results] == [
+        (outcome, reason)
+    ]
+
+
+@pytest.mark.parametrize("alternative", ["A", "D"])
+def test_on_result_gets_a_sync_stream_that_is_closed_half_way_in_the_readers_thread(alternative: str) -> None:
+    go_on, results = threading.Event(), list[tuple[str, str, str]]()
+    builder = StateGraph(Waiting).add_node("first", lambda state: {})
+    builder.add_node("work", lambda state: {"waits_s": float(go_on.wait(20))})
+    graph = builder.add_edge(START, "first").add_edge("first", "work").add_edge("work", END).compile()
+    agent = dl.enforce(
+        graph,
+        30,
+        alternative,
+        on_result=lambda result: results.append((result.outcome, result.stop_reason, threading.current_thread().name)),
+    )
+    stream = agent.stream({"waits_s": 0}, stream_mode="updates")
+    next(stream)
+    stream.close()
+    go_on.set()
+    wait_until(lambda: not any(each.name == "docmind-stream" for each in threading.enumerate()))
+    assert results == [("partial", "caller_left", threading.current_thread().name)]
+
+
+def test_on_result_says_interrupted_of_a_call_inside_another_graph() -> None:
+    results: list[tuple[str, int]] = []
+    inner = dl.enforce(
+        approving_graph(), 20, "E", on_result=lambda result: results.append((result.outcome, len(result.interrupts)))
+    ).as_graph()
+    builder = StateGraph(Approval).add_node("inner", inner).add_edge(START, "inner")
+    outer = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    asyncio.run(outer.ainvoke({"log": []}, config))
+    asyncio.run(outer.ainvoke(Command(resume="yes"), config))
+    assert results == [("interrupted", 1), ("answered", 0)]

@@ -151,7 +151,7 @@ def test_a_stream_is_one_span_too(recorded: Recorded) -> None:
 
 
 @pytest.mark.parametrize("by", ["task", "cancel"])
-def test_a_call_that_its_caller_cancelled_is_recorded_if_it_has_a_result(by: str, recorded: Recorded) -> None:
+def test_a_call_whose_caller_has_left_is_recorded(by: str, recorded: Recorded) -> None:
     async def ask(state: Notes) -> Notes:
         await asyncio.sleep(60)
         return {"log": []}
@@ -170,7 +170,7 @@ def test_a_call_that_its_caller_cancelled_is_recorded_if_it_has_a_result(by: str
 
     asyncio.run(main())
     reasons = [(span.attributes or {})["docmind.stop_reason"] for span in recorded.spans]
-    assert reasons == (["caller_left"] if by == "cancel" else [])
+    assert reasons == ["caller_left"]
 
 
 def test_the_span_names_the_variant_of_the_alternative(recorded: Recorded) -> None:

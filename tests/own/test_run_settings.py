@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import pickle
 import threading
 import time
@@ -11,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
 import pandas as pd
 import pytest
@@ -23,7 +24,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 from own_runs import simulated
 from typing_extensions import TypedDict
 
@@ -392,6 +393,34 @@ def test_parallel_interrupts_are_all_answered_by_one_answer() -> None:
         builder.compile(), alternatives="unguarded,A,C", decision_timeout_s=20, given={"question": "a"}, resume=["yes"]
     )
     assert {run.run.outcome for run in runs} == {"answered"}
+
+
+class Answers(TypedDict, total=False):
+    question: str
+    seen: Annotated[list[Any], operator.add]
+
+
+@pytest.mark.parametrize("answers", [["x", "y", "z"], ["x", "y"]])
+def test_parallel_interrupts_are_answered_in_their_order_and_the_rest_by_the_last_answer(answers: list[str]) -> None:
+    heard: list[Any] = []
+
+    def ask(state: Answers) -> Answers:
+        return {"seen": [f"{state['question']}={interrupt(state['question'])}"]}
+
+    def note(state: Answers) -> Answers:
+        heard.append(sorted(state["seen"]))
+        return {}
+
+    builder = StateGraph(Answers)
+    builder.add_node(ask)
+    builder.add_node(note)
+    builder.add_conditional_edges(START, lambda _: [Send("ask", {"question": name}) for name in "abc"], ["ask"])
+    builder.add_edge("ask", "note")
+    runs = simulated(
+        builder.compile(), alternatives="unguarded,A,C", decision_timeout_s=20, given={"question": "a"}, resume=answers
+    )
+    assert {run.run.outcome for run in runs} == {"answered"}
+    assert heard == [["a=x", "b=y", f"c={answers[-1]}"]] * 3
 
 
 def test_doctor_says_that_the_graph_waits_for_a_person() -> None:

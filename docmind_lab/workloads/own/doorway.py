@@ -152,13 +152,18 @@ class _Answers:
         return self._waiting is not None
 
     def next_input(self) -> Command[Any] | None:
-        """Return what the graph goes on with: the next answer, to each of the interrupts that it waits at."""
+        """Return what the graph goes on with: an answer to each interrupt that it waits at, in their order.
+
+        The last answer there is goes to all that are left: "yes" approves every tool of a step.
+        """
         ids, self._waiting = list(self._waiting or ()), None
-        answer = self._left.pop(0)
+        # A breakpoint asks nothing, and takes an answer all the same.
+        given = [self._left.pop(0) for _ in range(min(max(1, len(ids)), len(self._left)))]
         self._recorder.event("interrupt_answered", interrupts=len(ids), left=len(self._left))
         if not ids:
-            return None  # a breakpoint asks nothing
-        return Command(resume=answer if len(ids) == 1 else dict.fromkeys(ids, answer))
+            return None
+        answers = [*given, *[given[-1]] * (len(ids) - len(given))]
+        return Command(resume=answers[0] if len(ids) == 1 else dict(zip(ids, answers, strict=True)))
 
 
 class _LastState:

@@ -1,0 +1,179 @@
+"""Work that a run leaves behind: the deadline was the answer's, so it goes on once the run is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import httpx
+import httpx2
+import pytest
+import requests
+from langgraph.graph import END, START, StateGraph
+from stub_server import StubConnection, StubRequest, StubServer
+from typing_extensions import TypedDict
+
+import docmind_lab as dl
+from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline
+from docmind_lab.core.holds import Hold, hold_scope
+
+Stub = Callable[..., StubServer]
+DEADLINE_S = 0.4
+# Past the deadline, so a write under way meets it; the next one begins after it.
+WRITE_S = 0.7
+
+
+class State(TypedDict, total=False):
+    path: str
+
+
+def slow(request: StubRequest, connection: StubConnection) -> None:
+    connection.pause(WRITE_S)
+    connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+
+async def by_httpx(url: str, timeout_s: float | None) -> int:
+    async with httpx.AsyncClient(timeout=timeout_s) as client:
+        return (await client.get(url)).status_code
+
+
+async def by_httpx2(url: str, timeout_s: float | None) -> int:
+    async with httpx2.AsyncClient(timeout=timeout_s) as client:
+        return int((await client.get(url)).status_code)
+
+
+async def by_aiohttp(url: str, timeout_s: float | None) -> int:
+    async with aiohttp.ClientSession() as session:
+        async with session.get(url, timeout=aiohttp.ClientTimeout(total=timeout_s)) as response:
+            return response.status
+
+
+def in_thread(get: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda url, timeout_s: asyncio.to_thread(lambda: get(url, timeout=timeout_s).status_code)
+
+
+WRITES: dict[str, Callable[[str, float | None], Any]] = {
+    "httpx": by_httpx,
+    "httpx2": by_httpx2,
+    "aiohttp": by_aiohttp,
+    "httpx in a thread": in_thread(httpx.get),
+    "requests in a thread": in_thread(requests.get),
+}
+
+
+def written_by(
+    write: Callable[[str, float | None], Any], url: str, alternative: str, timeout_s: float | None, **options: Any
+) -> tuple[str, list[Any]]:
+    """Run a graph whose node leaves two writes behind, one after the other; return its outcome and their ends."""
+    ends: list[Any] = []
+    left: set[asyncio.Task[None]] = set()
+
+    async def remember() -> None:
+        for _ in range(2):
+            try:
+                ends.append(await write(url, timeout_s))
+            except BaseException as error:  # noqa: BLE001 - a cut is none of the ordinary ones
+                ends.append(type(error).__name__)
+
+    async def work(state: State) -> State:
+        left.add(asyncio.create_task(remember()))
+        return {}
+
+    graph = StateGraph(State).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
+
+    async def main() -> str:
+        result = await dl.enforce(graph, DEADLINE_S, alternative, **options).ainvoke({})
+        await asyncio.wait(left)
+        return result.outcome
+
+    return asyncio.run(main()), ends
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("alternative", ["A", "C", "E"])
+@pytest.mark.parametrize("client", WRITES)
+def test_what_an_answered_run_left_behind_goes_on(client: str, alternative: str, stub: Stub) -> None:
+    """wall: a real deadline passes under a real read. No time is asserted."""
+    assert written_by(WRITES[client], stub(slow).url, alternative, 30.0) == ("answered", [200, 200])
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("alternative", ["A", "E"])
+@pytest.mark.parametrize("client", WRITES)
+def test_it_can_be_cut_at_the_deadline_all_the_same(client: str, alternative: str, stub: Stub) -> None:
+    """wall: as above."""
+    outcome, ends = written_by(WRITES[client], stub(slow).url, alternative, 30.0, cuts_background=True)
+    assert outcome == "answered"
+    assert len(ends) == 2
+    assert 200 not in ends
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("client", WRITES)
+def test_a_clients_own_timeout_applies_to_what_goes_on(client: str, stub: Stub) -> None:
+    """wall: the timeout lies between the deadline and the answer, so only the client's own can end the write."""
+    outcome, ends = written_by(WRITES[client], stub(slow).url, "E", (DEADLINE_S + WRITE_S) / 2)
+    assert outcome == "answered"
+    assert ends in ([each] * 2 for each in ("ReadTimeout", "TimeoutError"))
+
+
+@pytest.mark.wall
+def test_a_run_that_was_cut_leaves_no_request_behind(stub: Stub) -> None:
+    """wall: the node waits for its request, whose answer comes after the deadline."""
+    url, ends = stub(slow).url, list[str]()
+
+    async def work(state: State) -> State:
+        try:
+            await by_httpx(url, 30.0)
+        except BaseException as error:
+            ends.append(type(error).__name__)
+            raise
+        return {}
+
+    graph = StateGraph(State).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
+    assert asyncio.run(dl.enforce(graph, DEADLINE_S, "A").ainvoke({})).outcome == "timed_out"
+    assert ends == ["RunCut"]
+
+
+# ---- the hold
+
+
+def test_a_released_hold_neither_refuses_nor_is_in_force() -> None:
+    with hold_scope(Hold(Deadline.after(60))) as hold:
+        assert hold is not None
+        capped = CappedTimeout.of(None, hold.deadline or Deadline.after(60))
+        assert current_deadline() is hold.deadline
+        assert not capped.is_lifted
+        hold.release()
+        assert (current_deadline(), hold.in_force, hold.is_over) == (None, None, False)
+        assert capped.is_lifted
+        assert capped.own_s is None
+
+
+def test_under_another_hold_a_released_one_leaves_that_in_force() -> None:
+    with hold_scope(Hold(Deadline.after(60))) as outer, hold_scope(Hold(Deadline.after(30))) as inner:
+        assert outer is not None
+        assert inner is not None
+        inner.release()
+        assert current_deadline() is outer.deadline
+        assert inner.in_force is outer.deadline
+        outer.release()
+        assert (current_deadline(), inner.in_force) == (None, None)
+
+
+def test_a_nearer_hold_around_is_not_released_by_one_inside() -> None:
+    with hold_scope(Hold(Deadline.after(30))) as outer, hold_scope(Hold(Deadline.after(60))) as inner:
+        assert outer is not None
+        assert inner is not None
+        inner.release()
+        assert current_deadline() is outer.deadline
+
+
+def test_a_cancelled_hold_refuses_though_it_was_released() -> None:
+    with hold_scope(Hold(Deadline.after(60))) as hold:
+        assert hold is not None
+        hold.release()
+        hold.cancel()
+        assert hold.is_over
