@@ -58,6 +58,15 @@ class deadline:  # noqa: N801 - used as a function
         assert self.hold.deadline is not None, "a hold keeps the deadline that it was made with, or a nearer one"
         return self.hold.deadline
 
+    def release(self) -> None:
+        """End the deadline inside its block, unless it has cut it: what follows, and what the block left, goes on."""
+        if self._timeout is not None:
+            if self._timeout.expired():
+                return
+            self._timeout.reschedule(None)
+        if self.hold is not None:
+            self.hold.release()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -71,7 +80,7 @@ class deadline:  # noqa: N801 - used as a function
         # A client that is given what is left may raise a timeout of its own at the deadline.
         if isinstance(error, TimeoutError) and not isinstance(error, DeadlineError) and hold is not None:
             assert hold.deadline is not None, "a hold keeps the deadline that it was made with, or a nearer one"
-            if hold.deadline.remaining() <= _AT_THE_DEADLINE_S:
+            if not hold.is_released and hold.deadline.remaining() <= _AT_THE_DEADLINE_S:
                 raise hold.deadline.exceeded(self._label, "block") from error
 
     async def __aenter__(self) -> Deadline:
