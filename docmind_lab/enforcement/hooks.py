@@ -71,12 +71,17 @@ def install(clients: Sequence[Client] | None = None, *, wire: DeadlineOnWire | N
 
 
 def install_lazily() -> None:
-    """Install the hooks on the clients that were chosen, or else on those whose library the process has imported."""
+    """Install the hooks on the clients that were chosen, or else on those whose library the process has imported.
+
+    Hooks that another library has taken off, since it put back what it had found before them, are installed again.
+    """
     wanted = CLIENTS if _chosen is None else _chosen
     missing = [name for name in wanted if name not in _installed and _MODULES[name] in sys.modules]
     if missing:
         with _lock:
             _install(missing)
+    for hooks in list(_installed.values()):
+        hooks.renew()
 
 
 def _install(names: Iterable[Client]) -> None:

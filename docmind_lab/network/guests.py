@@ -99,6 +99,7 @@ class Replacements:
 
     def __init__(self) -> None:
         self._put_back: list[tuple[Any, str, Any, Any]] = []
+        self._makes: dict[tuple[Any, str], Callable[[Any], Any]] = {}
         self._at_removal: list[Callable[[], object]] = []
 
     def at_removal(self, call: Callable[[], object]) -> None:
@@ -111,6 +112,13 @@ class Replacements:
         made = make(previous)
         setattr(owner, name, made)
         self._put_back.append((owner, name, made, previous if is_own else None))
+        self._makes[owner, name] = make
+
+    def renew(self) -> None:
+        """Replace again what others have taken off: whoever was there first may put back the library's own."""
+        for owner, name, made, _ in list(self._put_back):
+            if vars(owner).get(name) is not made and _is_own(owner, getattr(owner, name)):
+                self.replace(owner, name, self._makes[owner, name])
 
     def remove(self) -> None:
         """Restore the originals. A name that others have replaced since stays; our hook below it passes through."""
@@ -122,8 +130,16 @@ class Replacements:
                 delattr(owner, name)
             else:
                 setattr(owner, name, previous)
+        self._makes.clear()
         while self._at_removal:
             self._at_removal.pop()()
+
+
+def _is_own(owner: Any, method: Any) -> bool:
+    """Whether a method is the library's own, and no hook of anybody."""
+    root = str(getattr(method, "__module__", "")).partition(".")[0]
+    of_library = getattr(owner, "__module__", "") or owner.__name__
+    return root == of_library.partition(".")[0] and not hasattr(method, "__wrapped__")
 
 
 class GuestHooks(Replacements):
