@@ -7,6 +7,7 @@ own, which begins in it and ends with it.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import weakref
 from collections.abc import Coroutine
@@ -26,7 +27,7 @@ class LoopThread:
     """An event loop in a daemon thread. Any thread may `run` coroutines on it, even one that runs its own loop.
 
     It is never closed: it ends with the process, or with the run of a virtual clock that it was started in, and clients
-    that belong to it stay usable until then.
+    that belong to it stay usable until then. A forked process has no thread of its parent, and so a loop of its own.
     """
 
     def __init__(self) -> None:
@@ -74,9 +75,26 @@ def shared_loop() -> LoopThread:
     with _lock:
         if clock is not None:
             return _loop_of_run(clock)
-        if _shared is None:
+        if _shared is None or not _shared.is_alive:
             _shared = LoopThread()
         return _shared
+
+
+# Never collected: a loop that is closed in a forked process would leave the epoll that it has in common with its
+# parent's, which then hears of nothing any more.
+_of_parents: list[LoopThread] = []
+
+
+def _leave_to_the_parent() -> None:
+    """Forget the loop of the process that this one was forked from, and a lock that one of its threads may have had."""
+    global _shared, _lock
+    _lock = threading.Lock()
+    if _shared is not None:
+        _of_parents.append(_shared)
+        _shared = None
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 def _loop_of_run(clock: VirtualClock) -> LoopThread:

@@ -26,6 +26,10 @@ from docmind_lab.core.time_policies import TimePolicies
 
 DEADLINE_KEY = "deadline_ts"
 
+# 23 days. A socket waits for 2**31 ms at most, a lock for 2**63 ns, and both raise OverflowError for more; what
+# another process says it will wait for must not fail a request.
+_LONGEST_WAIT_S: Final = 2_000_000.0
+
 CapKind = Literal["total", "per_read"]
 
 # A caller who asked for 2 s and waits 2.15 s has been kept to the deadline, as far as a wall clock on a shared machine
@@ -138,8 +142,8 @@ class Deadline:
         return f"<code>{escape(repr(self))}</code>"
 
     def remaining(self) -> float:
-        """Return the seconds left until the deadline; negative once it has passed."""
-        return self.at_s - self.clock.now()
+        """Return the seconds left until the deadline, 23 days at most; negative once it has passed."""
+        return min(self.at_s - self.clock.now(), _LONGEST_WAIT_S)
 
     @property
     def in_force(self) -> Deadline | None:

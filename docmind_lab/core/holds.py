@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -45,6 +47,9 @@ class Hold:
     _waits: set[Callable[[], None]] = field(default_factory=set, repr=False)
     _threads: dict[object, str] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        _holds.add(self)
 
     @property
     def is_over(self) -> bool:
@@ -145,6 +150,18 @@ class Hold:
             return tuple(self._threads.values())
 
 
+_holds: weakref.WeakSet[Hold] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """Free the holds of a forked process from its parent's threads, which may have a lock, and from their requests."""
+    for hold in _holds:
+        hold._lock = threading.Lock()
+        hold._waits.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
+
 _hold: ContextVar[Hold | None] = ContextVar("docmind_lab_hold", default=None)
 
 
@@ -195,8 +212,9 @@ class hold_scope:  # noqa: N801 - used as the functions beside it are
         if hold is not None and outer is not None and hold is not outer:
             hold._outer = outer
             outer._inside.add(hold)
-            if outer.deadline is not None and (hold.deadline is None or outer.deadline.at_s <= hold.deadline.at_s):
-                hold.deadline = outer.deadline
+            around = outer.in_force
+            if around is not None and (hold.deadline is None or around.at_s <= hold.deadline.at_s):
+                hold.deadline = around
         if hold is not None and hold.deadline is not None and hold.deadline.in_place is None:
             hold.deadline = dataclasses.replace(hold.deadline, in_place=hold._in_place)
         self._token = _hold.set(hold)
@@ -208,10 +226,15 @@ class hold_scope:  # noqa: N801 - used as the functions beside it are
         return hold
 
     def __exit__(self, *exc_info: object) -> None:
-        if self._hold is not None and self._hold._outer is not None:
-            self._hold._outer._inside.discard(self._hold)
-        # A stream that is dropped half way may be closed in a context in which the hold was never set.
-        with contextlib.suppress(ValueError):
-            self._deadline.__exit__()
-        with contextlib.suppress(ValueError):
-            _hold.reset(self._token)
+        hold = self._hold
+        if hold is not None and hold._outer is not None:
+            hold._outer._inside.discard(hold)
+        if _hold.get() is hold:
+            with contextlib.suppress(ValueError):
+                _hold.reset(self._token)
+                self._deadline.__exit__()
+                return
+        # A generator that is dropped half way ends in another context, or before a block that began inside it. What
+        # cannot be taken off here would refuse requests of code that has nothing to do with it.
+        if hold is not None and not hold.was_cancelled:
+            hold.release()

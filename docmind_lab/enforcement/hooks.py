@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -34,6 +35,14 @@ _lock = threading.RLock()
 _installed: dict[Client, Replacements] = {}
 # What `install` was asked for; None while nobody has asked.
 _chosen: frozenset[Client] | None = None
+
+
+def _forget_a_parents_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forget_a_parents_lock)
 
 
 def install(clients: Sequence[Client] | None = None, *, wire: DeadlineOnWire | None = None) -> None:
@@ -62,12 +71,17 @@ def install(clients: Sequence[Client] | None = None, *, wire: DeadlineOnWire | N
 
 
 def install_lazily() -> None:
-    """Install the hooks on the clients that were chosen, or else on those whose library the process has imported."""
+    """Install the hooks on the clients that were chosen, or else on those whose library the process has imported.
+
+    Hooks that another library has taken off, since it put back what it had found before them, are installed again.
+    """
     wanted = CLIENTS if _chosen is None else _chosen
     missing = [name for name in wanted if name not in _installed and _MODULES[name] in sys.modules]
     if missing:
         with _lock:
             _install(missing)
+    for hooks in list(_installed.values()):
+        hooks.renew()
 
 
 def _install(names: Iterable[Client]) -> None:

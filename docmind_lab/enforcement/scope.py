@@ -8,7 +8,7 @@ from html import escape
 from types import TracebackType
 
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import DeadlineError, RunCut
+from docmind_lab.core.errors import BudgetRefused, DeadlineError, RunCut
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.enforcement.hooks import install_lazily
 
@@ -58,6 +58,15 @@ class deadline:  # noqa: N801 - used as a function
         assert self.hold.deadline is not None, "a hold keeps the deadline that it was made with, or a nearer one"
         return self.hold.deadline
 
+    def release(self) -> None:
+        """End the deadline inside its block, unless it has cut it: what follows, and what the block left, goes on."""
+        if self._timeout is not None:
+            if self._timeout.expired():
+                return
+            self._timeout.reschedule(None)
+        if self.hold is not None:
+            self.hold.release()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -67,11 +76,15 @@ class deadline:  # noqa: N801 - used as a function
         # The cut of a deadline around this one goes on to its own block.
         cut = None if hold is None or hold.was_cancelled else _cut_of(hold, error)
         if cut is not None:
-            raise cut.error from error
+            refused = cut.error
+            if not isinstance(refused, BudgetRefused) or hold is None or hold.deadline is None:
+                raise cut.error from error
+            # Cut all the same, though it was between two requests: callers catch one kind of error.
+            raise hold.deadline.exceeded(self._label, refused.source) from error
         # A client that is given what is left may raise a timeout of its own at the deadline.
         if isinstance(error, TimeoutError) and not isinstance(error, DeadlineError) and hold is not None:
             assert hold.deadline is not None, "a hold keeps the deadline that it was made with, or a nearer one"
-            if hold.deadline.remaining() <= _AT_THE_DEADLINE_S:
+            if not hold.is_released and hold.deadline.remaining() <= _AT_THE_DEADLINE_S:
                 raise hold.deadline.exceeded(self._label, "block") from error
 
     async def __aenter__(self) -> Deadline:

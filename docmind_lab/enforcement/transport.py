@@ -6,8 +6,8 @@ ChatOpenAI(http_async_client=httpx2.AsyncClient(transport=transport()))
 from __future__ import annotations
 
 import asyncio
+import os
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -37,8 +37,8 @@ class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTr
 
     def __init__(self, *, max_connections: int = MAX_CONNECTIONS) -> None:
         self._options: dict[str, Any] = {"max_connections": max_connections, "surfacing": _cut}
-        self._blocking: dict[type, Any] = {}
-        self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[type, Any]] = (
+        self._blocking: dict[tuple[type, int], Any] = {}
+        self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[type, int], Any]] = (
             weakref.WeakKeyDictionary()
         )
 
@@ -55,8 +55,9 @@ class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTr
         inner = self._made(self._of_loops.setdefault(asyncio.get_running_loop(), {}), kind)
         return await inner.handle_async_request(request)
 
-    def _made(self, made: dict[type, Any], kind: Callable[..., Any]) -> Any:
-        key: Any = kind
+    def _made(self, made: dict[tuple[type, int], Any], kind: type) -> Any:
+        # A forked process leaves its parent's connections to it.
+        key = (kind, os.getpid())
         if key not in made:
             made[key] = kind(**self._options)
         return made[key]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -98,6 +99,7 @@ class Replacements:
 
     def __init__(self) -> None:
         self._put_back: list[tuple[Any, str, Any, Any]] = []
+        self._makes: dict[tuple[Any, str], Callable[[Any], Any]] = {}
         self._at_removal: list[Callable[[], object]] = []
 
     def at_removal(self, call: Callable[[], object]) -> None:
@@ -110,6 +112,13 @@ class Replacements:
         made = make(previous)
         setattr(owner, name, made)
         self._put_back.append((owner, name, made, previous if is_own else None))
+        self._makes[owner, name] = make
+
+    def renew(self) -> None:
+        """Replace again what others have taken off: whoever was there first may put back the library's own."""
+        for owner, name, made, _ in list(self._put_back):
+            if vars(owner).get(name) is not made and _is_own(owner, getattr(owner, name)):
+                self.replace(owner, name, self._makes[owner, name])
 
     def remove(self) -> None:
         """Restore the originals. A name that others have replaced since stays; our hook below it passes through."""
@@ -121,8 +130,16 @@ class Replacements:
                 delattr(owner, name)
             else:
                 setattr(owner, name, previous)
+        self._makes.clear()
         while self._at_removal:
             self._at_removal.pop()()
+
+
+def _is_own(owner: Any, method: Any) -> bool:
+    """Whether a method is the library's own, and no hook of anybody."""
+    root = str(getattr(method, "__module__", "")).partition(".")[0]
+    of_library = getattr(owner, "__module__", "") or owner.__name__
+    return root == of_library.partition(".")[0] and not hasattr(method, "__wrapped__")
 
 
 class GuestHooks(Replacements):
@@ -141,6 +158,7 @@ class GuestHooks(Replacements):
         self._find, self._find_work = find, find_work or find
         # Connections made for watched requests, and the event loop of each; None for a blocking one.
         self._seen: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        _all_hooks.add(self)
 
     def install(self) -> None:
         """Install the hooks on httpx, httpx2, httpcore, httpcore2 and asyncio."""
@@ -226,7 +244,7 @@ class GuestHooks(Replacements):
     def _wrap_can_handle(self, loop: Callable[[], Any]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def can_handle_request(connection: Any, origin: Any) -> Any:
-                if _under_way.get() and self._is_foreign(connection, loop()):
+                if (_under_way.get() and self._is_foreign(connection, loop())) or self._is_parents(connection):
                     return False
                 return previous(connection, origin)
 
@@ -242,8 +260,17 @@ class GuestHooks(Replacements):
         """
         if not self._is_foreign(connection, loop):
             self._seen[connection] = loop
-        elif _under_way.get():
+        elif _under_way.get() or self._is_parents(connection):
             raise not_available
+
+    def _is_parents(self, connection: Any) -> bool:
+        """Whether the process that this one was forked from has made a connection: answers to both would get mixed."""
+        return self._seen.get(connection) is _OF_PARENT
+
+    def leave_to_the_parent(self) -> None:
+        """In a forked process: use no connection again that its parent has made."""
+        for connection in list(self._seen):
+            self._seen[connection] = _OF_PARENT
 
     def _wrap_use(self, not_available: type[Exception]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
@@ -323,6 +350,16 @@ def _copy(web: Any, request: Any, url: Any, headers: list[tuple[bytes, bytes]], 
 
 
 _NOT_SEEN = object()
+_OF_PARENT = object()
+_all_hooks: weakref.WeakSet[GuestHooks] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for hooks in _all_hooks:
+        hooks.leave_to_the_parent()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _no_loop() -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import os
 import socket
+import weakref
 from typing import Any
 
 from docmind_lab.core.deadlines import CappedTimeout, Deadline
@@ -123,6 +125,19 @@ class _bounded:  # noqa: N801 - used as a function
             raise hold.cut() from error
 
 
+# Connections of urllib3 that were made under the hooks.
+_connected: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """In a forked process: use no connection again that its parent has made, or answers to both would get mixed."""
+    for connection in _connected:
+        connection.close()
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
+
+
 def hold_urllib3() -> Replacements:
     """Replace the methods by which urllib3 connects and sends, and return what puts them back."""
     from urllib3 import HTTPHeaderDict  # noqa: PLC0415 - only where it is to be held
@@ -132,6 +147,7 @@ def hold_urllib3() -> Replacements:
 
     def held_connect(previous: Any) -> Any:
         def connect(connection: Any) -> Any:
+            _connected.add(connection)
             held = _hold_in_force()
             if held is None:
                 return previous(connection)

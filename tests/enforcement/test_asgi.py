@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import json
+import re
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import httpx
 import pytest
 from served_in_loop import served
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
@@ -26,7 +29,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket
 
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded
 from docmind_lab.core.holds import current_hold
 from docmind_lab.enforcement.scope import deadline, remaining_s
 from docmind_lab.enforcement.wire.asgi import DeadlineMiddleware
@@ -303,6 +306,183 @@ def test_a_stream_that_ends_by_itself_at_the_deadline_is_whole() -> None:
     sent = asyncio.run(messages_of(DeadlineMiddleware(app, at_most_s=0.05), "/"))
     assert b"".join(message.get("body", b"") for message in sent) == b"first, and no more"
     assert sent[-1]["more_body"] is False
+
+
+# ---- after the response
+
+CALLER_WAITS_MS = 300
+# Longer than the caller waits: a request that is under way at the deadline, and one that begins after it.
+AUDIT_S = 0.5
+Audits = dict[str, str]
+
+
+def auditing(url: str, ends: Audits) -> list[Route]:
+    """Endpoints that answer at once, and leave an audit at `url` behind, each in another way."""
+    left: set[asyncio.Task[None]] = set()
+
+    def noting(ways: str, ask: Callable[[], Any]) -> Callable[[], Any]:
+        async def audit() -> None:
+            try:
+                for _ in range(2):
+                    await ask()
+                ends[ways] = "done"
+            except BaseException as error:
+                ends[ways] = type(error).__name__
+                raise
+
+        return audit
+
+    async def by_httpx() -> None:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            (await client.get(url)).raise_for_status()
+
+    async def in_a_thread() -> None:
+        await asyncio.to_thread(blocking)
+
+    def blocking() -> None:
+        with httpx.Client(trust_env=False) as client:
+            client.get(url).raise_for_status()
+
+    def blocking_twice() -> None:
+        try:
+            blocking()
+            blocking()
+            ends["/blocking"] = "done"
+        except BaseException as error:
+            ends["/blocking"] = type(error).__name__
+            raise
+
+    def leave(audit: Callable[[], Any]) -> None:
+        task = asyncio.get_running_loop().create_task(audit())
+        left.add(task)
+        # Looked at, so that asyncio does not print the error of one that was cut.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+
+    async def background(_: Request) -> Response:
+        return Response("charged", background=BackgroundTask(noting("/background", by_httpx)))
+
+    async def background_in_a_thread(_: Request) -> Response:
+        return Response("charged", background=BackgroundTask(blocking_twice))
+
+    async def task(_: Request) -> Response:
+        leave(noting("/task", by_httpx))
+        return Response("charged")
+
+    async def task_with_a_thread(_: Request) -> Response:
+        leave(noting("/thread", in_a_thread))
+        return Response("charged")
+
+    async def streamed(_: Request) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"char"
+            yield b"ged"
+
+        return StreamingResponse(chunks(), background=BackgroundTask(noting("/streamed", by_httpx)))
+
+    endpoints = {
+        "/background": background,
+        "/blocking": background_in_a_thread,
+        "/task": task,
+        "/thread": task_with_a_thread,
+        "/streamed": streamed,
+    }
+    return [Route(path, endpoint) for path, endpoint in endpoints.items()]
+
+
+async def slow_audit(_: Request) -> Response:
+    await asyncio.sleep(AUDIT_S)
+    return Response("noted")
+
+
+async def audits_after(above: bool, **options: Any) -> tuple[list[str], Audits]:
+    """Ask each endpoint of `auditing`, and return the answers and how their audits ended."""
+    ends: Audits = {}
+    async with served(Starlette(routes=[Route("/", slow_audit)])) as upstream:
+        routes = auditing(upstream, ends)
+        middleware = [Middleware(DeadlineMiddleware, **options), *([Middleware(Passes)] if above else [])]
+        app = Starlette(routes=routes, middleware=middleware)
+        async with served(app) as url, httpx.AsyncClient(trust_env=False, timeout=20) as client:
+            headers = {DEADLINE_HEADER: str(CALLER_WAITS_MS)}
+            answers = await asyncio.gather(*(client.get(f"{url}{route.path}", headers=headers) for route in routes))
+            until = time.monotonic() + 10
+            while len(ends) < len(routes) and time.monotonic() < until:
+                await asyncio.sleep(0.01)
+    return [answer.text for answer in answers], ends
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("above", [True, False])
+def test_what_follows_a_whole_response_is_under_no_deadline_of_its_request(above: bool) -> None:
+    answers, ends = asyncio.run(audits_after(above))
+    assert answers == ["charged"] * 5
+    assert ends == dict.fromkeys(["/background", "/blocking", "/task", "/thread", "/streamed"], "done")
+
+
+@pytest.mark.wall
+def test_what_follows_a_response_can_be_held_too(caplog: pytest.LogCaptureFixture) -> None:
+    answers, ends = asyncio.run(audits_after(False, cuts_background=True))
+    assert answers == ["charged"] * 5
+    assert "done" not in ends.values()
+    cut = [record.getMessage() for record in caplog.records if record.name == "docmind_lab.wire"]
+    assert sorted(message.partition(":")[0] for message in cut) == ["GET /background", "GET /blocking", "GET /streamed"]
+    assert all(re.search(r"the deadline of 0\.\d+ s cut the work after its response, after", each) for each in cut)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("above", [True, False])
+def test_a_cut_after_the_response_began_is_logged_once_with_its_route(
+    above: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    middleware = [Middleware(DeadlineMiddleware, at_most_s=0.05), *([Middleware(Passes)] if above else [])]
+    app = Starlette(routes=[Route("/stream/{customer}", stream)], middleware=middleware)
+    asyncio.run(messages_of(app, "/stream/jane"))
+    (message,) = [record.getMessage() for record in caplog.records if record.name == "docmind_lab.wire"]
+    assert message.startswith("GET /stream/{customer}: the deadline of 0.050 s cut its response, which had begun")
+    assert "jane" not in message
+
+
+@pytest.mark.wall
+def test_a_deadline_of_the_work_after_a_response_is_the_servers_to_hear_of() -> None:
+    async def audit() -> None:
+        async with deadline(0.02):
+            await asyncio.sleep(30)
+
+    async def answer(_: Request) -> Response:
+        return Response("charged", background=BackgroundTask(audit))
+
+    app = Starlette(routes=[Route("/", answer)], middleware=[Middleware(DeadlineMiddleware, at_most_s=20)])
+    with pytest.raises(DeadlineExceeded):
+        asyncio.run(messages_of(app, "/"))
+
+
+@pytest.mark.wall
+def test_a_task_in_a_context_of_its_own_outlives_a_request_that_is_cut() -> None:
+    async def main() -> tuple[int, dict[bool, str]]:
+        ends: dict[bool, str] = {}
+        async with served(Starlette(routes=[Route("/", slow_audit)])) as upstream:
+
+            async def charge(is_free: bool) -> None:
+                try:
+                    async with httpx.AsyncClient(trust_env=False) as client:
+                        ends[is_free] = (await client.get(upstream)).text
+                except BaseException as error:  # noqa: BLE001 - a cut is none of the ordinary ones
+                    ends[is_free] = type(error).__name__
+
+            tasks: list[asyncio.Task[None]] = []
+
+            async def cut(_: Request) -> Response:
+                tasks.append(asyncio.create_task(charge(True), context=contextvars.Context()))
+                tasks.append(asyncio.create_task(charge(False)))
+                await asyncio.sleep(30)
+                return Response("late")
+
+            app = Starlette(routes=[Route("/", cut)], middleware=[Middleware(DeadlineMiddleware, at_most_s=0.1)])
+            async with served(app) as url, httpx.AsyncClient(trust_env=False, timeout=20) as client:
+                status = (await client.get(url)).status_code
+                await asyncio.gather(*tasks)
+        return status, ends
+
+    assert asyncio.run(main()) == (504, {True: "noted", False: "RunCut"})
 
 
 def test_web_sockets_and_the_lifespan_pass_through() -> None:

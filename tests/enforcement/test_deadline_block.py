@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import threading
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from manual_clock import ManualClock
 
+from docmind_lab.core.deadlines import Deadline, current_deadline
 from docmind_lab.core.errors import DeadlineExceeded, RunCut
 from docmind_lab.core.holds import current_hold
-from docmind_lab.enforcement.scope import deadline
+from docmind_lab.enforcement.scope import deadline, remaining_s
 
 
 async def cut_request() -> None:
@@ -65,3 +70,93 @@ def test_other_errors_of_a_group_leave_a_block_as_they_are() -> None:
     with pytest.raises(ExceptionGroup) as raised:
         asyncio.run(main())
     assert isinstance(raised.value.exceptions[0], ValueError)
+
+
+# ---- what a block raises
+
+
+def test_a_block_whose_request_was_refused_raises_what_one_that_was_cut_does(manual_clock: ManualClock) -> None:
+    def late_request() -> None:
+        manual_clock.advance(2.0)
+        hold = current_hold()
+        assert hold is not None
+        hold.refuse_if_over()
+
+    with (
+        pytest.raises(DeadlineExceeded, match="audit") as raised,
+        deadline(Deadline.after(1.0, manual_clock), label="audit"),
+    ):
+        late_request()
+    assert isinstance(raised.value.__cause__, RunCut)
+
+
+# ---- blocks that end elsewhere
+
+
+def suspended(clock: ManualClock, limit_s: float = 1.0) -> Iterator[int]:
+    with deadline(Deadline.after(limit_s, clock)):
+        yield 1
+        yield 2
+
+
+def is_refused() -> bool:
+    hold = current_hold()
+    return hold is not None and hold.is_over
+
+
+def test_a_generator_that_another_thread_closes_leaves_its_context_free(manual_clock: ManualClock) -> None:
+    def main() -> None:
+        generator = suspended(manual_clock)
+        next(generator)
+        closing = threading.Thread(target=generator.close)  # type: ignore[attr-defined]
+        closing.start()
+        closing.join()
+        manual_clock.advance(2.0)
+        assert not is_refused()
+        assert remaining_s() is None
+        assert current_deadline() is None
+        with deadline(Deadline.after(5.0, manual_clock)) as own:
+            assert own.remaining() == 5.0
+            assert remaining_s() == 5.0
+
+    contextvars.Context().run(main)
+
+
+def test_generators_may_end_in_any_order(manual_clock: ManualClock) -> None:
+    def main() -> None:
+        first, second = suspended(manual_clock), suspended(manual_clock, 3.0)
+        next(first)
+        next(second)
+        first.close()  # type: ignore[attr-defined]
+        second.close()  # type: ignore[attr-defined]
+        manual_clock.advance(5.0)
+        assert not is_refused()
+        assert remaining_s() is None
+        assert current_deadline() is None
+
+    contextvars.Context().run(main)
+
+
+def test_an_async_generator_that_is_dropped_leaves_its_task_free() -> None:
+    async def chunks() -> AsyncIterator[int]:
+        with deadline(0.01):
+            yield 1
+            yield 2
+
+    async def main() -> None:
+        generator = chunks()
+        await anext(generator)
+        # asyncio closes a generator that is dropped in a task of its own.
+        await asyncio.create_task(generator.aclose())  # type: ignore[attr-defined]
+        await asyncio.sleep(0.02)
+        assert not is_refused()
+        assert remaining_s() is None
+
+    asyncio.run(main())
+
+
+def test_what_a_block_that_ended_where_it_began_left_in_a_thread_is_refused(manual_clock: ManualClock) -> None:
+    with deadline(Deadline.after(1.0, manual_clock)):
+        left = contextvars.copy_context()
+    manual_clock.advance(2.0)
+    assert left.run(is_refused)

@@ -253,3 +253,86 @@ def test_a_cancelled_hold_refuses_what_begins_in_it_and_inside_it() -> None:
         outer.cancel()
         with pytest.raises(RunCut, match="cancelled by its caller"):
             inner.refuse_if_over()
+
+
+# ---- beside another library's hooks
+
+
+class Tracer:
+    """Another library that replaces the same method, as instrumentation does, and puts back what it had found."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self.owner, self.name, self.calls = owner, name, 0
+
+    def install(self) -> None:
+        self.before = before = vars(self.owner)[self.name]
+
+        def traced(*arguments: Any, **options: Any) -> Any:
+            self.calls += 1
+            return before(*arguments, **options)
+
+        setattr(self.owner, self.name, traced)
+
+    def uninstall(self) -> None:
+        setattr(self.owner, self.name, self.before)
+
+
+def is_held(stub: Stub, client: Callable[[str], str]) -> bool:
+    """Whether a deadline cuts a request that nothing else would end in time."""
+
+    def late(request: StubRequest, connection: StubConnection) -> None:
+        connection.pause(3)
+        raise OSError("it hangs up")
+
+    url = stub(late).url
+    begun_s = time.monotonic()
+    with contextlib.suppress(DeadlineExceeded, OSError, httpx.HTTPError):
+        with dl.deadline(0.1):
+            client(url)
+    return time.monotonic() - begun_s < 2
+
+
+HOOKED = [
+    (with_httpx, httpx.HTTPTransport, "handle_request"),
+    (with_requests, urllib3.connection.HTTPConnection, "request"),
+]
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(("client", "owner", "name"), HOOKED)
+def test_a_deadline_holds_though_a_library_that_came_first_has_put_back_what_it_had_found(
+    stub: Stub, client: Callable[[str], str], owner: Any, name: str
+) -> None:
+    original, tracer = vars(owner)[name], Tracer(owner, name)
+    tracer.install()
+    dl.install()
+    tracer.uninstall()
+    assert is_held(stub, client)
+    dl.uninstall()
+    assert vars(owner)[name] is original
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("ours_first", [True, False])
+@pytest.mark.parametrize("taken_off_first", ["ours", "theirs"])
+@pytest.mark.parametrize(("client", "owner", "name"), HOOKED)
+def test_hooks_come_off_in_any_order_beside_another_librarys(
+    stub: Stub, client: Callable[[str], str], owner: Any, name: str, ours_first: bool, taken_off_first: str
+) -> None:
+    original, tracer = vars(owner)[name], Tracer(owner, name)
+    try:
+        for install in (dl.install, tracer.install) if ours_first else (tracer.install, dl.install):
+            install()
+        assert is_held(stub, client)
+        assert tracer.calls
+        for take_off in (
+            (dl.uninstall, tracer.uninstall) if taken_off_first == "ours" else (tracer.uninstall, dl.uninstall)
+        ):
+            take_off()
+        assert client(stub(lambda request, connection: connection.send(QUICK)).url) == "ok"
+        # A deadline installs them anew, once, whatever is still there.
+        assert is_held(stub, client)
+        dl.uninstall()
+        assert client(stub(lambda request, connection: connection.send(QUICK)).url) == "ok"
+    finally:
+        setattr(owner, name, original)

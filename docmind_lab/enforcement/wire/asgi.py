@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -15,6 +16,10 @@ from docmind_lab.core.deadline_headers import DEADLINE_HEADER, header_name, smal
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
 from docmind_lab.enforcement.scope import deadline
 from docmind_lab.enforcement.wire.limits import ServerLimits
+
+_log = logging.getLogger("docmind_lab.wire")
+# The messages that end a response, and how each says that another one follows.
+_ENDS = {"http.response.body": "more_body", "http.response.pathsend": "", "http.response.trailers": "more_trailers"}
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -30,6 +35,10 @@ class DeadlineMiddleware:
     Web sockets and the lifespan of the application pass through. What runs in a thread, as plain `def` endpoints do,
     is not cancelled: it is held at its next request.
 
+    A response that was sent whole is a success. What follows it, and what the request left behind, is under no deadline
+    of the request: background tasks, and tasks that nobody awaits. A cut after the response has begun is a warning in
+    the log `docmind_lab.wire`, with the route.
+
     Args:
         app: The application.
         at_most_s: Seconds that a request may take; None for what its header says only.
@@ -37,6 +46,7 @@ class DeadlineMiddleware:
             one in milliseconds. One that cannot be read counts as absent.
         transit_s: Seconds taken off what the header says, for the way here and back.
         least_s: Seconds that a request needs at least.
+        cuts_background: Whether the deadline also holds what goes on after the response.
 
     Raises:
         ConfigurationError: A value cannot be used.
@@ -50,8 +60,9 @@ class DeadlineMiddleware:
         header: str = DEADLINE_HEADER,
         transit_s: float = 0.0,
         least_s: float = ServerLimits.least_s,
+        cuts_background: bool = False,
     ) -> None:
-        self.app, self._header = app, header_name(header)
+        self.app, self._header, self._cuts_background = app, header_name(header), cuts_background
         self._limits = ServerLimits(at_most_s, transit_s, least_s)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -66,7 +77,7 @@ class DeadlineMiddleware:
             await _send_504("deadline_refused", error, send)
             return
         block = None if limit_s is None else deadline(limit_s, label=label)
-        response = _Response(send, block)
+        response = _Response(send, block, releases=not self._cuts_background)
         try:
             async with block or contextlib.nullcontext():
                 await self.app(scope, receive, response.send)
@@ -74,11 +85,24 @@ class DeadlineMiddleware:
         except DeadlineError as error:
             if not response.has_begun:
                 await _send_504("deadline_exceeded", error, send)
+            elif response.is_released:
+                # A deadline of what came after the response, which nobody else would hear of.
+                raise
+            else:
+                what = "the work after its response" if response.is_whole else "its response, which had begun"
+                route, elapsed_s, limit_s = _route_of(scope), error.elapsed_s, error.limit_s
+                _log.warning("%s: the deadline of %.3f s cut %s, after %.3f s", route, limit_s, what, elapsed_s)
 
     def _came_s(self, scope: MutableMapping[str, Any]) -> float | None:
         name = self._header.encode("ascii")
         values = [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
         return smallest_s(values, self._header)
+
+
+def _route_of(scope: MutableMapping[str, Any]) -> str:
+    """Return the method and the route of a request, for a log; its path where the application names no route."""
+    # A path has been decoded, and may have a line break in it.
+    return f"{scope['method']} {getattr(scope.get('route'), 'path', None) or ascii(scope['path'])[1:-1]}"
 
 
 class _Response:
@@ -87,11 +111,12 @@ class _Response:
     Args:
         send: Sends a message to the server.
         block: The deadline around the application; None for no limit.
+        releases: Whether the deadline ends with the response.
     """
 
-    def __init__(self, send: Send, block: deadline | None) -> None:
-        self._send, self._block = send, block
-        self.has_begun = self._has_body = False
+    def __init__(self, send: Send, block: deadline | None, *, releases: bool) -> None:
+        self._send, self._block, self._releases = send, block, releases
+        self.has_begun = self.is_whole = self._has_body = self._has_trailers = False
         self._late_end: Message | None = None
 
     async def send(self, message: Message) -> None:
@@ -107,12 +132,27 @@ class _Response:
             return
         self.has_begun = self.has_begun or message["type"] == "http.response.start"
         self._has_body = self._has_body or is_body
+        await self._pass(message)
+
+    async def _pass(self, message: Message) -> None:
         await self._send(message)
+        kind = message["type"]
+        self._has_trailers = self._has_trailers or message.get("trailers", False)
+        if kind in _ENDS and not message.get(_ENDS[kind]) and (kind.endswith("trailers") or not self._has_trailers):
+            self.is_whole = True
+            if self._releases and self._block is not None:
+                self._block.release()
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the deadline has ended with the response, or there was none."""
+        hold = None if self._block is None else self._block.hold
+        return self.is_whole and (hold is None or hold.is_released)
 
     async def end(self) -> None:
         """Send the end that was kept back, since the application has returned and not been cut."""
         if self._late_end is not None:
-            await self._send(self._late_end)
+            await self._pass(self._late_end)
 
 
 async def _send_504(kind: str, error: DeadlineError, send: Send) -> None:

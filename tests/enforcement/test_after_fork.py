@@ -1,0 +1,104 @@
+"""Processes forked from one that has enforced something: gunicorn --preload, multiprocessing, os.fork."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from held_graphs import wait_until
+from stub_server import StubConnection, StubRequest, StubServer
+
+from docmind_lab.alternatives.event_loop import shared_loop
+
+Stub = Callable[..., StubServer]
+SUPPORT = Path(__file__).parents[1] / "support"
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+# A process that hangs does so for ever; a loaded machine takes a while to import the stack.
+ENDS_WITHIN_S = 120
+
+
+def echo(request: StubRequest, connection: StubConnection) -> None:
+    body = request.path.encode()
+    connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+
+
+def environment(url: str) -> dict[str, str]:
+    return {**os.environ, "UPSTREAM": url, "PYTHONPATH": str(SUPPORT)}
+
+
+def forked(stub: Stub, how: str, calls: int) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", str(SUPPORT / "forking_program.py"), how, str(calls)],
+        env=environment(stub(echo).url),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=ENDS_WITHIN_S,
+    )
+    return (ended.stdout + ended.stderr).strip()
+
+
+@pytest.mark.parametrize("how", ["fork", "multiprocessing"])
+def test_a_forked_process_answers_under_every_alternative_on_connections_of_its_own(stub: Stub, how: str) -> None:
+    assert forked(stub, how, calls=3) == "ok"
+
+
+@pytest.mark.full
+def test_a_forked_process_answers_for_the_thousandth_time(stub: Stub) -> None:
+    assert forked(stub, "fork", calls=1000 // 24) == "ok"
+
+
+def test_a_forked_process_answers_though_a_thread_of_its_parent_had_every_lock(stub: Stub) -> None:
+    assert forked(stub, "locked", calls=1) == "ok"
+
+
+@pytest.fixture
+def workers(stub: Stub, tmp_path: Path) -> Iterator[httpx.Client]:
+    """A client of gunicorn with two workers, forked from a process that has asked under every alternative."""
+    socket, log = tmp_path / "socket", tmp_path / "log"
+    options = ["--preload", "--workers", "2", "--no-control-socket", "--bind", f"unix:{socket}"]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gunicorn", *options, "forking_program:application"],
+            env={**environment(stub(echo).url), "WARM": "1"},
+            cwd=tmp_path,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        wait_until(lambda: log.read_text().count("Booting worker") == 2 or process.poll() is not None, ENDS_WITHIN_S)
+        assert process.poll() is None, log.read_text()
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), timeout=20) as client:
+            yield client
+    finally:
+        process.terminate()
+        process.wait(ENDS_WITHIN_S)
+
+
+def test_both_workers_of_gunicorn_answer_under_every_alternative(workers: httpx.Client) -> None:
+    asked = [(letter, number) for number in range(20) for letter in "ABCDEF"]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda each: workers.get(f"http://app/{each[0]}/{each[1]}").text, asked))
+    got = [answer.split() for answer in answers]
+    assert [text for text, _ in got] == [f"/{number}" for _, number in asked]
+    by_worker = {(letter, pid) for (letter, _), (_, pid) in zip(asked, got, strict=True)}
+    assert len(by_worker) == 12, "each of two workers under each of six alternatives"
+
+
+def test_a_loop_that_was_stopped_is_replaced() -> None:
+    async def one() -> int:
+        return 1
+
+    before = shared_loop()
+    before._loop.call_soon_threadsafe(before._loop.stop)
+    before._thread.join(5)
+    after = shared_loop()
+    assert after is not before
+    assert after.run(one()) == 1
+    before._loop.close()

@@ -1,0 +1,169 @@
+"""Durations that come from outside, of any length and form: no header makes a request fail."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import httpx
+import httpx2
+import pytest
+import requests
+import urllib3
+from held_graphs import QUICK, async_graph, sync_graph
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from stub_server import StubConnection, StubRequest, StubServer
+
+import docmind_lab as dl
+from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, smallest_s
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.enforcement.wire.asgi import DeadlineMiddleware
+from docmind_lab.enforcement.wire.limits import METADATA_KEY, ServerLimits, read_metadata_s
+
+Stub = Callable[..., StubServer]
+HEADERS = (DEADLINE_HEADER, GRPC_TIMEOUT, "x-mine")
+# The longest of each unit of gRPC, the longest in milliseconds, one digit more, and the sizes at which a clock, a
+# socket (2**31 ms) and a float run out.
+LONG = [
+    *(f"99999999{unit}" for unit in "HMSmun"),
+    *("9" * digits for digits in (8, 9, 10, 12, 13, 14, 15, 16, 20, 400)),
+    *(f"{2**power}{unit}" for power in (26, 31, 32, 53, 63) for unit in ("", "H", "S")),
+    "10000000000000",
+]
+UNREADABLE = [
+    "",
+    " ",
+    ",",
+    "soon",
+    "1e13",
+    "inf",
+    "nan",
+    "-1",
+    "+5000",
+    "0x10",
+    "5000.0",
+    "\xb2\xb3",
+    "H",
+    "5000,",
+    "S1",
+]
+
+
+def made_up(seed: int, count: int) -> list[str]:
+    """Values that nobody has thought of: digits, units and other characters in any order."""
+    draw = random.Random(seed)
+    lengths = [draw.randint(1, 24) for _ in range(count)]
+    return ["".join(draw.choice("0123456789999HMSmun,.-+eE \xff") for _ in range(length)) for length in lengths]
+
+
+async def with_httpx(url: str) -> None:
+    async with httpx.AsyncClient(trust_env=False, verify=False) as client:
+        await client.get(url)
+
+
+async def with_httpx2(url: str) -> None:
+    async with httpx2.AsyncClient(trust_env=False, verify=False) as client:
+        await client.get(url)
+
+
+async def with_aiohttp(url: str) -> None:
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        await response.read()
+
+
+def with_blocking_httpx(url: str) -> None:
+    with httpx.Client(trust_env=False, verify=False) as client:
+        client.get(url)
+
+
+def with_requests(url: str) -> None:
+    with requests.Session() as session:
+        session.trust_env = False
+        session.get(url)
+
+
+def with_urllib3(url: str) -> None:
+    with urllib3.PoolManager() as pool:
+        pool.request("GET", url)
+
+
+# One for all tests: each makes a TLS context, which takes longer than the requests.
+HELD = dl.transport()
+
+
+def with_the_transport(url: str) -> None:
+    with httpx.Client(transport=HELD) as client:
+        client.get(url)
+
+
+BLOCKING: list[Callable[[str], None]] = [with_blocking_httpx, with_requests, with_urllib3, with_the_transport]
+ASYNC: list[Callable[[str], Awaitable[None]]] = [with_httpx, with_httpx2, with_aiohttp]
+
+
+def quick(request: StubRequest, connection: StubConnection) -> None:
+    connection.send(QUICK)
+
+
+def application(url: str, client: Callable[[str], Any], **options: Any) -> Starlette:
+    async def awaited(_: Request) -> Response:
+        await client(url)
+        return Response("ok")
+
+    def in_a_thread(_: Request) -> Response:
+        client(url)
+        return Response("ok")
+
+    endpoint = in_a_thread if client in BLOCKING else awaited
+    return Starlette(routes=[Route("/", endpoint)], middleware=[Middleware(DeadlineMiddleware, **options)])
+
+
+def too_short(value: str, name: str) -> bool:
+    """Whether a value says that its sender waits for less than a request takes on a busy machine."""
+    came_s = smallest_s([value], name)
+    return came_s is not None and came_s < 10
+
+
+@pytest.mark.parametrize("at_most_s", [None, 20.0, 1e12])
+@pytest.mark.parametrize("client", [*ASYNC, *BLOCKING], ids=lambda client: client.__name__)
+def test_no_header_makes_a_request_fail(stub: Stub, client: Callable[[str], Any], at_most_s: float | None) -> None:
+    url = stub(quick).url
+
+    async def ask(name: str, value: str) -> httpx.Response:
+        transport = httpx.ASGITransport(application(url, client, header=name, at_most_s=at_most_s))
+        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as caller:
+            return await caller.get("/", headers=[(name.encode(), value.encode("latin-1"))])
+
+    async def main() -> list[tuple[str, str, int]]:
+        values = [*LONG, *UNREADABLE, *made_up(seed=7, count=20)]
+        asked = [(name, value) for name in HEADERS for value in values if not too_short(value, name)]
+        return [(name, value, (await ask(name, value)).status_code) for name, value in asked]
+
+    answered = asyncio.run(main())
+    assert len(answered) > 100
+    assert [each for each in answered if each[2] != 200] == []
+
+
+@pytest.mark.parametrize("letter", list("ABCDEF"))
+@pytest.mark.parametrize("limit_s", [3e6, 1e10, 1e13, 3.6e11, 1e300])
+def test_a_call_may_have_a_deadline_of_any_length(stub: Stub, letter: str, limit_s: float) -> None:
+    make = sync_graph if letter in "ABD" else async_graph
+    agent = dl.enforce(make(stub(quick).url), 20, letter)
+    assert agent.invoke({"path": "/ok"}, deadline=limit_s).state["log"] == ["plan", "ok"]
+    came = Deadline.from_headers({GRPC_TIMEOUT: "99999999H"}, at_most_s=limit_s)
+    assert agent.invoke({"path": "/ok"}, deadline=came).state["log"] == ["plan", "ok"]
+
+
+@pytest.mark.parametrize("client", BLOCKING, ids=lambda client: client.__name__)
+@pytest.mark.parametrize("value", [1e13, 10**13, 1e14, "10000000000000", 999_999_999_999_999])
+def test_no_metadata_makes_a_request_fail(stub: Stub, client: Callable[[str], None], value: object) -> None:
+    limit_s = ServerLimits().admitted_s(read_metadata_s({METADATA_KEY: value}), "task")
+    assert limit_s is not None
+    with dl.deadline(limit_s):
+        client(stub(quick).url)
