@@ -25,6 +25,7 @@ from docmind_lab.network.attempts import Attempt, CallKind
 from docmind_lab.network.guest_libraries import watch_libraries
 from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
+from docmind_lab.services import vector_service
 from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
 from docmind_lab.virtual_time import VirtualClock, current_clock
@@ -81,9 +82,8 @@ class SimulatedDestinations:
             # Of a query, which may hold a key, only what the shape of the answer depends on.
             shape = "?alt=sse" if "alt=sse" in parts.query.split("&") else ""
             return f"{self._root}{path}{shape}"
-        before, found, rest = path.partition("/collections")
-        if found and not before:
-            return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
+        if path.startswith("/collections") and vector_service.serves(method, path):
+            return f"{self.qdrant_url.rstrip('/')}{path}{query}"
         if not path and parts.port == _QDRANT_PORT:
             return f"{self.qdrant_url.rstrip('/')}/"
         if self.endpoints.ready(method, host, parts.path or "/", parts.query):
