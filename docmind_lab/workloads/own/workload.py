@@ -109,7 +109,7 @@ class OwnWorkload:
         graph = copy_with(type(graph), graph, **changed)
         doorway = RunDoorway(watch, self.state_key, settings.resume, self._outputs)
         config = dict(settings.config)
-        # Threads of one name go on from each other; without a checkpointer of the graph's own there is nothing to go on.
+        # Runs in a thread of one name go on from each other, where the graph's own checkpointer keeps it.
         given_thread = config.get("configurable", {}).get("thread_id") if self.graph.checkpointer is None else None
         made = bound(graph, context=settings.context_for(graph), doorway=doorway).with_config(
             cast(RunnableConfig, config)
