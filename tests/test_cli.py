@@ -351,15 +351,18 @@ def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path)
 
 
 @pytest.mark.wall
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
 @pytest.mark.parametrize("command", ["compare", "sweep"])
 def test_on_a_terminal_it_says_from_the_first_second_that_time_passes_and_ctrl_c_leaves_nothing(
-    command: str, tmp_path: Path
+    command: str, term: str, tmp_path: Path
 ) -> None:
     study = tmp_path / "study.toml"
     study.write_text('repeats = 2\n[factors]\nalternative = "A"\n')
     out = tmp_path / "out"
     words = [command, *([str(study)] if command == "sweep" else []), "--out", str(out)]
-    with pexpect.spawn(COMMAND[0], [*COMMAND[1:], *words], timeout=CTRL_C_PATIENCE_S, encoding="utf-8") as terminal:
+    env = {**os.environ, "TERM": term}
+    patience = {"timeout": CTRL_C_PATIENCE_S, "encoding": "utf-8"}
+    with pexpect.spawn(COMMAND[0], [*COMMAND[1:], *words], env=env, **patience) as terminal:
         # The stack takes seconds to import, and nobody has to wonder meanwhile.
         terminal.expect("starting")
         terminal.sendintr()

@@ -218,6 +218,7 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
             f"In {count_of(runs, 'run')} the graph came to its end without a value of {key}, which it declares as its "
             "output. They count as they ended, such as answered."
         )
+    yield from _on_answers(manifest)
     missing = manifest.get("never_reached", {})
     if missing:
         names = [
@@ -237,6 +238,22 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield from system.get("notes", ())
     if "ended_by" in manifest:
         yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
+
+
+def _on_answers(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield sentences on answers that were made up, and on requests that failed."""
+    for what, runs in manifest.get("made_up_answers", {}).items():
+        yield (
+            f"In {count_of(runs, 'run')} the graph asked for the {what}, which the simulated store does not have. The "
+            "answers are made up, in the shape that was asked for: their times count, and what they say does not."
+        )
+    if calls := manifest.get("failed_calls"):
+        share = calls["failed"] / calls["requests"]
+        where = f", most of them in {calls['node']}" if calls["node"] else ""
+        yield (
+            f"{calls['failed']:,} of {count_of(calls['requests'], 'request')} failed ({share:.1%}{where}), by an error "
+            "and not by the deadline."
+        )
 
 
 def _condition_advice(runs: pd.DataFrame, by: Chooses) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -29,6 +29,7 @@ RunCut (a BaseException)                   ends a run from within, past code tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from docmind_lab.core.levels import NOT_ADMITTED
@@ -168,7 +169,14 @@ class SimulationStalled(SimulationError):
 
 
 class NotSimulated(SimulationError):
-    """A graph asked for something that has no simulated counterpart. The message says what, by whom, and the remedy."""
+    """A graph asked for something that has no simulated counterpart. The message says what, by whom, and the remedy.
+
+    requests: those that a row of a table of endpoints could answer; none where it is something else.
+    """
+
+    def __init__(self, message: str, requests: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.requests = tuple(requests)
 
 
 class RecordError(DocmindLabError):

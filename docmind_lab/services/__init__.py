@@ -10,7 +10,9 @@ openai_service.py   the simulated model server
 conversation_rules.py  what providers refuse a conversation for
 dialects/           in which it is asked: OpenAI, Anthropic, Gemini, Ollama
 vector_service.py   the simulated vector store
+made_up_points.py   what it answers for a collection that it does not have
 endpoints.py        other services that a graph calls: a table that users extend
+unanswered.py       requests that no service answers, and rows for them to fill in
 endpoint_request.py what one of them is asked, and answers
 search_apis.py      what the search services in it answer
 paper_apis.py       what services for scientific papers in it answer

@@ -8,7 +8,8 @@
     latency = "retrieval_s"             # of the profile, or seconds
 
 A request is answered by the first row that fits it: those of the user's file, then the ready ones for search, weather
-and other open services, then, if its address looks like a page's, by a page.
+and other open services, then, if its address looks like a page's, by a page. One that no row fits gets an empty JSON
+object if it is tagged as `unanswered.PROVISIONAL`, and the plan says that this is made up.
 The answer is a plan, so both doors play it and faults strike it as they do a model call, by the node that sent it.
 """
 
@@ -37,6 +38,7 @@ from docmind_lab.services.endpoint_request import EndpointRequest, EndpointRespo
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
+from docmind_lab.services.unanswered import PROVISIONAL
 
 ENDPOINTS_PATH: Final = "/endpoints/"
 """Where the doors have them: the host and the path of the real service follow."""
@@ -244,6 +246,7 @@ READY: Final[tuple[Endpoint, ...]] = (
 
 _READY_FILE: Final = "ready_endpoints.toml"
 _PAGE: Final = Endpoint("*", method="GET", function=search_pages.page)
+_PROVISIONAL: Final = Endpoint("*", json={})
 
 
 @functools.cache
@@ -325,6 +328,9 @@ class EndpointService:
         row = self.table.of_user(request.method, host, path) or self.table.ready(
             request.method, host, path, request.query
         )
+        made_up = f"{request.method} {host}{path}" if row is None and request.tag(PROVISIONAL) else ""
+        if made_up:
+            row = _PROVISIONAL
         if row is None:
             return Plan(json_steps(404, {"error": f"no endpoint answers {request.method} {host}{path}"}), "tool")
         key = request.draw_key(host, "0", self.default_seed)
@@ -339,7 +345,7 @@ class EndpointService:
         except ODD_REQUEST as error:
             answer = {"error": f"the request cannot be answered: {type(error).__name__}: {error}"}
             return Plan(json_steps(500, answer), "tool")
-        plan = Plan((Wait(self._latency_s(row, key)), *_steps(response)), "tool")
+        plan = Plan((Wait(self._latency_s(row, key)), *_steps(response)), "tool", made_up=made_up)
         return plan if fault is None or fault.kind in _OF_MODELS else under_fault(plan, fault)
 
     def _latency_s(self, row: Endpoint, key: DrawKey) -> float:

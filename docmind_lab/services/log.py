@@ -23,7 +23,7 @@ class RequestRow:
     queue_wait_s: from the receipt until a slot of the model server was had; all of its time for a request that got none
     (so far, when it is open). status: the one that was sent; a request without one sent no byte.
     token_spans: (begun_at, ended_at, tokens) of each stretch of generation, tokens evenly spread.
-    fault: the kind of the fault that struck, empty for none.
+    fault: the kind of the fault that struck, empty for none. made_up: as the plan has it.
     outcome: ok (played to the end), client_gone (stopped because the client left), cancelled (a peer's task that was
     asked to stop and did), error (a status ≥ 400, or the service closed the connection), ended (cut by the service when
     its run was over), open (queued or at work). A row of kind "peer" ends with the work on its task, which may go on
@@ -47,6 +47,7 @@ class RequestRow:
     output_tokens: int = 0
     token_spans: list[tuple[float, float, int]] = field(default_factory=list)
     fault: str = ""
+    made_up: str = ""
     outcome: RowOutcome = "open"
 
     def moved(self, by_s: float) -> RequestRow:
@@ -78,6 +79,7 @@ class ServiceLog:
             received_at=received_at,
             input_tokens=plan.input_tokens,
             fault=plan.fault,
+            made_up=plan.made_up,
         )
         with self._lock:
             if row.run_id:

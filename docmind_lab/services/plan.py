@@ -75,7 +75,8 @@ class Plan:
     output_tokens: when played to the end. takes_slot: whether the model works on it, so that it needs one of the
     server's slots and waits for it; a refusal does not. slowdown: what each other call under way when it starts adds to
     the time of its tokens, as a share of it. paces: when it is slower, whatever else is under way. limit: above how
-    many calls under way it is refused, None for no limit.
+    many calls under way it is refused, None for no limit. made_up: what is answered without anything behind
+    it, in words; empty where the answer is the service's own.
     """
 
     steps: tuple[Step, ...]
@@ -87,6 +88,7 @@ class Plan:
     slowdown: float = 0.0
     limit: Limit | None = None
     paces: tuple[Pace, ...] = ()
+    made_up: str = ""
 
     def admitted(self, under_way: int) -> Plan:
         """Return this plan, or the refusal if its limit is reached. under_way: calls that have a slot or wait."""

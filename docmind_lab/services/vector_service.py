@@ -4,15 +4,17 @@ qdrant-client's own local engine creates, fills, counts and queries collections 
 
 Searches take the profile's retrieval latency; everything else answers at once. Errors have Qdrant's shape. Faults
 strike searches that could be served, and nothing else, so that a collection is always set up. Searches take none of
-the model's slots. A collection whose metadata has a `pace` takes so many times as long to search.
+the model's slots. A collection whose metadata has a `pace` takes so many times as long to search. A collection that is
+not there, such as one that users have filled, is answered with made-up points, and the plan says so.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,13 +22,18 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.services import made_up_points
 from docmind_lab.services.fault_plans import under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Plan, ServiceRequest, Wait, json_steps
 
 _COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")
-_SEARCHES = frozenset({("POST", "/points/query"), ("POST", "/points/query/batch"), ("POST", "/points/scroll")})
-_WRITES = frozenset({("PUT", ""), ("DELETE", ""), ("PUT", "/points"), ("POST", "/points/delete")})
+_SEARCHES = frozenset(
+    ("POST", f"/points/{search}") for search in ("query", "query/batch", "search", "search/batch", "scroll")
+)
+_WRITES = frozenset({("PUT", ""), ("DELETE", ""), ("PUT", "/points"), ("POST", "/points/delete"), ("PUT", "/index")})
+# What concerns whether there is a collection, and so is answered as it stands.
+_OF_EXISTENCE = frozenset({("GET", "/exists"), ("PUT", ""), ("DELETE", "")})
 # About 10 kB each; a study asks some hundred different ones.
 _MAX_KNOWN = 2_000
 _POINTS: TypeAdapter[Any] = TypeAdapter(models.PointInsertOperations)
@@ -66,8 +73,9 @@ class VectorService:
                 # The local engine warns of its own limits in size, which concern a user of the engine, not a client.
                 warnings.simplefilter("ignore", UserWarning)
                 payload = self._payload(request)
-            plan = Plan(json_steps(200, payload), "retrieval")
             match = _COLLECTION.match(request.path)
+            made_up = "" if match is None or self._has(match, request) else f"collection {match['name']}"
+            plan = Plan(json_steps(200, payload), "retrieval", made_up=made_up)
             if match is not None and (request.method, match["rest"]) in _SEARCHES:
                 return self._search(plan, request, self.paces.get(match["name"], 1.0))
             return plan
@@ -105,11 +113,10 @@ class VectorService:
         if match is None:
             raise _Refusal(404, f"{request.method} {request.path} is not served here")
         name, rest = match["name"], match["rest"] or ""
-        handler = self._handlers().get((request.method, rest))
+        is_there = self._has(match, request)
+        handler = (self._handlers() if is_there else _made_up_handlers()).get((request.method, rest))
         if handler is None:
             raise _Refusal(404, f"{request.method} {request.path} is not served here")
-        if rest != "/exists" and (request.method, rest) != ("PUT", "") and not self.engine.collection_exists(name):
-            raise _Refusal(404, f"Not found: Collection `{name}` doesn't exist!")
         if (request.method, rest) in _SEARCHES:
             key = (request.path, request.body)
             if key not in self.known:
@@ -117,9 +124,14 @@ class VectorService:
                     self.known.clear()
                 self.known[key] = handler(name, request)
             return self.known[key]
-        if (request.method, rest) in _WRITES:
+        if (request.method, rest) in _WRITES and is_there:
             self.known.clear()
         return handler(name, request)
+
+    def _has(self, match: re.Match[str], request: ServiceRequest) -> bool:
+        """Whether the store itself answers a request: it has the collection, or is asked whether there is one."""
+        asked = request.method, match["rest"] or ""
+        return asked in _OF_EXISTENCE or self.engine.collection_exists(match["name"])
 
     def _handlers(self) -> dict[tuple[str, str], Callable[[str, ServiceRequest], Any]]:
         return {
@@ -127,6 +139,7 @@ class VectorService:
             ("GET", "/exists"): lambda name, request: {"exists": self.engine.collection_exists(name)},
             ("PUT", ""): self._create,
             ("DELETE", ""): lambda name, request: self.engine.delete_collection(name),
+            ("PUT", "/index"): lambda name, request: made_up_points.acknowledged(),
             ("PUT", "/points"): self._upsert,
             ("POST", "/points"): self._retrieve,
             ("POST", "/points/delete"): self._delete,
@@ -134,6 +147,12 @@ class VectorService:
             ("POST", "/points/scroll"): self._scroll,
             ("POST", "/points/query"): self._query,
             ("POST", "/points/query/batch"): self._query_batch,
+            ("POST", "/points/search"): lambda name, request: self._run_query(name, _of_search(request.json()))[
+                "points"
+            ],
+            ("POST", "/points/search/batch"): lambda name, request: [
+                self._run_query(name, _of_search(search))["points"] for search in request.json()["searches"]
+            ],
         }
 
     def _create(self, name: str, request: ServiceRequest) -> bool:
@@ -206,6 +225,56 @@ class VectorService:
             score_threshold=body.score_threshold,
         )
         return _to_json(found)
+
+
+def serves(method: str, path: str) -> bool:
+    """Whether the simulated store answers a request, for a collection that it has or for any other.
+
+    Args:
+        method: Of the request.
+        path: Of the request, without its query.
+    """
+    match = _COLLECTION.match(path)
+    if match is None:
+        return method == "GET" and path in ("", "/", "/collections")
+    asked = method, match["rest"] or ""
+    return asked in _OF_EXISTENCE or asked in _made_up_handlers()
+
+
+@functools.cache
+def _made_up_handlers() -> dict[tuple[str, str], Callable[[str, ServiceRequest], Any]]:
+    """Return what answers for a collection that is not there, by method and path."""
+    done = made_up_points.acknowledged
+    queried, of_json = made_up_points.queried, models.QueryRequest.model_validate_json
+    return {
+        ("GET", ""): lambda name, request: made_up_points.collection_info(),
+        ("PUT", "/index"): lambda name, request: done(),
+        ("PUT", "/points"): lambda name, request: _POINTS.validate_json(request.body) and done(),
+        ("POST", "/points"): lambda name, request: made_up_points.retrieved(
+            name, models.PointRequest.model_validate_json(request.body)
+        ),
+        ("POST", "/points/delete"): lambda name, request: _SELECTOR.validate_json(request.body) and done(),
+        ("POST", "/points/count"): lambda name, request: {"count": made_up_points.SIZE},
+        ("POST", "/points/scroll"): lambda name, request: made_up_points.scrolled(
+            name, models.ScrollRequest.model_validate_json(request.body)
+        ),
+        ("POST", "/points/query"): lambda name, request: queried(name, of_json(request.body)),
+        ("POST", "/points/query/batch"): lambda name, request: [
+            queried(name, each) for each in models.QueryRequestBatch.model_validate_json(request.body).searches
+        ],
+        ("POST", "/points/search"): lambda name, request: queried(name, _of_search(request.json()))["points"],
+        ("POST", "/points/search/batch"): lambda name, request: [
+            queried(name, _of_search(search))["points"] for search in request.json()["searches"]
+        ],
+    }
+
+
+def _of_search(body: Mapping[str, Any]) -> models.QueryRequest:
+    """Return a search, as clients sent them before there were queries, as a query."""
+    vector = body["vector"]
+    named = vector if isinstance(vector, Mapping) and "vector" in vector else {"vector": vector, "name": None}
+    others = {name: value for name, value in body.items() if name != "vector"}
+    return models.QueryRequest.model_validate({**others, "query": named["vector"], "using": named["name"]})
 
 
 def _to_json(value: BaseModel) -> Any:

@@ -105,7 +105,7 @@ def test_a_context_that_the_graph_needs_is_asked_for_before_the_first_run() -> N
     [
         ({"context": {"user": 3}}, "context.user: Input should be a valid string"),
         ({"config": ["a"]}, "config must be an object"),
-        ({"config": {"thread_id": "1"}}, "config must not set thread_id: each run has a thread of its own"),
+        ({"config": {"checkpoint_id": "1"}}, "config must not set checkpoint_id: each run begins a thread of its own"),
         ({"resume": "yes"}, "resume must be a list of answers"),
     ],
 )
@@ -442,6 +442,41 @@ def test_an_async_only_graph_is_measured_under_every_alternative() -> None:
 
 
 # ---- references
+
+
+def makes_as_the_server_asks(config: dict[str, Any] | None = None) -> Any:
+    """As graphs of LangGraph's server are written: without a run to come, a graph to be looked at."""
+    given = (config or {}).get("configurable", {})
+    if not given.get("__is_for_execution__") or given.get("thread_id") is None:
+        return graph_of(remember)
+
+    def act(state: State) -> State:
+        return {"answer": given["thread_id"]}
+
+    return graph_of(act)
+
+
+@pytest.mark.parametrize("given", [None, {"thread_id": "harbour"}])
+def test_a_function_that_makes_a_graph_is_told_that_a_run_is_to_come(given: dict[str, Any] | None) -> None:
+    (run,) = simulated(
+        makes_as_the_server_asks, alternatives="A", decision_timeout_s=20, given={"question": "a"}, config=given
+    )
+    assert [event.role for event in run.events if event.event == "node_started"] == ["act"]
+
+
+def test_a_thread_of_the_configuration_is_the_runs_where_nothing_is_kept_in_it() -> None:
+    seen: list[str] = []
+
+    def note(state: State, config: RunnableConfig) -> State:
+        seen.append(config["configurable"]["thread_id"])
+        return {}
+
+    config = {"thread_id": "harbour"}
+    simulated(graph_of(note), alternatives="A", decision_timeout_s=20, given={"question": "a"}, config=config)
+    kept = graph_of(note, checkpointer=InMemorySaver())
+    simulated(kept, alternatives="A", decision_timeout_s=20, given={"question": "a"}, config=config)
+    assert seen[0] == "harbour"
+    assert seen[1] != "harbour"
 
 
 PROGRAM = """

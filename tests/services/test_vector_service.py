@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 from typing import Any
 
 import pytest
+from qdrant_client import models
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait
 from docmind_lab.services.vector_service import VectorService
 
@@ -175,6 +178,78 @@ def test_everything_but_a_search_is_answered_at_once(service):
         assert plan_of(service, method, path, body).duration_s == 0.0
 
 
+# ---- collections that only users have
+
+
+def test_a_collection_that_is_not_there_is_made_up_and_the_plan_says_so():
+    service = VectorService(PROFILE)
+    query = {"query": [0.1, 0.2, 0.3], "limit": 3, "with_vector": True}
+    plan = plan_of(service, "POST", "/collections/none/points/query", query)
+    status, payload = answer(plan)
+    points = payload["result"]["points"]
+    assert (status, plan.made_up, len(points)) == (200, "collection none", 3)
+    assert all(len(point["vector"]) == 3 and point["payload"]["page_content"] for point in points)
+    assert [point["score"] for point in points] == sorted((point["score"] for point in points), reverse=True)
+    assert ask(service, "GET", "/collections/none/exists") == {"exists": False}
+
+
+def test_a_search_in_a_made_up_collection_takes_its_time_and_meets_faults():
+    body = {"query": [0.1, 0.2]}
+    plan = plan_of(VectorService(PROFILE, default_seed=3), "POST", "/collections/none/points/query", body)
+    assert plan.steps[0] == Wait(PROFILE.draw_retrieval(DrawKey(3, "retrieval", "0")))
+    hung = VectorService(PROFILE, faults=(Fault.parse("retrieval_hang"),))
+    assert math.isinf(plan_of(hung, "POST", "/collections/none/points/query", body).duration_s)
+
+
+def test_a_made_up_collection_answers_in_the_shape_that_is_asked_for():
+    service = VectorService(PROFILE)
+
+    def of(path: str, **body: Any) -> Any:
+        return ask(service, "POST", f"/collections/none/points{path}", body)
+
+    assert len(of("/query", query=[1.0])["points"]) == 10
+    assert all(point["payload"] is None for point in of("/query", query=[1.0], with_payload=False)["points"])
+    assert set(of("/query", query=[1.0], with_payload=["text", "owner"])["points"][0]["payload"]) == {"text", "owner"}
+    assert "text" not in of("/query", query=[1.0], with_payload={"exclude": ["text"]})["points"][0]["payload"]
+    assert all(point["score"] > 0.95 for point in of("/query", query=[1.0], score_threshold=0.95)["points"])
+    named = of("/query", query=[1.0, 0.0], using="dense", with_vector=True)["points"][0]["vector"]
+    assert (list(named), len(named["dense"])) == (["dense"], 2)
+    assert len(of("/search", vector={"name": "dense", "vector": [1.0]}, limit=2)) == 2
+    assert [len(each["points"]) for each in of("/query/batch", searches=[{"query": [1.0], "limit": 4}])] == [4]
+    assert [point["id"] for point in of("", ids=[7, 9])] == [7, 9]
+    assert of("/count")["count"] == 100
+    pages, offset = [], None
+    while not pages or offset is not None:
+        page = of("/scroll", limit=40, offset=offset)
+        pages.append([point["id"] for point in page["points"]])
+        offset = page["next_page_offset"]
+    assert [each for page in pages for each in page] == list(range(1, 101))
+
+
+def test_the_client_reads_what_a_made_up_collection_is_and_writes_to_it():
+    service = VectorService(PROFILE)
+    info = models.CollectionInfo.model_validate(ask(service, "GET", "/collections/none"))
+    assert info.config.params.vectors.size == 1536
+    for method, path, body in [
+        ("PUT", "/points", {"points": POINTS}),
+        ("POST", "/points/delete", {"points": [1]}),
+        ("PUT", "/index", {"field_name": "even"}),
+    ]:
+        models.UpdateResult.model_validate(ask(service, method, f"/collections/none{path}", body))
+    assert ask(service, "GET", "/collections")["collections"] == []
+
+
+def test_an_older_search_finds_what_a_query_does(service):
+    search = {"vector": {"name": "lsa", "vector": [0.0, 1.0]}, "limit": 2}
+    old = ask(service, "POST", "/collections/docs/points/search", search)
+    assert [point["id"] for point in old] == found(service, query=[0.0, 1.0], using="lsa", limit=2)
+
+
+def test_a_bad_request_to_a_made_up_collection_is_one_all_the_same():
+    for path, body in [("query", {"limit": "many"}), ("scroll", b"{"), ("search", [])]:
+        assert refusal(VectorService(PROFILE), "POST", f"/collections/none/points/{path}", body)[0] == 400
+
+
 # ---- errors
 
 
@@ -184,21 +259,6 @@ def refusal(service: VectorService, method: str, path: str, body: Any = None) ->
     assert plan.duration_s == 0.0
     assert set(payload["status"]) == {"error"}
     return status, payload["status"]["error"]
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("GET", "/collections/none", None),
-        ("POST", "/collections/none/points/query", {"query": [1.0, 0.0]}),
-        ("POST", "/collections/none/points/count", {}),
-        ("PUT", "/collections/none/points", {"points": POINTS}),
-        ("DELETE", "/collections/none", None),
-    ],
-)
-def test_a_collection_that_is_not_there_is_not_found(service, method, path, body):
-    status, message = refusal(service, method, path, body)
-    assert (status, message) == (404, "Not found: Collection `none` doesn't exist!")
 
 
 def test_a_collection_that_is_there_cannot_be_created_again(service):

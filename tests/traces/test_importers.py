@@ -378,6 +378,46 @@ def test_a_langfuse_trace_with_its_observations_is_a_run(tmp_path: Path) -> None
     assert (len(traces.spans), set(traces.runs["session"])) == (6, {"chat-9"})
 
 
+def test_a_trace_that_langfuse_downloads_is_a_run(tmp_path: Path) -> None:
+    trace = {"id": "t", "name": "harbour", "timestamp": "2026-01-01T00:00:00Z", "sessionId": "someone", "scores": []}
+    call = {"traceId": "t", "level": "DEFAULT", "startTime": "2026-01-01T00:00:00Z", "metadata": {}}
+    observations = [
+        {**call, "id": "a", "type": "SPAN", "name": "harbour", "endTime": "2026-01-01T00:00:03Z"},
+        {**call, "id": "b", "type": "GENERATION", "name": "chat", "endTime": "2026-01-01T00:00:02Z"}
+        | {"parentObservationId": "a"},
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"trace": trace, "observations": observations}, indent=2))
+    traces = import_traces(path)
+    assert table(traces) == [("agent", "harbour", "ok", 0, 3), ("llm", "harbour", "ok", 0, 2)]
+    assert traces.runs["session"].tolist() == ["someone"]
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_spans_that_opentelemetry_prints_to_the_console_are_runs(indent: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "spans.jsonl"
+    path.write_text("\n".join(span.to_json(indent=indent) for span in Agent().spans))
+    traces = import_traces(path)
+    assert table(traces) == OTEL
+    assert traces.spans["first_byte_at_s"].dropna().tolist() == [1.0]
+    assert traces.spans["input_tokens"].dropna().tolist() == [100]
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        {"trace_id": "t", "project_id": "p", "spans": [{"span_id": "s", "span_name": "chat", "duration": 5}]},
+        {"trace": {"trace_id": "t"}, "spans": [{"span_id": "s", "attributes": {"agentops.span.kind": "llm"}}]},
+        {"trace_id": "t", "span_id": "s", "span_name": "chat", "start_time": "2026-01-01T00:00:00Z"},
+    ],
+)
+def test_an_export_of_agentops_is_refused_by_its_name(export: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(export))
+    with pytest.raises(ConfigurationError, match=r"an export of AgentOps, which is not read; .* OTLP JSON"):
+        import_traces(path)
+
+
 @pytest.mark.parametrize("name", ["phoenix.parquet", "phoenix.csv"])
 def test_a_data_frame_of_phoenix_is_runs(name: str, tmp_path: Path) -> None:
     traces = import_traces(EXPORTS / name)

@@ -22,6 +22,7 @@ import pandas as pd
 
 from docmind_lab.analysis.tables.frames import rows_to_frame
 from docmind_lab.analysis.tables.records import Column, Level, columns_of
+from docmind_lab.analysis.traces.foreign_values import DECODER, well_formed
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
 from docmind_lab.core.whole_files import write_whole
@@ -227,7 +228,12 @@ class Traces:
 
 
 def _frame(columns: Sequence[Column], rows: Iterable[Any]) -> pd.DataFrame:
-    return rows_to_frame(columns, [row if isinstance(row, Mapping) else vars(row) for row in rows])
+    texts = {column.name for column in columns if column.kind == "text"}
+    plain = (row if isinstance(row, Mapping) else vars(row) for row in rows)
+    return rows_to_frame(
+        columns,
+        [{name: well_formed(value) if name in texts else value for name, value in row.items()} for row in plain],
+    )
 
 
 def _records(frame: pd.DataFrame | None) -> list[dict[str, Any]]:
@@ -255,8 +261,8 @@ def _read_line(
     generation: list[dict[str, Any]],
 ) -> None:
     try:
-        item = json.loads(line)
-    except ValueError as error:
+        item = DECODER.decode(line.strip())
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{where}: it is not JSON ({error})") from error
     if not isinstance(item, dict) or not isinstance(item.get("spans"), list):
         raise RecordError(f'{where}: it is no trace, which is an object with a list "spans"')
@@ -289,6 +295,8 @@ def _row(kind: type[Any], values: Mapping[str, Any], where: str) -> dict[str, An
             raise RecordError(f"{where}: the field {name!r} of {kind.__name__} is missing")
         if column.kind in ("float", "int") and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise RecordError(f"{where}: {name} must be a number, not {value!r:.60}")
+        if isinstance(value, float) and math.isinf(value):
+            raise RecordError(f"{where}: {name} must be a finite number, not {value!r}")
         if column.levels and value not in column.levels:
             raise RecordError(f"{where}: {name} must be one of {', '.join(column.levels)}, not {value!r:.60}")
         row[name] = value if column.kind != "text" else str(value)
@@ -320,6 +328,10 @@ def _check_spans(runs: pd.DataFrame, spans: pd.DataFrame) -> None:
     if len(twice):
         first = twice.iloc[0]
         raise RecordError(f"run {first['trace_id']}: span {first['span_id']} is there twice")
+    endless = spans[np.isinf(spans[["started_at_s", "ended_at_s"]]).any(axis=1)]
+    if len(endless):
+        first = endless.iloc[0]
+        raise RecordError(f"run {first['trace_id']}: span {first['span_id']} has an instant that is infinite")
     backwards = spans[(spans["ended_at_s"] < spans["started_at_s"]) | spans["started_at_s"].isna()]
     if len(backwards):
         first = backwards.iloc[0]

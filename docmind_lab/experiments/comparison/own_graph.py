@@ -165,20 +165,23 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
 
 
 def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, calls: pd.DataFrame) -> dict[str, Any]:
-    """Return what of a user's graph no run came to, as entries of the manifest; none if nothing is missing.
+    """Return what of a user's graph no run came to, and what failed, as entries of the manifest.
 
     never_reached: the nodes and tools. no_model_calls: True if no run called a model. errors_in_state: key of the
     graph's state → runs at whose end it held an error. outputs_not_set: key of its declared output → runs at whose end
-    it had no value.
+    it had no value. made_up_answers: what the simulated services do not have → runs in which they were asked for it.
+    failed_calls: see `failed_calls_of`. An entry without anything in it is left out.
 
     Args:
         parts: The names of its nodes and tools, as a `WorkloadKind` has them; empty for what is no user's graph.
         events: The study's table.
         calls: The study's table.
     """
+    without = failed_calls_of(calls)
     if events.empty or not parts:
-        return {}
-    without: dict[str, Any] = {} if (calls["kind"].astype("str") == "llm").any() else {"no_model_calls": True}
+        return without
+    if not (calls["kind"].astype("str") == "llm").any():
+        without["no_model_calls"] = True
     names = events["event"].astype("str")
     details = events.loc[names == "tool_started", "detail"].map(json.loads)
     started = events.loc[names == "node_started", "detail"].map(json.loads)
@@ -188,8 +191,32 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
         "tools": {str(detail["tool"]) for detail in details},
     }
     missing = {kind: [name for name in all_names if name not in reached[kind]] for kind, all_names in parts.items()}
-    for event, entry in (("error_in_state", "errors_in_state"), ("output_not_set", "outputs_not_set")):
+    for event, (entry, key) in _ENTRIES.items():
         noted = events.loc[names == event, ["run_id", "detail"]].drop_duplicates()
         if len(noted):
-            without[entry] = dict(Counter(str(json.loads(detail)["key"]) for detail in noted["detail"]))
+            without[entry] = dict(Counter(str(json.loads(detail)[key]) for detail in noted["detail"]))
     return without | ({"never_reached": missing} if any(missing.values()) else {})
+
+
+# Event → the entry of the manifest that counts its runs, and the part of its detail by which it does.
+_ENTRIES = {
+    "error_in_state": ("errors_in_state", "key"),
+    "output_not_set": ("outputs_not_set", "key"),
+    "answer_made_up": ("made_up_answers", "of"),
+}
+
+
+def failed_calls_of(calls: pd.DataFrame) -> dict[str, Any]:
+    """Return the entry `failed_calls` of the manifest; nothing if no request failed otherwise than by the deadline.
+
+    It has how many `requests` there were, how many `failed`, and the `node` that sent most of these.
+
+    Args:
+        calls: The study's table.
+    """
+    sent = calls[(calls["seen_from"].astype("str") == "client") & (calls["outcome"].astype("str") != "refused")]
+    failed = sent[sent["outcome"].astype("str") == "error"]
+    if failed.empty:
+        return {}
+    node = str(failed["role"].astype("str").value_counts().index[0])
+    return {"failed_calls": {"requests": len(sent), "failed": len(failed), "node": node}}

@@ -268,11 +268,13 @@ class TrialRun:
         def call() -> None:
             try:
                 with recording(recorder), recorder.work("caller"):
-                    made = self._workload(graph).runnable(recorder, self.question)
+                    workload = self._workload(graph)
+                    made = workload.runnable(recorder, self.question)
                     config: Any = {"configurable": {"thread_id": thread_id}, "callbacks": [StepCallbacks(self.journal)]}
                     runnable = made.with_config(cast(RunnableConfig, self.bench.config())).with_config(config)
                     outcome = alternative.run(runnable, inputs, deadline, recorder)
                     told_at_s = recorder.mark_returned()
+                    workload.require_answered()
                 returned.set_result((outcome, told_at_s))
             except BaseException as error:  # noqa: BLE001 - a run ends in a typed outcome, whatever it raised
                 if isinstance(error, NotSimulated):

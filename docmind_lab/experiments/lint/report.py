@@ -10,9 +10,11 @@ from html import escape
 from typing import Any, Literal
 
 from docmind_lab.analysis.text import count_of, join_names
+from docmind_lab.core.errors import GraphError
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.findings import Finding, lateness_of
 from docmind_lab.experiments.lint.overruns import Overrun
+from docmind_lab.services.unanswered import Unanswered, rows_to_fill_in
 
 Keeping = Literal["keeps", "caller only", "does not keep", "does not run"]
 
@@ -44,6 +46,8 @@ class LintReport:
 
     slack_s: how many seconds past the deadline still count as keeping it. unreached: nodes and tools that no run came
     to, of which nothing is known. requests: address, node, and how often it was asked in the runs without a deadline.
+    unanswered: requests that no simulated service answers; what is said of the deadline rests on made-up answers to
+    them, so the report is not clean.
     """
 
     graph: str
@@ -55,11 +59,22 @@ class LintReport:
     overruns: tuple[Overrun, ...]
     unreached: tuple[str, ...] = ()
     requests: tuple[tuple[str, str, int], ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
 
     @property
     def keeps(self) -> bool:
         """Whether any alternative keeps the deadline."""
         return any(verdict.keeping == "keeps" for verdict in self.verdicts)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether an alternative keeps the deadline, and no answer was made up."""
+        return self.keeps and not self.unanswered
+
+    @property
+    def rows_to_fill_in(self) -> str:
+        """A table of endpoints (TOML) for what nothing answers; empty if everything was answered."""
+        return rows_to_fill_in(self.unanswered) if self.unanswered else ""
 
     @property
     def nearest(self) -> Verdict:
@@ -106,17 +121,44 @@ def lines_of(report: LintReport) -> Iterator[str]:
     yield "" if report.findings else "No findings."
     for address, node, count in report.requests:
         yield f"Answered by a simulated service: {address} ({count_of(count, 'request')} of {node or 'no node'})"
-    if report.requests:
+    for request in report.unanswered:
+        yield f"Answered with a made-up {{}}, since no simulated service answers it: {request} ({request.where})"
+    if report.requests or report.unanswered:
         yield ""
     for verdict in report.verdicts:
         late = f"{verdict.late} of {verdict.runs} runs late; " if verdict.late else ""
-        yield f"{verdict.alternative:<12} {verdict.keeping:<14} {late}{verdict.why}"
+        made_up = "; answers were made up" if report.unanswered and verdict.keeping != "does not run" else ""
+        yield f"{verdict.alternative:<12} {verdict.keeping:<14} {late}{verdict.why}{made_up}"
     yield ""
     yield summary_of(report)
 
 
+def failed_after_made_up(requests: Sequence[Unanswered], error: GraphError) -> str:
+    """Return one line: which requests got made-up answers before a graph failed, and what to do."""
+    each = ", ".join(f"{request} ({request.where})" for request in requests)
+    return (
+        f"{count_of(len(requests), 'request')} that no simulated service answers got a made-up {{}}: {each}. After "
+        f"that {error}. {_FILL_IN}"
+    )
+
+
+_FILL_IN = (
+    "Have the services' answers in rows of --endpoints FILE (endpoints=...); --write-endpoints FILE writes the rows to "
+    "fill in."
+)
+
+
 def summary_of(report: LintReport) -> str:
-    """Return one sentence: which alternatives keep the deadline, or that none does."""
+    """Return which alternatives keep the deadline, or that none does, and whether that rests on made-up answers."""
+    if not report.unanswered:
+        return _kept_by(report)
+    return (
+        f"With made-up answers to {count_of(len(report.unanswered), 'request')}: {_kept_by(report)} With the services' "
+        f"own answers this may be otherwise. {_FILL_IN}"
+    )
+
+
+def _kept_by(report: LintReport) -> str:
     keeping = [verdict.alternative for verdict in report.verdicts if verdict.keeping == "keeps"]
     budget = f"{report.decision_timeout_s:g} s deadline"
     if keeping and report.unreached:

@@ -11,13 +11,13 @@ from typing import Any
 
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_of
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, GraphError, NotSimulated
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.lint.findings import Evidence, Findings, add_facts, add_overruns
 from docmind_lab.experiments.lint.overruns import Overrun, overrun_of
 from docmind_lab.experiments.lint.probe import UNTIMED
 from docmind_lab.experiments.lint.probing import GraphProbe, probe
-from docmind_lab.experiments.lint.report import LintReport, Verdict, verdict_of
+from docmind_lab.experiments.lint.report import LintReport, Verdict, failed_after_made_up, verdict_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.workloads.own import Inputs, StoreMaker
 from docmind_lab.workloads.own.inputs import input_keys
@@ -44,6 +44,9 @@ def lint_graph(
 ) -> LintReport:
     """Report which alternatives keep a deadline on a graph, and which nodes prevent it, from measured runs.
 
+    A request that no simulated service answers gets an empty JSON object. The report's `unanswered` has all of them,
+    and its `rows_to_fill_in` a table of endpoints for them; until it is given, the verdicts rest on made-up answers.
+
     Args:
         graph: As `compare` takes it.
         inputs: As `compare` takes them.
@@ -63,7 +66,7 @@ def lint_graph(
 
     Raises:
         ConfigurationError: A value cannot be used.
-        NotSimulated: The graph leaves virtual time; it says what for.
+        NotSimulated: The graph leaves virtual time, or fails after made-up answers; it says what for.
         GraphError: The graph fails without any deadline.
     """
     require_seconds("decision timeout", decision_timeout_s)
@@ -89,7 +92,12 @@ def lint_graph(
         names = bench.possible(names) if alternatives is None else names
         modes = {name: one.node_mode for name, one in zip(names, bench.parse(",".join(names)), strict=True)}
         wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(bench.graph) else ""
-        probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
+        try:
+            probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
+        except GraphError as error:
+            if not bench.unanswered:
+                raise
+            raise NotSimulated(failed_after_made_up(bench.unanswered, error), bench.unanswered) from error
         findings = Findings()
         _add_probe_findings(bench, findings, probed, modes)
         verdicts, overruns = _judge(bench, probed, modes, slack_s, progress)
@@ -100,7 +108,12 @@ def lint_graph(
         bench.close()
     shown, nodes = graph if isinstance(graph, str) else bench.graph.get_name(), tuple(probed.facts.values())
     report = LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
-    return dataclasses.replace(report, unreached=_unreached(bench.graph, probed), requests=_requests(probed))
+    return dataclasses.replace(
+        report,
+        unreached=_unreached(bench.graph, probed),
+        requests=_requests(probed),
+        unanswered=bench.unanswered,
+    )
 
 
 def _unreached(graph: AnyGraph, probed: GraphProbe) -> tuple[str, ...]:

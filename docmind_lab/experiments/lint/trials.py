@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
@@ -27,8 +27,9 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.services.unanswered import Unanswered
 from docmind_lab.workloads.kinds import workload_kind
-from docmind_lab.workloads.own import Inputs, graph_named, own_graph
+from docmind_lab.workloads.own import Inputs, OwnWorkload, graph_named, own_graph
 from docmind_lab.workloads.own.references import AGENT_PREFIX
 from docmind_lab.workloads.own.unsimulated import REMEDY, RUNS_FOR_REAL
 
@@ -70,6 +71,9 @@ class TrialBench:
         self._settings = Settings()
         self._system = SimulatedSystem(self._settings, kind=self._own.workload, corpus=self._own.corpus)
         self._done: dict[Trial, MeasuredRun] = {}
+        # The lint says which answers were made up, and goes on.
+        self._runs_of = cast(OwnWorkload, self._system.workload)
+        self._runs_of.goes_on_made_up = True
         self.graph = graph_named(self._own.workload)
 
     def parse(self, alternatives: str) -> tuple[Alternative, ...]:
@@ -116,6 +120,11 @@ class TrialBench:
         if seen_by is None:
             self._done[trial] = measured
         return measured
+
+    @property
+    def unanswered(self) -> tuple[Unanswered, ...]:
+        """Requests of all runs so far that no simulated service answers, and that got made-up answers."""
+        return tuple(self._runs_of.unanswered)
 
     def measured(self) -> dict[Trial, MeasuredRun]:
         """Return every cached run, by trial."""

@@ -125,6 +125,8 @@ def event_records(
         if row.fault:
             met = {"fault": row.fault, "call_id": row.call_id, "attempt": row.attempt}
             raw.append(RawEvent(row.received_at, "fault_met", row.role, met))
+        if row.made_up:
+            raw.append(RawEvent(row.received_at, "answer_made_up", row.role, {"of": row.made_up}))
         for begun_at, ended_at, tokens in row.token_spans:
             detail = {
                 "begun_at_s": begun_at - recorder.started_at,

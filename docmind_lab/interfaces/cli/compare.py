@@ -19,7 +19,7 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.interfaces.cli import options
-from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
+from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr, redraws
 from docmind_lab.interfaces.cli.printing import GrowingTable, print_study, study_as_json
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 
@@ -134,7 +134,7 @@ def _measured(
 
     Raises: typer.Exit when it is interrupted.
     """
-    table = GrowingTable() if sys.stdout.isatty() and not as_json else None
+    table = GrowingTable() if redraws() and not as_json else None
     shown = table or ProgressBar("runs", "measuring", shown=not as_json)
     try:
         # Function-level: the stack takes seconds to import, which is shown, and --help must not.

@@ -39,6 +39,11 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
 
 
+def redraws() -> bool:
+    """Whether standard output is a terminal on which a table can be drawn anew in its place."""
+    return sys.stdout.isatty() and console().is_terminal and not console().is_dumb_terminal
+
+
 class ProgressBar:
     """A progress bar on standard error.
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, NotSimulated
+from docmind_lab.core.whole_files import as_text, write_whole
 from docmind_lab.interfaces.cli.console import ProgressBar, console, json_safe, load_settings, prints_on_stderr
 from docmind_lab.interfaces.cli.options import of_graph
 
 if TYPE_CHECKING:
     from docmind_lab.network.endpoints import Check
+    from docmind_lab.services.unanswered import Unanswered
 
 _MARKS = {"ok": "ok", "failed": "FAILED", "note": "note"}
 _OF_A_GRAPH = "With --graph: "
@@ -63,11 +66,16 @@ def doctor(
     endpoints: Annotated[
         str, typer.Option(help=f"{_OF_A_GRAPH}file with simulated endpoints of other services that it calls (TOML).")
     ] = "",
+    write_endpoints: Annotated[
+        str,
+        typer.Option(help=f"{_OF_A_GRAPH}file to which rows are added for what no simulated service answers (TOML)."),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON and nothing else.")] = False,
 ) -> None:
     """Check versions, settings and endpoints, and how late this machine's timers are. Exit code 1: something failed.
 
-    With --graph: say which alternatives keep the deadline on it, and what stands in the way. Exit code 1: none does.
+    With --graph: say which alternatives keep the deadline on it, and what stands in the way. Exit code 1: none does, or
+    answers were made up, since no simulated service gives them.
     With --command: say whether a program is found, and what it does with one question.
     """
     of_a_graph = {
@@ -81,6 +89,7 @@ def doctor(
         "--store": store,
         "--resume": resume,
         "--endpoints": endpoints,
+        "--write-endpoints": write_endpoints,
     }
     named = [option for option, name in (("--agent", agent), ("--graph", graph), ("--command", command)) if name]
     if len(named) > 1:
@@ -103,7 +112,8 @@ def doctor(
     options |= {"alternatives": alternatives or None, "deadline_key": deadline_key or None, "store": store or None}
     options["endpoints"] = endpoints or None
     options |= of_graph(context, config, resume)
-    _lint(graph, inputs, as_json, {name: value for name, value in options.items() if value is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    _lint(graph, inputs, as_json, write_endpoints, given)
 
 
 def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bool) -> None:
@@ -139,7 +149,7 @@ def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _lint(graph: str, inputs: str, as_json: bool, options: dict[str, Any]) -> None:
+def _lint(graph: str, inputs: str, as_json: bool, write_endpoints: str, options: dict[str, Any]) -> None:
     if not inputs:
         raise ConfigurationError("--graph without --inputs: name a file with one input in each line")
     load_settings()
@@ -150,6 +160,10 @@ def _lint(graph: str, inputs: str, as_json: bool, options: dict[str, Any]) -> No
     try:
         with prints_on_stderr(on_terminal=as_json):
             report = lint_graph(graph, inputs, progress=bar.show, **options)
+    except NotSimulated as error:
+        bar.close()
+        _add_rows(write_endpoints, error.requests)
+        raise
     finally:
         bar.close()
     if as_json:
@@ -160,5 +174,24 @@ def _lint(graph: str, inputs: str, as_json: bool, options: dict[str, Any]) -> No
         out.print()
         for line in lines_of(report):
             out.print(line, markup=False, soft_wrap=True)
-    if not report.keeps:
+    _add_rows(write_endpoints, report.unanswered)
+    if not report.is_clean:
         raise typer.Exit(1)
+
+
+def _add_rows(file: str, requests: Sequence[Unanswered]) -> None:
+    """Add rows to a file for requests that nothing answers, and say so on standard error; make it if need be."""
+    if not file:
+        return
+    if not requests:
+        typer.echo(f"docmind-lab: every request was answered, so {file} is not written", err=True)
+        return
+    from docmind_lab.services.endpoints import read_endpoints  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.services.unanswered import rows_to_fill_in  # noqa: PLC0415 - the same
+
+    place = Path(file)
+    if place.exists():
+        read_endpoints(place)
+    there = f"{place.read_text(encoding='utf-8')}\n" if place.exists() else ""
+    write_whole(place, as_text(there + rows_to_fill_in(requests)))
+    typer.echo(f"docmind-lab: {file} has the rows to fill in", err=True)

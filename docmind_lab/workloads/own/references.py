@@ -5,7 +5,8 @@
     load_graph("langgraph.json:agent")        # an entry of that file; without a name, its only one
 
 Each names a graph, compiled or not, or a function that makes one: without arguments, or with the run's configuration as
-its only one. A function may be async, and may be a context manager, which stays open as long as the process does.
+its only one, in which LangGraph's server says that a run is to come: `thread_id` and `__is_for_execution__`. A function
+may be async, and may be a context manager, which stays open as long as the process does.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.workloads.agents import agent_graph, load_agent
 
 AnyGraph = Pregel[Any, Any, Any, Any]
+
+# What a function that makes a graph for the server's pages, and not for a run, is not told.
+_FOR_A_RUN = {"thread_id": "docmind-lab", "__is_for_execution__": True}
 
 AGENT_PREFIX = "agent:"
 """Before a reference that names an agent, and no graph."""
@@ -131,7 +135,7 @@ def takes_config(found: Any) -> bool:
         not isinstance(found, StateGraph | Pregel)
         and callable(found)
         and not inspect.isclass(found)
-        and _is_of_config(_needed(found))
+        and bool(_config_parameter(found))
     )
 
 
@@ -293,32 +297,35 @@ def _remedy_of(error: BaseException) -> str:
     return f"; the simulated services need no key, but the client does: any text will do, such as {names[0]}=none"
 
 
-def _needed(factory: Any) -> list[inspect.Parameter]:
+def _parameters(factory: Any) -> list[inspect.Parameter]:
     try:
         parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
         return []
-    return [
-        each
-        for each in parameters
-        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-    ]
+    return [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
 
 
-def _is_of_config(needed: list[inspect.Parameter]) -> bool:
-    return len(needed) == 1 and ("config" in needed[0].name or "RunnableConfig" in str(needed[0].annotation))
+def _needed(factory: Any) -> list[inspect.Parameter]:
+    return [each for each in _parameters(factory) if each.default is each.empty]
+
+
+def _config_parameter(factory: Any) -> str:
+    """Return the name of a function's only parameter if it takes the configuration, with or without a default."""
+    found = _parameters(factory)
+    is_it = len(found) == 1 and ("config" in found[0].name or "RunnableConfig" in str(found[0].annotation))
+    return found[0].name if is_it else ""
 
 
 def _call_factory(factory: Any, reference: str, config: Mapping[str, Any] | None) -> Any:
     needed = _needed(factory)
-    of_config = _is_of_config(needed)
+    of_config = _config_parameter(factory)
     if needed and not of_config:
         raise ConfigurationError(
             f"graph {reference!r} is a function of {', '.join(each.name for each in needed)}; one without arguments, "
             "or of the configuration alone, is needed"
         )
     try:
-        made = factory({"configurable": {}, **(config or {})}) if of_config else factory()
+        made = factory(_for_a_run(config or {})) if of_config else factory()
         if inspect.isawaitable(made):
             made = shared_loop().run(_await(made))
         return _entered(made)
@@ -328,6 +335,11 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any] | None
         raise ConfigurationError(
             f"graph {reference!r} could not be made: {one_line(error)}{_at(error)}{_remedy_of(error)}"
         ) from error
+
+
+def _for_a_run(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration as the server gives it to a function that makes the graph of a run."""
+    return {**config, "configurable": {**_FOR_A_RUN, **config.get("configurable", {})}}
 
 
 def _entered(made: Any) -> Any:

@@ -22,7 +22,7 @@ from docmind_lab.core.errors import ConfigurationError
 StoreMaker = Callable[[], BaseStore]
 
 _CONFIG_KEYS = {"configurable", "tags", "metadata", "recursion_limit", "run_name", "max_concurrency"}
-_NOT_YOURS = {"thread_id": "each run has a thread of its own", "checkpoint_id": "each run begins a thread of its own"}
+_NOT_YOURS = {"checkpoint_id": "each run begins a thread of its own"}
 
 
 @dataclass(frozen=True)

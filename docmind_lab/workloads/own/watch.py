@@ -21,12 +21,14 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
-from docmind_lab.network.attempts import Attempt, CallKind
+from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, CallKind
 from docmind_lab.network.guest_libraries import watch_libraries
 from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
+from docmind_lab.services import vector_service
 from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
+from docmind_lab.services.unanswered import PROVISIONAL, Unanswered
 from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
 from docmind_lab.workloads.own.tokenizer import provide_vocabularies
@@ -38,7 +40,12 @@ _MODEL_PATHS = ("/chat/completions", "/completions", "/responses", "/messages")
 _STORE_PATHS = ("/collections", "/points", "/embeddings")
 _QDRANT_PORT = 6333
 
-_ANSWERED_BY_A_ROW = f"a row of --endpoints FILE (endpoints=...) can answer it; {REMEDY}"
+ANSWERED_BY_A_ROW = (
+    "a table of endpoints can, --endpoints FILE (endpoints=...), which docmind-lab doctor --write-endpoints FILE "
+    f"begins; {REMEDY}"
+)
+# A loop that asks until an answer comes which an empty object is not ends with this request.
+_MOST_MADE_UP = 200
 _KEPT_ONCE = "run the program once without the lab, so that it keeps the file on this machine"
 # Weights and vocabularies of a model that runs in the program itself, and archives of them.
 _FILE_OF_A_MODEL = re.compile(
@@ -74,21 +81,26 @@ class SimulatedDestinations:
         path = parts.path.rstrip("/")
         query = f"?{parts.query}" if parts.query else ""
         host = (parts.hostname or "").lower()
-        endpoint = f"{self._root}{ENDPOINTS_PATH}{host}{parts.path or '/'}{query}"
+        endpoint = self.endpoint(url)
         if self.endpoints.of_user(method, host, parts.path or "/"):
             return endpoint
         if is_answered(method, url) is not None:
             # Of a query, which may hold a key, only what the shape of the answer depends on.
             shape = "?alt=sse" if "alt=sse" in parts.query.split("&") else ""
             return f"{self._root}{path}{shape}"
-        before, found, rest = path.partition("/collections")
-        if found and not before:
-            return f"{self.qdrant_url.rstrip('/')}/collections{rest}{query}"
+        if path.startswith("/collections") and vector_service.serves(method, path):
+            return f"{self.qdrant_url.rstrip('/')}{path}{query}"
         if not path and parts.port == _QDRANT_PORT:
             return f"{self.qdrant_url.rstrip('/')}/"
         if self.endpoints.ready(method, host, parts.path or "/", parts.query):
             return endpoint
         raise NotSimulated(f"{method} {redact_url(url)}: no simulated service answers this")
+
+    def endpoint(self, url: str) -> str:
+        """Return the URL at which the simulated endpoints answer a request, whether a row fits it or not."""
+        parts = urlsplit(url)
+        query = f"?{parts.query}" if parts.query else ""
+        return f"{self._root}{ENDPOINTS_PATH}{(parts.hostname or '').lower()}{parts.path or '/'}{query}"
 
     @property
     def _root(self) -> str:
@@ -112,8 +124,9 @@ _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", def
 class RunWatch:
     """Watches and limits the requests of one run.
 
-    missing: the error for the first request that is not simulated. answered: how often each other request was made, by
-    method, address and node; an address may hold a key, so it is redacted before anybody reads it.
+    missing: the error for the first thing that has no simulated counterpart and ended the run. unanswered: how often
+    each request was made that no service answers, and that got a made-up answer. answered: how often each other request
+    was made, by method, address and node; an address may hold a key, so it is redacted before anybody reads it.
     """
 
     records = True
@@ -123,6 +136,7 @@ class RunWatch:
         self.calls = RunCalls(recorder)
         self.clock = current_clock()
         self.missing: NotSimulated | None = None
+        self.unanswered: Counter[Unanswered] = Counter()
         self.answered: Counter[tuple[str, str, str]] = Counter()
 
     # ---- requests: `network.guests.Watch`
@@ -133,18 +147,24 @@ class RunWatch:
         return not isinstance(self.destinations, Own)
 
     def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
-        """Let a request through, with its call and URL. Raises: RunCut if no budget is left or nothing simulates it."""
+        """Let a request through, with its call and URL.
+
+        One that no service answers gets a made-up answer, so that the run comes to the others; whoever reads the run
+        looks into `unanswered`.
+
+        Raises: RunCut if no budget is left, or for a file that a made-up answer would damage.
+        """
         call = innermost_call()
         place = self.place()
         kind = kind_of(url)
+        headers = {}
         try:
             to = self.destinations.of(method, url)
+            self.answered[method, url, place.role] += 1
         except NotSimulated as error:
-            is_file = method == "GET" and _FILE_OF_A_MODEL.search(urlsplit(url).path)
-            raise self.not_simulated(str(error), place, _KEPT_ONCE if is_file else _ANSWERED_BY_A_ROW) from error
+            to, headers = self._provisional(method, url, place, error), {f"{HEADER_PREFIX}{PROVISIONAL}": "1"}
         if to is not None and ENDPOINTS_PATH in to:
             kind = "tool"
-        self.answered[method, url, place.role] += 1
         self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
         if call is None or call.call.kind == "tool":
             call = self._separate_call(kind, place, is_retry)
@@ -155,7 +175,19 @@ class RunWatch:
             to=to,
             deadline=deadline if total else None,
             read_timeout_s=None if total or deadline is None else deadline.cap(None),
+            headers=headers,
         )
+
+    def _provisional(self, method: str, url: str, place: Place, error: NotSimulated) -> str:
+        """Return where a request goes that no service answers, and note it."""
+        # Whoever asks for a file may keep it on this machine.
+        if method == "GET" and _FILE_OF_A_MODEL.search(urlsplit(url).path):
+            raise self.not_simulated(str(error), place, _KEPT_ONCE) from error
+        if self.unanswered.total() >= _MOST_MADE_UP:
+            raise self.not_simulated(str(error), place, ANSWERED_BY_A_ROW) from error
+        self.unanswered[Unanswered(method, redact_url(url), _in_words(place))] += 1
+        assert isinstance(self.destinations, SimulatedDestinations), "only simulated services lack an answer"
+        return self.destinations.endpoint(url)
 
     def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
         """Return a call for one request outside every reported call; the previous one if this is its retry."""

@@ -16,18 +16,27 @@ from docmind_lab.alternatives.bound import bound, copy_with
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.passing_saver import PassingSaver
 from docmind_lab.core.deadlines import DEADLINE_KEY
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.core.levels import NAN
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.services.unanswered import Unanswered, in_words
 from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.own.callbacks import GraphCallbacks
 from docmind_lab.workloads.own.doorway import RunDoorway
 from docmind_lab.workloads.own.inputs import GraphInput, declared_outputs, input_keys
 from docmind_lab.workloads.own.outside_saver import OutsideSaver, is_outside
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker, store_for_run
-from docmind_lab.workloads.own.watch import Destinations, RunWatch, begin_watching, end_watching, hold, release
+from docmind_lab.workloads.own.watch import (
+    ANSWERED_BY_A_ROW,
+    Destinations,
+    RunWatch,
+    begin_watching,
+    end_watching,
+    hold,
+    release,
+)
 
 
 class NotingSaver(PassingSaver):
@@ -56,6 +65,9 @@ class OwnWorkload:
     deadline, an instant of `time.monotonic()`, if the input has one of that name. store: makes the store of one run;
     None for the graph's own, or else an empty one in memory, such as LangGraph's server gives to every graph.
 
+    goes_on_made_up: whether a run counts in which requests that no service answers got made-up answers. unanswered:
+    those of all runs that are over.
+
     `documents_count` counts what the state has under `documents`. `source_recall` is NaN: it is unknown what there was
     to find. `answer_score` is the share of an input's gold texts that the answer states, case aside; NaN without gold.
     """
@@ -71,6 +83,8 @@ class OwnWorkload:
         self.name, self.graph, self.destinations, self._store = name, graph, destinations, store
         self.state_key = deadline_key if deadline_key in input_keys(graph) else ""
         self._outputs = declared_outputs(graph)
+        self.goes_on_made_up = False
+        self.unanswered: dict[Unanswered, None] = {}
         self._watches: dict[str, RunWatch] = {}
         self._holding = False
         self._lock = threading.Lock()
@@ -95,11 +109,13 @@ class OwnWorkload:
         graph = copy_with(type(graph), graph, **changed)
         doorway = RunDoorway(watch, self.state_key, settings.resume, self._outputs)
         config = dict(settings.config)
+        # Runs in a thread of one name go on from each other, where the graph's own checkpointer keeps it.
+        given_thread = config.get("configurable", {}).get("thread_id") if self.graph.checkpointer is None else None
         made = bound(graph, context=settings.context_for(graph), doorway=doorway).with_config(
             cast(RunnableConfig, config)
         )
         return made.with_config(
-            {"configurable": {"thread_id": recorder.run_id}, "callbacks": [GraphCallbacks(watch.calls)]}
+            {"configurable": {"thread_id": given_thread or recorder.run_id}, "callbacks": [GraphCallbacks(watch.calls)]}
         )
 
     def inputs(self, question: Question) -> dict[str, Any]:
@@ -108,14 +124,25 @@ class OwnWorkload:
         return dict(question.given)
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
-        """Return NaN for recall, and the share of gold facts answered. Raises: NotSimulated, see `network.guests`."""
-        missing = [watch.missing for watch in self._watches.values() if watch.missing is not None]
-        if missing:
-            self._watches.clear()
-            raise missing[0]
+        """Return NaN for recall, and the share of gold facts answered. Raises: NotSimulated, see `require_answered`."""
+        self.require_answered()
         stated = outcome.answer.casefold()
         gold = [fact for fact in question.gold_facts if fact]
         return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
+
+    def require_answered(self) -> None:
+        """Return if the runs rest on no made-up answer.
+
+        Raises: NotSimulated for what ended a run, or else all the requests that no simulated service answers.
+        """
+        watches = list(self._watches.values())
+        missing = next((watch.missing for watch in watches if watch.missing is not None), None)
+        unanswered = list(dict.fromkeys(request for watch in watches for request in watch.unanswered))
+        if missing is None and unanswered and not self.goes_on_made_up:
+            missing = NotSimulated(f"{in_words(unanswered)}; {ANSWERED_BY_A_ROW}", unanswered)
+        if missing is not None:
+            self._watches.clear()
+            raise missing
 
     def in_node_mode(self, node_mode: NodeMode) -> Self:
         """Return this workload. Raises: ConfigurationError for any mode but "own", since nodes cannot be changed."""
@@ -134,7 +161,8 @@ class OwnWorkload:
         elif watch.clock is None:
             # It is still redirected, and refused by the services, until it ends.
             threading.Thread(target=_end_when_quiet, args=(watch,), name="docmind-own-orphan", daemon=True).start()
-        if watch.missing is None:
+        self.unanswered |= dict.fromkeys(watch.unanswered)
+        if watch.missing is None and (self.goes_on_made_up or not watch.unanswered):
             del self._watches[run_id]
         saver = self._checkpointer()
         if isinstance(saver, BaseCheckpointSaver):

@@ -35,7 +35,7 @@ _TRACE: Final = frozenset({"session_id", "user_id", "observations", "timestamp"}
 
 def is_langfuse(record: Record) -> bool:
     """Whether a record is an observation or a trace of Langfuse."""
-    return _is_observation(record) or _is_score(record) or _is_trace(record)
+    return _is_observation(record) or _is_score(record) or _is_trace(record) or _is_download(record)
 
 
 def wanted_langfuse(column: str) -> bool:
@@ -66,6 +66,9 @@ def _spans(
         if _is_score(record):
             _keep_score(record, record.required("trace_id"), scores)
             continue
+        if _is_download(record):
+            inner = record.values["trace"] | {"observations": record.values["observations"]}
+            record = Record.of(record.where, inner)
         trace_id = record.required("id")
         sessions[trace_id] = record.text("session_id")
         for score in _objects(record, "scores"):
@@ -98,6 +101,11 @@ def _is_score(record: Record) -> bool:
 
 def _is_trace(record: Record) -> bool:
     return "id" in record.values and bool(_TRACE & record.values.keys()) and "run_type" not in record.values
+
+
+def _is_download(record: Record) -> bool:
+    """Whether a record is what the button Download of a trace writes."""
+    return isinstance(record.values.get("trace"), dict) and isinstance(record.values.get("observations"), list)
 
 
 def _span(record: Record) -> ExportedSpan:

@@ -6,6 +6,7 @@ LangGraph, and an agent otherwise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -70,4 +71,4 @@ def _scores(record: Record) -> dict[str, float]:
     """Return the mean of each feedback key that has numbers."""
     named = as_mapping(record.get("feedback_stats"))
     means = {name: stats.get("avg") for name, stats in named.items() if isinstance(stats, dict)}
-    return {name: float(mean) for name, mean in means.items() if isinstance(mean, int | float)}
+    return {name: float(mean) for name, mean in means.items() if isinstance(mean, int | float) and abs(mean) < math.inf}

@@ -22,6 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from docmind_lab.analysis.traces.foreign_values import DECODER
 from docmind_lab.core.errors import RecordError
 
 SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".csv", ".parquet")
@@ -77,7 +78,7 @@ class Record:
             return float("nan")
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = -1.0
         if not 0 <= number < float("inf"):
             raise RecordError(f"{self.where}: {paths[0]} must be a number, 0 or more: got {value!r:.60}")
@@ -117,7 +118,7 @@ def as_mapping(value: Any) -> dict[str, Any]:
     pandas writes the dictionaries of a data frame into CSV as Python does.
     """
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        for reads in (json.loads, ast.literal_eval):
+        for reads in (DECODER.decode, ast.literal_eval):
             try:
                 value = reads(value)
                 break
@@ -273,8 +274,6 @@ def json_values(stream: TextIO, name: str) -> Iterator[tuple[int, Any]]:
 class _JsonText:
     """A JSON text, decoded as it is read."""
 
-    _decoder: Final = json.JSONDecoder()
-
     def __init__(self, stream: TextIO, name: str) -> None:
         self._stream, self._name = stream, name
         self._text, self._at, self._line, self._is_whole = "", 0, 1, False
@@ -295,7 +294,7 @@ class _JsonText:
         line = self._line_here()
         while True:
             try:
-                value, end = self._decoder.raw_decode(self._text, self._at)
+                value, end = DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
                 may_go_on = error.msg.startswith("Unterminated string") or error.pos > len(self._text) - _WORD
                 if may_go_on and self._read():

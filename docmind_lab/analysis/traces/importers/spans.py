@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,12 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from docmind_lab.analysis.text import count_of, join_names
+from docmind_lab.analysis.traces.foreign_values import well_formed
 from docmind_lab.analysis.traces.importers.records import Record
 from docmind_lab.analysis.traces.model import CALL_KINDS, Span, TracedRun, Traces
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import NAN
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+# The year 2262, as far as 64 bits go.
+_LAST_NS: Final = 1 << 63
 _CUT: Final = re.compile(r"cancel|timeout|timed.?out|deadline", re.IGNORECASE)
 _INTERRUPTED: Final = re.compile(r"interrupt", re.IGNORECASE)
 
@@ -61,6 +65,14 @@ class ExportedSpan:
     scores: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in ("trace_id", "span_id", "parent_id", "name", "model", "node", "session"):
+            object.__setattr__(self, name, well_formed(getattr(self, name)))
+        for instant in (self.started_ns, self.ended_ns, self.first_ns):
+            if instant is not None and not 0 <= instant < _LAST_NS:
+                raise RecordError(f"{self.where}: span {self.name!r} has an instant that is not of these centuries")
+        for tokens in (self.input_tokens, self.output_tokens):
+            if tokens < 0 or math.isinf(tokens):
+                raise RecordError(f"{self.where}: span {self.name!r} has {tokens:g} tokens; it must be 0 or more")
         if self.ended_ns is not None and self.ended_ns < self.started_ns:
             raise RecordError(f"{self.where}: span {self.name!r} ends before it begins; check the clock that wrote it")
 
@@ -116,7 +128,7 @@ def instant_ns(record: Record, *paths: str) -> int | None:
         if isinstance(value, dt.datetime):
             since = (value if value.tzinfo else value.replace(tzinfo=dt.UTC)) - _EPOCH
             return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     raise RecordError(
         f"{record.where}: {paths[0]} is {value!r:.60}, and an instant is expected, such as 2026-11-23T09:30:00Z"
@@ -244,7 +256,7 @@ def _notes(count: Counter[str], runs: list[TracedRun], used: int) -> list[str]:
 def _run(
     trace_id: str, of_trace: Mapping[str, ExportedSpan], source: str, count: Counter[str]
 ) -> tuple[TracedRun, list[Span]]:
-    spans, outer = innermost(list(of_trace.values()))
+    spans, outer = innermost(_outside_themselves(of_trace))
     count["outer"] += outer
     is_top = {span.span_id: span.parent_id not in of_trace for span in spans}
     spans = [replace(span, kind="agent") if not span.kind and is_top[span.span_id] else span for span in spans]
@@ -273,6 +285,21 @@ def _run(
     # What holds others comes before them, also where both begin at once.
     spans.sort(key=lambda span: (span.started_ns, -(last if span.ended_ns is None else span.ended_ns)))
     return run, [_span(span, known, begun, count) for span in spans]
+
+
+def _outside_themselves(of_trace: Mapping[str, ExportedSpan]) -> list[ExportedSpan]:
+    """Return the spans of a trace; one that is inside of itself, also by way of others, is at the top."""
+    result, parents = [], {span_id: span.parent_id for span_id, span in of_trace.items()}
+    for span_id, span in of_trace.items():
+        above, visited = parents[span_id], set[str]()
+        while above in parents and above != span_id and above not in visited:
+            visited.add(above)
+            above = parents[above]
+        if above == span_id:
+            parents[span_id] = ""
+            span = replace(span, parent_id="")
+        result.append(span)
+    return result
 
 
 def _outcome(tops: Sequence[ExportedSpan]) -> str:

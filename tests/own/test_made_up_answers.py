@@ -1,0 +1,241 @@
+"""What simulated services have no answer for is answered provisionally, and every report says so."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph.graph import END, START, StateGraph
+from own_runs import measured_on_the_wall, services, simulated
+from qdrant_client import QdrantClient
+from typing_extensions import TypedDict
+
+import docmind_lab as dl
+from docmind_lab.analysis.summary import summarise
+from docmind_lab.core.errors import NotSimulated
+from docmind_lab.experiments.crash_test import crash_test
+from docmind_lab.experiments.lint import lint_graph
+from docmind_lab.experiments.testing import assert_keeps_deadline
+from docmind_lab.interfaces.cli import main
+from docmind_lab.services.endpoints import read_endpoints
+from docmind_lab.services.unanswered import Unanswered, rows_to_fill_in
+
+
+class State(TypedDict, total=False):
+    question: str
+    found: str
+
+
+def graph_of(**nodes: Any) -> Any:
+    builder = StateGraph(State)
+    for name, node in nodes.items():
+        builder.add_node(name, node)
+    names = [START, *nodes, END]
+    for before, after in itertools.pairwise(names):
+        builder.add_edge(before, after)
+    return builder.compile()
+
+
+# ---- collections that users have
+
+
+def retrieves(state: State) -> State:
+    client = QdrantClient(url="http://qdrant.example.org:6333", timeout=60, check_compatibility=False)
+    try:
+        return {"found": str(client.query_points("berths", query=[0.1, 0.2, 0.3], limit=3).points)}
+    except Exception as error:  # noqa: BLE001 - as people write it
+        return {"found": f"nothing: {error}"}
+
+
+def test_a_search_in_a_collection_of_the_users_own_takes_its_time_and_hangs_under_the_fault() -> None:
+    graph = graph_of(retrieve=retrieves)
+    (plain,) = simulated(graph, alternatives="A", decision_timeout_s=5.0, given={"question": "a"})
+    assert (plain.run.outcome, plain.run.faulted_calls) == ("answered", 0)
+    assert plain.run.returned_at_s > 0
+    (hung,) = simulated(
+        graph, alternatives="A", decision_timeout_s=5.0, given={"question": "a"}, faults="retrieval_hang:*"
+    )
+    assert (hung.run.outcome, hung.run.faulted_calls) == ("timed_out", 1)
+
+
+def test_the_summary_says_of_which_collection_the_answers_are_made_up() -> None:
+    study = dl.compare(
+        graph=graph_of(retrieve=retrieves), inputs=[{"question": "a"}], runs=2, alternatives="A", progress=None
+    )
+    assert study.manifest["made_up_answers"] == {"collection berths": 2}
+    assert any(
+        "In 2 runs the graph asked for the collection berths" in line
+        for line in summarise(study.runs, study.manifest).advice
+    )
+
+
+def refused(state: State) -> State:
+    reply = httpx.post("https://api.openai.com/v1/chat/completions", json={"messages": "none"})
+    return {"found": str(reply.status_code)}
+
+
+def test_the_summary_has_the_share_of_requests_that_failed_where_any_did() -> None:
+    graph = graph_of(first=retrieves, second=refused)
+    study = dl.compare(graph=graph, inputs=[{"question": "a"}], runs=2, alternatives="A", progress=None)
+    assert study.manifest["failed_calls"] == {"requests": 4, "failed": 2, "node": "second"}
+    said = "2 of 4 requests failed (50.0%, most of them in second)"
+    assert any(line.startswith(said) for line in summarise(study.runs, study.manifest).advice)
+    without = dl.compare(graph=graph_of(first=retrieves), inputs=[{"question": "a"}], runs=1, alternatives="A")
+    assert "failed_calls" not in without.manifest
+
+
+# ---- hosts that nothing answers
+
+MODULE = """
+from typing import TypedDict
+
+import httpx
+from langgraph.graph import START, StateGraph
+
+
+class State(TypedDict, total=False):
+    question: str
+    found: str
+
+
+def ask(place, get):
+    def agent(state: State) -> State:
+        reply = httpx.get(f"https://{place}.made-up.test/v1/{place}?key=secret", timeout=5.0).json()
+        return {"found": str(reply["value"] if get == "must" else reply.get("value"))}
+
+    return agent
+
+
+def team(get):
+    builder = StateGraph(State)
+    last = START
+    for place in ("quotes", "news", "rates", "moods", "filings"):
+        builder.add_node(place, ask(place, get))
+        builder.add_edge(last, place)
+        last = place
+    return builder.compile()
+
+
+graph, strict = team("may"), team("must")
+"""
+PLACES = ("quotes", "news", "rates", "moods", "filings")
+
+
+@pytest.fixture
+def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = f"calls_five_hosts_{abs(hash(request.node.name))}"
+    (tmp_path / f"{name}.py").write_text(MODULE, encoding="utf-8")
+    (tmp_path / "inputs.jsonl").write_text('{"question": "a"}\n', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return name
+
+
+def ended(*words: str) -> int:
+    with pytest.raises(SystemExit) as raised:
+        main(list(words))
+    return int(raised.value.code or 0)
+
+
+def test_the_doctor_names_every_host_in_one_pass_and_runs_clean_with_the_rows_that_it_wrote(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["doctor", "--graph", f"{module}:graph", "--inputs", "inputs.jsonl", "--alternatives", "A"]
+    assert ended(*words, "--write-endpoints", "rows.toml") == 1
+    out = capsys.readouterr()
+    for place in PLACES:
+        assert f"GET https://{place}.made-up.test/v1/{place} (in node {place})" in out.out
+    assert "secret" not in out.out + out.err + Path("rows.toml").read_text(encoding="utf-8")
+    (verdict,) = [line for line in out.out.splitlines() if line.startswith("A   ")]
+    assert verdict.endswith("answers were made up")
+    assert "With made-up answers to 5 requests" in out.out
+    assert [row.host for row in read_endpoints("rows.toml")] == [f"{place}.made-up.test" for place in PLACES]
+
+    assert ended(*words, "--endpoints", "rows.toml") == 0
+    assert "made up" not in capsys.readouterr().out
+
+
+def test_the_doctor_says_which_answer_was_made_up_before_a_graph_failed(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["doctor", "--graph", f"{module}:strict", "--inputs", "inputs.jsonl", "--alternatives", "A"]
+    assert ended(*words, "--write-endpoints", "rows.toml") == 1
+    said = capsys.readouterr().err
+    assert "got a made-up {}: GET https://quotes.made-up.test/v1/quotes (in node quotes)" in said
+    assert "KeyError: 'value' in node quotes" in said
+    assert [row.host for row in read_endpoints("rows.toml")] == ["quotes.made-up.test"]
+    # What is there already stays.
+    Path("rows.toml").write_text(Path("rows.toml").read_text(encoding="utf-8").replace("{}", "{ value = 1 }", 2))
+    assert ended(*words, "--endpoints", "rows.toml", "--write-endpoints", "rows.toml") == 1
+    rows = read_endpoints("rows.toml")
+    assert [(row.host, row.json) for row in rows] == [
+        ("quotes.made-up.test", {"value": 1}),
+        ("news.made-up.test", {}),
+    ]
+
+
+def asks(*urls: str) -> Any:
+    def node(state: State) -> State:
+        for url in urls:
+            httpx.get(url, timeout=5.0)
+        return {}
+
+    return node
+
+
+TWO = graph_of(first=asks("https://a.made-up.test/x"), second=asks("https://b.made-up.test/x"))
+
+
+def test_a_comparison_names_every_request_that_nothing_answers_and_gives_no_numbers() -> None:
+    with pytest.raises(NotSimulated) as raised:
+        dl.compare(graph=TWO, inputs=[{"question": "a"}], runs=1, alternatives="A")
+    said = str(raised.value)
+    assert said.startswith(
+        "no simulated service answers 2 requests: GET https://a.made-up.test/x (in node first), "
+        "GET https://b.made-up.test/x (in node second); a table of endpoints can, --endpoints FILE"
+    )
+    assert [request.where for request in raised.value.requests] == ["in node first", "in node second"]
+
+
+def test_a_crash_test_does_not_rest_on_made_up_answers() -> None:
+    with pytest.raises(NotSimulated, match="no simulated service answers 2 requests"):
+        crash_test(TWO, [{"question": "a"}], alternatives="A")
+
+
+@pytest.mark.wall
+def test_on_the_wall_clock_the_same_requests_are_named() -> None:
+    with services() as here, pytest.raises(NotSimulated, match="no simulated service answers 2 requests"):
+        measured_on_the_wall(here, TWO, "A", 5.0, given={"question": "a"})
+
+
+def test_an_assertion_on_the_deadline_fails_where_answers_were_made_up() -> None:
+    with pytest.raises(AssertionError, match="With made-up answers to 2 requests"):
+        assert_keeps_deadline(TWO, [{"question": "a"}], decision_timeout_s=20.0, alternatives="A")
+    report = lint_graph(TWO, [{"question": "a"}], alternatives="A")
+    assert report.keeps
+    assert not report.is_clean
+    assert report.rows_to_fill_in.count("[[endpoint]]") == 2
+
+
+def test_a_loop_that_waits_for_an_answer_which_never_comes_is_ended() -> None:
+    def polls(state: State) -> State:
+        while httpx.get("https://jobs.made-up.test/1", timeout=5.0).json().get("status") != "done":
+            pass
+        return {}
+
+    with pytest.raises(NotSimulated, match=r"jobs\.made-up\.test/1: no simulated service"):
+        simulated(graph_of(poll=polls), alternatives="unguarded", decision_timeout_s=1e6, given={"question": "a"})
+
+
+def test_a_row_to_fill_in_fits_every_path_that_was_asked_at_its_host(tmp_path: Path) -> None:
+    urls = ["https://h.test:8443/v1/[a]/1", "https://h.test:8443/v1/[a]/22", "https://one.test/", "https://two.test"]
+    text = rows_to_fill_in(Unanswered("GET", url, "in node n") for url in urls)
+    file = tmp_path / "rows.toml"
+    file.write_text(text, encoding="utf-8")
+    rows = read_endpoints(file)
+    assert len(rows) == 3
+    asked = [("h.test", "/v1/[a]/1"), ("h.test", "/v1/[a]/22"), ("one.test", "/"), ("two.test", "/")]
+    assert all(any(row.answers("GET", host, path) for row in rows) for host, path in asked)
+    assert not any(row.answers("GET", "h.test", "/v2") for row in rows)

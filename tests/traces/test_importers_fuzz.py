@@ -1,0 +1,233 @@
+"""Whatever an export holds, it is read, or refused with an error of the lab's own that names the place."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from docmind_lab.analysis.traces.importers import FORMATS, import_traces
+from docmind_lab.analysis.traces.model import Traces
+from docmind_lab.core.errors import ConfigurationError, RecordError
+
+HUGE = 10**400
+SPANS: dict[str, dict[str, Any]] = {
+    "otlp": {
+        "resourceSpans": [
+            {
+                "scopeSpans": [
+                    {
+                        "spans": [
+                            {
+                                "traceId": "t",
+                                "spanId": "s",
+                                "parentSpanId": "",
+                                "name": "chat",
+                                "startTimeUnixNano": "1700000000000000000",
+                                "endTimeUnixNano": "1700000001000000000",
+                                "attributes": [
+                                    {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+                                    {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "5"}},
+                                    {"key": "gen_ai.server.time_to_first_token", "value": {"doubleValue": 0.1}},
+                                ],
+                                "events": [{"name": "first_token", "timeUnixNano": "1700000000000000000"}],
+                                "status": {"code": 1},
+                            }
+                        ]
+                    }
+                ]
+            }
+        ]
+    },
+    "jaeger": {
+        "traceID": "t",
+        "processes": {},
+        "spans": [
+            {
+                "traceID": "t",
+                "spanID": "s",
+                "operationName": "chat",
+                "references": [{"refType": "CHILD_OF", "traceID": "t", "spanID": "p"}],
+                "startTime": 1700000000000000,
+                "duration": 1000,
+                "tags": [{"key": "gen_ai.operation.name", "value": "chat"}],
+                "logs": [{"timestamp": 1700000000000000, "fields": [{"key": "event", "value": "first_token"}]}],
+            }
+        ],
+    },
+    "console": {
+        "name": "chat",
+        "context": {"trace_id": "0x1", "span_id": "0x2"},
+        "kind": "SpanKind.INTERNAL",
+        "parent_id": "0x3",
+        "start_time": "2026-01-01T00:00:00.000000Z",
+        "end_time": "2026-01-01T00:00:01.000000Z",
+        "status": {"status_code": "UNSET"},
+        "attributes": {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 5},
+        "events": [{"name": "first_token", "timestamp": "2026-01-01T00:00:00Z", "attributes": {}}],
+    },
+    "langsmith": {
+        "run_type": "llm",
+        "id": "s",
+        "trace_id": "t",
+        "parent_run_id": "p",
+        "name": "chat",
+        "start_time": "2026-01-01T00:00:00Z",
+        "end_time": "2026-01-01T00:00:01Z",
+        "error": "",
+        "prompt_tokens": 5,
+        "extra": {"metadata": {"thread_id": "1", "langgraph_node": "n"}},
+        "feedback_stats": {"correct": {"avg": 1.0}},
+        "child_runs": [],
+    },
+    "langfuse": {
+        "trace": {"id": "t", "sessionId": "s", "scores": [{"name": "good", "value": 1}]},
+        "observations": [
+            {
+                "id": "a",
+                "traceId": "t",
+                "type": "GENERATION",
+                "name": "chat",
+                "startTime": "2026-01-01T00:00:00Z",
+                "endTime": "2026-01-01T00:00:01Z",
+                "parentObservationId": "b",
+                "level": "DEFAULT",
+                "usageDetails": {"input": 5},
+                "metadata": {"langgraph_node": "n"},
+            }
+        ],
+    },
+    "openinference": {
+        "name": "chat",
+        "span_kind": "LLM",
+        "parent_id": "p",
+        "start_time": "2026-01-01T00:00:00Z",
+        "end_time": "2026-01-01T00:00:01Z",
+        "status_code": "OK",
+        "context": {"trace_id": "t", "span_id": "s"},
+        "attributes": {"llm": {"token_count": {"prompt": 5}}, "metadata": {"thread_id": "1"}},
+    },
+    "coding-sessions": {
+        "session": "s",
+        "agent": "0",
+        "index": 0,
+        "t_s": 0.0,
+        "api_time_s": 1.0,
+        "input_tokens": 5,
+        "output_tokens": 5,
+        "model": "m",
+        "stop": "end_turn",
+    },
+    "trajectories": {"instance": "i", "resolved": 1, "exit_status": "submitted", "step": 1, "at_s": 1.0},
+    "traces": {
+        "trace_id": "t",
+        "session": "s",
+        "source": "x",
+        "ended_at_s": 1.0,
+        "observed_until_s": 1.0,
+        "outcome": "answered",
+        "spans": [
+            {"span_id": "s", "parent_id": "", "role": "r", "kind": "llm", "started_at_s": 0.0, "ended_at_s": 1.0}
+        ],
+    },
+}
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([HUGE, -HUGE, float("inf"), float("-inf"), float("nan"), 1e308, str(HUGE), "1e400", "inf"]),
+    st.sampled_from(["", "t", "s", "a", "\ud800", "x\udfff", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]),
+    st.text(max_size=4),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
+)
+
+
+def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a value, as keys and indices."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [each for key, of_key in inner for each in ((*path, key), *places_in(of_key, (*path, key)))]
+
+
+def put(value: Any, path: tuple[Any, ...], odd: Any) -> None:
+    for key in path[:-1]:
+        if not isinstance(value, dict | list) or (isinstance(value, list) and key not in range(len(value))):
+            return
+        value = value.get(key) if isinstance(value, dict) else value[key]
+    if isinstance(value, dict) or (isinstance(value, list) and path[-1] in range(len(value))):
+        value[path[-1]] = odd
+
+
+def read(text: str, folder: Path, format_name: str | None = None) -> Traces | None:
+    """Import a text and write it again; None if an error of the lab's own says that it cannot be read."""
+    file = folder / "export.jsonl"
+    file.write_text(text, encoding="utf-8")
+    with contextlib.suppress(RecordError, ConfigurationError):
+        traces = import_traces(file, format_name)
+        Traces.read(traces.write(folder / "traces.jsonl"))
+        return traces
+    return None
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_an_export_that_is_whole_is_read(name: str, tmp_path: Path) -> None:
+    again = dict(SPANS[name]) | ({"step": 2, "at_s": 2.0} if name == "trajectories" else {})
+    both = [SPANS[name], again] if name == "trajectories" else [again]
+    assert read("\n".join(map(json.dumps, both)), tmp_path) is not None
+
+
+@pytest.mark.parametrize("name", SPANS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_export_ends_in_an_error_of_somebody_else(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    records = [json.loads(json.dumps(SPANS[name])) for _ in range(2)]
+    for _ in range(data.draw(st.integers(1, 3))):
+        record = data.draw(st.sampled_from(records))
+        put(record, data.draw(st.sampled_from(places_in(SPANS[name]))), data.draw(ODD))
+    format_name = data.draw(st.sampled_from([None, *(each for each in FORMATS if each not in ("study", "recording"))]))
+    read("\n".join(map(json.dumps, records)), tmp_path, format_name)
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "-" + "9" * 5000, "1e400"])
+@pytest.mark.parametrize("name", SPANS)
+def test_a_number_of_any_size_is_no_foreign_error(name: str, number: str, tmp_path: Path) -> None:
+    for path in places_in(SPANS[name]):
+        record = json.loads(json.dumps(SPANS[name]))
+        put(record, path, "HERE")
+        read(json.dumps(record).replace('"HERE"', number), tmp_path)
+
+
+def span(span_id: str, parent_id: str, kind: str = "chat") -> str:
+    attributes = {"gen_ai.operation.name": kind}
+    ids = {"context": {"trace_id": "0x1", "span_id": span_id}, "parent_id": parent_id}
+    return json.dumps({**SPANS["console"], **ids, "attributes": attributes})
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [("1", "1", "chat")],
+        [("1", "2", "chat"), ("2", "1", "chat")],
+        [("1", "2", "invoke_agent"), ("2", "1", "chat")],
+        [("1", "2", "chat"), ("2", "3", "execute_tool"), ("3", "2", "chat")],
+    ],
+)
+def test_a_span_that_is_inside_itself_is_a_span_at_the_top(spans: list[tuple[str, str, str]], tmp_path: Path) -> None:
+    traces = read("\n".join(span(*each) for each in spans), tmp_path)
+    assert traces is not None
+    assert len(traces.runs) == 1
+    assert (traces.spans["parent_id"] != traces.spans["span_id"]).all()
+
+
+def test_half_a_sign_of_utf_16_is_replaced(tmp_path: Path) -> None:
+    text = json.dumps({**SPANS["console"], "name": "chat \ud800"})
+    assert "\\ud800" in text
+    traces = read(text, tmp_path)
+    assert traces is not None
+    assert traces.spans["role"].tolist() == ["chat ?"]
+    traces.spans.to_parquet(tmp_path / "spans.parquet")
