@@ -142,8 +142,26 @@ def sent_in(requests: Iterable[CallRecord], visit: Visit) -> list[CallRecord]:
     return [call for call in requests if call.role == role and call.step.rpartition(".")[0] == position]
 
 
-def observe_run(bench: TrialBench, alternative: str, question_id: str, *, fault: str = "none", key: str = "") -> Scene:
-    """Run once with an ample budget and observe the run. key: the deadline's key, looked for in the inputs of nodes."""
-    trial = Trial(alternative, AMPLE_S, question_id, fault)
-    seen = Observation(key, tick_s=_TICK_S if fault == "none" else _TICK_OF_RETRIES_S)
+def observe_run(
+    bench: TrialBench,
+    alternative: str,
+    question_id: str,
+    *,
+    fault: str = "none",
+    key: str = "",
+    budget_s: float = AMPLE_S,
+) -> Scene:
+    """Run once and observe the run.
+
+    Args:
+        bench: Where the graph is.
+        alternative: Under which it runs.
+        question_id: Id of the input.
+        fault: What strikes its requests.
+        key: The deadline's key, looked for in the inputs of nodes; empty for none.
+        budget_s: Seconds. A loop that stands still is looked for only where they are the ample ones: it takes time.
+    """
+    trial = Trial(alternative, budget_s, question_id, fault)
+    tick_s = _TICK_S if fault == "none" else _TICK_OF_RETRIES_S
+    seen = Observation(key, tick_s=tick_s if budget_s == AMPLE_S else 0.0)
     return Scene(trial, bench.measure(trial, seen_by=lambda inner: ObservedAlternative(inner, seen)), seen)

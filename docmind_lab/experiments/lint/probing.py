@@ -12,10 +12,13 @@ from docmind_lab.core.errors import GraphError
 from docmind_lab.experiments.lint.facts import (
     SLOWEST_GAP_S,
     NodeFacts,
+    RetryFacts,
+    Strike,
+    WorstCase,
     calls_in,
     capped_in,
-    faults_of,
     retries_of,
+    strikes_of,
     timeouts_of,
     trickled_of,
     worst_case_of,
@@ -37,14 +40,16 @@ class GraphProbe:
     """What the lint knows of a graph before it sets any deadline.
 
     scenes: undisturbed, by input and alternative. with_key: with the deadline handed to the graph, by input, if its key
-    is looked for. cannot: the alternative under which it failed, with the run. trials: (decision timeout, fault, input)
-    of the runs to be measured under each alternative, in order.
+    is looked for. cannot: the alternative under which it failed, with the run. unprobed: (node, address) of requests
+    that no fault kept from being answered. trials: (decision timeout, fault, input) of the runs to be measured under
+    each alternative, in order.
     """
 
     scenes: dict[tuple[str, str], Scene] = field(default_factory=dict)
     with_key: dict[str, Scene] = field(default_factory=dict)
     cannot: dict[str, Scene] = field(default_factory=dict)
     facts: dict[str, NodeFacts] = field(default_factory=dict)
+    unprobed: list[tuple[str, str]] = field(default_factory=list)
     trials: dict[tuple[float, str, str], None] = field(default_factory=dict)
 
     def of_input(self, question_id: str) -> list[Scene]:
@@ -54,7 +59,7 @@ class GraphProbe:
     def home(self, node: str) -> list[Scene]:
         """Return the scenes of the input that the node is examined with."""
         visiting = [scene for scene in self.scenes.values() if scene.outermost(node)]
-        asking = [scene for scene in visiting if faults_of(scene, node)]
+        asking = [scene for scene in visiting if scene.seen.sent.get(node)]
         return [scene for scene in self.of_input((asking or visiting)[0].trial.question_id) if scene.outermost(node)]
 
 
@@ -90,6 +95,8 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
         probed.with_key[question.id] = observe_run(bench, in_mode, question.id, key=key)
     for node in dict.fromkeys(node for scene in probed.scenes.values() for node in scene.nodes()):
         probed.facts[node] = _facts(bench, probed, node, decision_timeout_s, slack_s, key)
+    for strike in strikes_of(probed.scenes.values(), ""):
+        _strike(bench, probed, "", strike, decision_timeout_s, slack_s)
     return probed
 
 
@@ -97,24 +104,16 @@ def _facts(
     bench: TrialBench, probed: GraphProbe, node: str, decision_timeout_s: float, slack_s: float, key: str
 ) -> NodeFacts:
     """Return the facts of a node, and add its runs under a deadline to `probed.trials`."""
-    scenes = probed.home(node)
-    first, question_id = scenes[0], scenes[0].trial.question_id
-    retries = worst = trickled = None
+    first = probed.home(node)[0]
+    question_id = first.trial.question_id
     timeouts_s = timeouts_of(first, node)
-    for hang, fail in faults_of(first, node):
-        failing = [observe_run(bench, scene.trial.alternative, question_id, fault=f"{fail}:{node}") for scene in scenes]
-        begins_at_s = first.outermost(node)[0].started_at_s
-        within_s = max(decision_timeout_s, round(begins_at_s + _TO_HANG_IN_S, _DIGITS))
-        probed.trials[within_s, f"{hang}:{node}", question_id] = None
-        # A node that asks a model and a store is described by its model.
-        retries = retries or retries_of(bench, first, failing[0], node)
-        worst = worst or worst_case_of(bench, first, node, hang)
-        if hang == "hang":
-            gap_s = min(within_s / 4, SLOWEST_GAP_S)
-            probed.trials[within_s, f"trickle={gap_s!r}:{node}", question_id] = None
-            trickled = trickled_of(bench, first, node, timeouts_s[0]) if timeouts_s else None
-        for scene in failing:
-            _add_trials(probed, scene, node, slack_s)
+    retries, worst, trickled = None, list[WorstCase](), None
+    for strike in strikes_of(probed.scenes.values(), node):
+        of_strike, never = _strike(bench, probed, node, strike, decision_timeout_s, slack_s)
+        retries = retries or of_strike
+        worst += [never] if never is not None else []
+        like = probed.of_input(strike.question_id)[0]
+        trickled = trickled or (trickled_of(bench, like, node, strike, timeouts_s[0]) if timeouts_s else None)
     for alternative in (UNTIMED, UNTIMED_ASYNC):
         found = [scene for (_, of), scene in probed.scenes.items() if of == alternative and scene.outermost(node)]
         if found:
@@ -129,10 +128,29 @@ def _facts(
         capped=capped_in(probed.with_key[question_id], node),
         code_s=max(length_of(scene.longest_code(node)) for scene in probed.scenes.values()),
         retries=retries,
-        worst_case=worst,
+        worst_case=max(worst, key=lambda case: case.took_s, default=None),
         trickled=trickled,
         has_key=not any(scene.without_key(node) for scene in with_key) if key and with_key else None,
     )
+
+
+def _strike(
+    bench: TrialBench, probed: GraphProbe, node: str, strike: Strike, decision_timeout_s: float, slack_s: float
+) -> tuple[RetryFacts | None, WorstCase | None]:
+    """Measure requests that fail, and that are never answered; add the runs under a deadline to `probed.trials`."""
+    scenes = probed.of_input(strike.question_id)
+    failing = [observe_run(bench, scene.trial.alternative, strike.question_id, fault=strike.fail) for scene in scenes]
+    never = worst_case_of(bench, scenes[0], node, strike.hang)
+    if never is None and (node, strike.address) not in probed.unprobed:
+        probed.unprobed.append((node, strike.address))
+    within_s = max(decision_timeout_s, round(strike.at_s + _TO_HANG_IN_S, _DIGITS))
+    for fault in (strike.hang, strike.trickle(min(within_s / 4, SLOWEST_GAP_S))):
+        probed.trials[within_s, fault, strike.question_id] = None
+    probed.trials[decision_timeout_s, strike.fail, strike.question_id] = None
+    if node:
+        for scene in failing:
+            _add_trials(probed, scene, node, slack_s)
+    return retries_of(bench, scenes[0], failing[0], node) if node else None, never
 
 
 def _mode(under_loop: list[Scene], node: str) -> str:

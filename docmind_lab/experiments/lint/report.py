@@ -14,7 +14,7 @@ from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.findings import Finding, lateness_of
 from docmind_lab.experiments.lint.overruns import Overrun
 
-Keeping = Literal["keeps", "caller only", "does not keep", "does not run"]
+Keeping = Literal["keeps", "caller only", "does not keep", "does not run", "not known"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Verdict:
     """Whether one alternative keeps the deadline. runs: measured; late: those with an overrun beyond the slack.
 
     keeping: "keeps" (the caller is back and nothing goes on), "caller only" (the caller is back, and work goes on),
-    "does not keep", "does not run" (the graph fails in the mode that the alternative calls).
+    "does not keep", "does not run" (the graph fails in the mode that the alternative calls), "not known" (nothing was
+    late, and some requests could be struck by no fault).
     worst: the run that shows it.
     """
 
@@ -43,7 +44,8 @@ class LintReport:
     """The result of linting a graph.
 
     slack_s: how many seconds past the deadline still count as keeping it. unreached: nodes and tools that no run came
-    to, of which nothing is known. requests: address, node, and how often it was asked in the runs without a deadline.
+    to, of which nothing is known. unprobed: node and address of requests that no fault could strike. requests: address,
+    node, and how often it was asked in the runs without a deadline.
     """
 
     graph: str
@@ -54,6 +56,7 @@ class LintReport:
     verdicts: tuple[Verdict, ...]
     overruns: tuple[Overrun, ...]
     unreached: tuple[str, ...] = ()
+    unprobed: tuple[tuple[str, str], ...] = ()
     requests: tuple[tuple[str, str, int], ...] = ()
 
     @property
@@ -84,14 +87,27 @@ def _plain(value: Any) -> Any:
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
-def verdict_of(alternative: str, runs: int, overruns: Sequence[Overrun], slack_s: float) -> Verdict:
-    """Return the verdict on an alternative from its runs and overruns."""
+def verdict_of(
+    alternative: str,
+    runs: int,
+    overruns: Sequence[Overrun],
+    slack_s: float,
+    unprobed: Sequence[tuple[str, str]] = (),
+) -> Verdict:
+    """Return the verdict on an alternative from its runs and overruns, and the requests that no fault could strike."""
+    if not overruns and unprobed:
+        why = f"nothing was late in {runs} runs, but {_in_words(unprobed)} could not be made to hang"
+        return Verdict(alternative, "not known", why, runs, 0)
     if not overruns:
         return Verdict(alternative, "keeps", f"back and quiet within {slack_s:g} s in {runs} runs", runs, 0)
     waited = [overrun for overrun in overruns if overrun.caller_s > slack_s]
     worst = max(waited or overruns, key=lambda overrun: overrun.caller_s if waited else overrun.work_s)
     keeping: Keeping = "does not keep" if waited else "caller only"
     return Verdict(alternative, keeping, lateness_of(worst), runs, len(overruns), worst)
+
+
+def _in_words(unprobed: Sequence[tuple[str, str]]) -> str:
+    return join_names([f"{address} ({f'node {node}' if node else 'no node'})" for node, address in unprobed])
 
 
 def lines_of(report: LintReport) -> Iterator[str]:
@@ -126,6 +142,11 @@ def summary_of(report: LintReport) -> str:
         )
     if keeping:
         return f"The {budget} of {report.graph} is kept by {', '.join(keeping)}."
+    if any(verdict.keeping == "not known" for verdict in report.verdicts):
+        return (
+            f"Whether the {budget} of {report.graph} is kept is not known: {_in_words(report.unprobed)} could not be "
+            "made to hang."
+        )
     caller = [verdict.alternative for verdict in report.verdicts if verdict.keeping == "caller only"]
     if caller:
         return (

@@ -100,7 +100,12 @@ def lint_graph(
         bench.close()
     shown, nodes = graph if isinstance(graph, str) else bench.graph.get_name(), tuple(probed.facts.values())
     report = LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
-    return dataclasses.replace(report, unreached=_unreached(bench.graph, probed), requests=_requests(probed))
+    return dataclasses.replace(
+        report,
+        unreached=_unreached(bench.graph, probed),
+        unprobed=tuple(probed.unprobed),
+        requests=_requests(probed),
+    )
 
 
 def _unreached(graph: AnyGraph, probed: GraphProbe) -> tuple[str, ...]:
@@ -170,6 +175,6 @@ def _judge(
             done += 1
             if progress is not None:
                 progress(done, sum(of not in refused for of in modes.values()) * len(probed.trials))
-        verdicts.append(verdict_of(name, len(probed.trials), late, slack_s))
+        verdicts.append(verdict_of(name, len(probed.trials), late, slack_s, probed.unprobed))
         overruns += late
     return tuple(verdicts), overruns
