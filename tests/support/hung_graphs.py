@@ -70,6 +70,16 @@ async def _tidy(state: State) -> State:
     return {}
 
 
+def _ask_quickly(state: State) -> State:
+    if ask_tavily(0.5) is None:
+        return {}
+    return {"answer": "found"}
+
+
+def _ask_instead(state: State) -> State:
+    return {"answer": ask_tavily(60)}
+
+
 searching = one_node(_search)
 """Sync; its one request, to a search service, has a timeout of 60 s."""
 searching_then_asking = one_node(_search_then_ask, state=MessagesState)
@@ -80,5 +90,7 @@ asking_twice = one_node(_ask_twice, state=MessagesState)
 """Async; two requests of 60 s, side by side."""
 blocking = one_node(_block)
 """A coroutine that blocks its event loop for 2 s."""
+recovering = one_node(_ask_quickly, error_handler=_ask_instead)
+"""Sync; a request that is given up after 0.5 s, and an error handler whose request has a timeout of 60 s."""
 handling = one_node(_fail, "breaks", error_handler=_tidy)
 """Async; its node fails at once, and its error handler takes 6 s."""

@@ -120,8 +120,8 @@ def timeouts_of(scene: Scene, node: str) -> tuple[float, ...]:
 class Strike:
     """Faults that strike the requests of a node, or one of them, with the input that it sends them for.
 
-    address: of the only request that is struck; of the first where all are. at_s: when it is sent if all goes well, in
-    seconds since the run's start.
+    address: of the only request that is struck; of the first where all are. at_s: when it is sent if nothing strikes
+    it, in seconds since the run's start. after: the fault that leads to the node; "none" where the input alone does.
     """
 
     question_id: str
@@ -129,20 +129,25 @@ class Strike:
     address: str
     of_store: bool
     at_s: float
+    after: str = "none"
 
     @property
     def hang(self) -> str:
         """The fault under which the requests are never answered."""
-        return f"{'retrieval_hang' if self.of_store else 'hang'}:{self.role}"
+        return self._fault("retrieval_hang" if self.of_store else "hang")
 
     @property
     def fail(self) -> str:
         """The fault under which the requests fail at once."""
-        return f"{'retrieval_503' if self.of_store else 'http_500'}:{self.role}"
+        return self._fault("retrieval_503" if self.of_store else "http_500")
 
     def trickle(self, gap_s: float) -> str:
         """The fault under which the requests are answered in pieces, so many seconds apart."""
-        return f"{'retrieval_trickle' if self.of_store else 'trickle'}={gap_s!r}:{self.role}"
+        return self._fault(f"{'retrieval_trickle' if self.of_store else 'trickle'}={gap_s!r}")
+
+    def _fault(self, kind: str) -> str:
+        before = "" if self.after == "none" else f"{self.after} + "
+        return f"{before}{kind}:{self.role}"
 
 
 def strikes_of(scenes: Iterable[Scene], node: str) -> list[Strike]:
@@ -156,7 +161,8 @@ def strikes_of(scenes: Iterable[Scene], node: str) -> list[Strike]:
         asked: Counter[str] = Counter()
         for number, request in scene.seen.sent.get(node, {}).items():
             of_store = request.kind == "retrieval"
-            strike = Strike(scene.trial.question_id, node or "*", request.address, of_store, request.at_s)
+            asked_in, after = scene.trial.question_id, scene.trial.fault
+            strike = Strike(asked_in, node or "*", request.address, of_store, request.at_s, after)
             found.setdefault((request.address, asked[request.address]), (number, strike))
             asked[request.address] += 1
     made: list[Strike] = []

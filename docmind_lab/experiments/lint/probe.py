@@ -23,6 +23,7 @@ from docmind_lab.experiments.lint.observation import (
 from docmind_lab.experiments.lint.overruns import requests_of, span_of, threads_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.own.references import line_of_users_code, one_line
 
 # So long that no limit is met, and no alternative has anything to do.
@@ -81,7 +82,7 @@ class Scene:
     def longest_code(self, node: str) -> TimeSpan:
         """Return the longest part of a visit without a request under way, which no deadline can cut in sync code.
 
-        Under a fault, only the time after a failed request counts: the time before it is known already.
+        Of a node that a fault strikes, only the time after a failed request counts: the time before is known already.
         """
         return self._longest_part(node, [(0.0, float("inf"))])
 
@@ -106,7 +107,9 @@ class Scene:
         return max(found, key=length_of, default=(0.0, 0.0))
 
     def _relevant_span(self, visit: Visit) -> TimeSpan:
-        if self.trial.fault == "none":
+        struck = self.trial.faults[-1:]
+        # A node that the fault led to, and did not strike, is as it is.
+        if not struck or Fault.parse(struck[0]).role != visit.place.role:
             return visit.started_at_s, visit.ended_at_s
         failed = [span_of(call)[1] for call in self.requests(visit) if call.outcome != "ok"]
         return min(failed, default=visit.ended_at_s), visit.ended_at_s

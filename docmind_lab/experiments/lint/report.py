@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
-from docmind_lab.analysis.text import count_of, join_names
+from docmind_lab.analysis.text import count_of, join_names, node_in_words
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.findings import Finding, lateness_of
 from docmind_lab.experiments.lint.overruns import Overrun
@@ -107,13 +107,13 @@ def verdict_of(
 
 
 def _in_words(unprobed: Sequence[tuple[str, str]]) -> str:
-    return join_names([f"{address} ({f'node {node}' if node else 'no node'})" for node, address in unprobed])
+    return join_names([f"{address} ({node_in_words(node) if node else 'no node'})" for node, address in unprobed])
 
 
 def lines_of(report: LintReport) -> Iterator[str]:
     """Yield the findings and verdicts, a line each; `nodes_table` has the nodes."""
     for number, finding in enumerate(report.findings, 1):
-        where = f"node {finding.node}" if finding.node else "the graph"
+        where = node_in_words(finding.node) if finding.node else "the graph"
         defeats = f" (defeats {', '.join(finding.defeats)})" if finding.defeats else ""
         yield f"{number}. {where}: {finding.what}{defeats}"
         for evidence in finding.evidence:
@@ -169,7 +169,7 @@ def nodes_table(report: LintReport) -> Any:
         "timeouts",
         "tries",
         "never answered",
-        "uncut code",
+        "own code",
         "after a cancel",
         "key",
     )

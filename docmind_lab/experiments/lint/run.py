@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from docmind_lab.analysis.text import node_in_words
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_of
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
 from docmind_lab.core.errors import ConfigurationError
@@ -114,7 +115,7 @@ def _unreached(graph: AnyGraph, probed: GraphProbe) -> tuple[str, ...]:
     nodes = {visit.place.path[0] for scene in scenes for visit in scene.outermost()}
     tools = {name for scene in scenes for name in scene.seen.tools}
     parts = parts_of(graph)
-    missing = [f"node {name}" for name in parts["nodes"] if name not in nodes]
+    missing = [node_in_words(name) for name in parts["nodes"] if name not in nodes]
     return (*missing, *(f"tool {name}" for name in parts["tools"] if name not in tools))
 
 
