@@ -15,6 +15,19 @@ from langgraph.graph.state import CompiledStateGraph
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
+# How LangGraph names the nodes that `add_node(error_handler=...)` and `set_node_defaults(error_handler=...)` make.
+_HANDLERS = ("__error_handler__", "__default_error_handler__")
+
+
+def node_names(metadata: Mapping[str, Any] | None) -> list[str]:
+    """Return the nodes that a run of callbacks is in, outermost first; [""] outside every node.
+
+    LangGraph puts an error handler inside the node that failed. It is a node beside it, which runs in its place.
+    """
+    path = str((metadata or {}).get("langgraph_checkpoint_ns", ""))
+    names = [part.partition(":")[0] for part in path.split("|")]
+    return [name for name, inner in zip(names, [*names[1:], ""], strict=True) if not inner.startswith(_HANDLERS)]
+
 
 class Doorway(Protocol):
     """Wraps the methods by which a graph is called: sees each run's inputs and what it streams.

@@ -19,7 +19,16 @@ from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, is_budgeted, spending_of
 from docmind_lab.analysis.manifest import chosen_by
 from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.text import count_of, duration, join_names, level, markdown_of_frame, number, one_line
+from docmind_lab.analysis.text import (
+    count_of,
+    duration,
+    join_names,
+    level,
+    markdown_of_frame,
+    node_in_words,
+    number,
+    one_line,
+)
 from docmind_lab.analysis.titles import title_of
 from docmind_lab.core.catalogue import CATALOGUE, Chooses, with_label
 from docmind_lab.core.deadlines import HELD_WITHIN_S
@@ -221,9 +230,10 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield from _on_answers(manifest)
     missing = manifest.get("never_reached", {})
     if missing:
-        names = [
-            f"{kind[:-1] if len(each) == 1 else kind} {join_names(each)}" for kind, each in missing.items() if each
-        ]
+        words = {name: node_in_words(name) for name in missing.get("nodes", ())}
+        plain = {**missing, "nodes": [name for name, said in words.items() if said == f"node {name}"]}
+        names = [f"{kind[:-1] if len(each) == 1 else kind} {join_names(each)}" for kind, each in plain.items() if each]
+        names += [said for name, said in words.items() if said != f"node {name}"]
         yield f"No run reached {join_names(names)}, of which these numbers say nothing."
     calls = manifest.get("replayed_calls", {})
     if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):

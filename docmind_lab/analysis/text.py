@@ -43,6 +43,18 @@ def join_names(names: list[str], last: str = "and") -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else "none"
 
 
+# How LangGraph names the node of an error handler.
+_HANDLER = "__error_handler__"
+_DEFAULT_HANDLER = "__default_error_handler__"
+
+
+def node_in_words(node: str) -> str:
+    """Name a node of a user's graph in a sentence: "node plan", "the error handler of node plan"."""
+    if node.startswith(_HANDLER):
+        return f"the error handler of node {node.removeprefix(_HANDLER)}"
+    return "the default error handler" if node == _DEFAULT_HANDLER else f"node {node}"
+
+
 def markdown_table(headings: Sequence[str], rows: Iterable[Iterable[object]], left: Collection[int] = (0,)) -> str:
     """Format a Markdown table.
 

@@ -28,7 +28,6 @@ from langgraph.types import Command, StateSnapshot
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from docmind_lab.alternatives.base import Alternative, Outcome, RunLog, options_json
-from docmind_lab.alternatives.bound import bound
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, require_seconds
@@ -333,7 +332,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         return outer if outer is not None and outer.at_s < made.at_s else made
 
     def _runnable(self, call: EnforcedCall, config: RunnableConfig | None) -> Any:
-        runnable = bound(self.graph, doorway=call)
+        runnable = call.around(self.graph)
         return runnable if config is None else runnable.with_config(config)
 
     def _finish(self, call: EnforcedCall, end: Outcome | BaseException) -> Result[Any]:

@@ -11,7 +11,9 @@ import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
+from uuid import UUID
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.runtime import RunControl
@@ -25,6 +27,7 @@ from docmind_lab.alternatives.base import (
     RunProgress,
     options_json,
 )
+from docmind_lab.alternatives.bound import bound, node_names
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, CallerLeft
 from docmind_lab.core.holds import Hold
@@ -65,8 +68,38 @@ class SilentLog:
 def node_at_work() -> str:
     """Return the path of the node that the calling code belongs to; empty outside every node."""
     metadata = (var_child_runnable_config.get() or {}).get("metadata") or {}
-    path = str(metadata.get("langgraph_checkpoint_ns", ""))
-    return "/".join(part.partition(":")[0] for part in path.split("|")) or str(metadata.get("langgraph_node", ""))
+    return "/".join(node_names(metadata)) or str(metadata.get("langgraph_node", ""))
+
+
+class HandlerNotes(BaseCallbackHandler):
+    """Callback handler that notes for a call when error handlers are at work, which LangGraph streams no task of.
+
+    Args:
+        at_work: The nodes at work, by the id of their task; a handler takes the place of the task that failed.
+    """
+
+    run_inline = True
+    ignore_llm = ignore_chat_model = ignore_retriever = ignore_agent = True
+
+    def __init__(self, at_work: dict[str, str]) -> None:
+        super().__init__()
+        self._at_work = at_work
+        self._tasks: dict[UUID, str] = {}
+
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **details: Any) -> None:
+        """Note the start of an error handler of the outermost graph."""
+        metadata = details.get("metadata") or {}
+        failed, _, handler = str(metadata.get("langgraph_checkpoint_ns", "")).partition("|")
+        names = node_names(metadata)
+        # Every run of callbacks inside the handler has the same metadata.
+        task = failed.partition(":")[2]
+        if handler and len(names) == 1 and self._at_work.get(task, names[0]) != names[0]:
+            self._tasks[run_id] = task
+            self._at_work[task] = names[0]
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **details: Any) -> None:
+        """Note the end of an error handler."""
+        self._at_work.pop(self._tasks.pop(run_id, ""), None)
 
 
 @functools.lru_cache(maxsize=64)
@@ -145,6 +178,7 @@ class EnforcedCall:
         options: Of the graph's `stream`, for every run of it.
         state_key: The key of the graph's input that takes the deadline; empty for none.
         control: The caller's own stop flag, if there is one.
+        at_work: The nodes at work, by the id of their task.
     """
 
     alternative: Alternative
@@ -157,7 +191,7 @@ class EnforcedCall:
     control: RunControl | None = None
     sink: Sink | None = None
     async_sink: AsyncSink | None = None
-    _at_work: dict[str, str] = field(default_factory=dict)
+    at_work: dict[str, str] = field(default_factory=dict)
     _finished: int = 0
     # The latest whole state, and the steps since then.
     _latest: Any = None
@@ -171,6 +205,13 @@ class EnforcedCall:
     def __post_init__(self) -> None:
         self.started_at = self.deadline.clock.now()
         self._sent: Any = None
+
+    def around(self, graph: Any) -> Any:
+        """Return the graph, to be run through this call."""
+        runnable: Any = bound(graph, doorway=self)
+        if getattr(graph, "node_error_handler_map", None):
+            return runnable.with_config({"callbacks": [HandlerNotes(self.at_work)]})
+        return runnable
 
     # ---- the doorway: see `alternatives.bound.Doorway`
 
@@ -263,11 +304,11 @@ class EnforcedCall:
 
     def _note_task(self, content: Mapping[str, Any]) -> None:
         if "triggers" in content:
-            self._at_work[content["id"]] = content["name"]
+            self.at_work[content["id"]] = content["name"]
         else:
             # A node that ends with an error was at work when the run ended.
             if not content.get("error"):
-                self._at_work.pop(content["id"], None)
+                self.at_work.pop(content["id"], None)
                 self._finished += not content.get("interrupts")
 
     # ---- the end
@@ -317,7 +358,7 @@ class EnforcedCall:
             state=state,
             interrupts=interrupts,
             stop_reason="deadline" if kind in ("partial", "timed_out") and reason == "error" else reason,
-            cut_at=tuple(dict.fromkeys(self._at_work.values())) if kind in ("partial", "timed_out") else (),
+            cut_at=tuple(dict.fromkeys(self.at_work.values())) if kind in ("partial", "timed_out") else (),
             overrun_s=max(0.0, now - self.deadline.at_s),
             error=error,
             still_running=tuple(dict.fromkeys(hold.still_running)),

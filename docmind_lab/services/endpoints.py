@@ -35,7 +35,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services import finance_api, github_api, open_apis, paper_apis, search_apis, search_pages
 from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse, query_of
-from docmind_lab.services.fault_plans import under_fault
+from docmind_lab.services.fault_plans import REFUSALS, of_any_request, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
 from docmind_lab.services.unanswered import PROVISIONAL
@@ -49,7 +49,6 @@ LATENCIES: Final = ("retrieval_s", "first_token_s")
 _LONGEST_S = 3600.0
 _CHANGING: Final = ("POST", "PUT", "PATCH", "DELETE")
 _VALUE = re.compile(r"\{(query|json|form|header|path)\.([A-Za-z0-9_.\-]+)\}|\{(host|path|method)\}")
-_REFUSALS: Mapping[str, int] = {"http_500": 500, "rate_limit": 429}
 
 
 @dataclass(frozen=True)
@@ -332,19 +331,21 @@ class EndpointService:
         if made_up:
             row = _PROVISIONAL
         if row is None:
-            return Plan(json_steps(404, {"error": f"no endpoint answers {request.method} {host}{path}"}), "tool")
+            refused = json_steps(404, {"error": f"no endpoint answers {request.method} {host}{path}"})
+            return of_any_request(Plan(refused, "tool"), request, self.faults, self.default_seed)
         key = request.draw_key(host, "0", self.default_seed)
-        fault = first_that_strikes(self.faults, "llm", key, is_named=bool(request.tag("role")))
-        if fault is not None and fault.kind in _REFUSALS:
+        is_named = bool(request.tag("role"))
+        fault = first_that_strikes(self.faults, "llm", key, is_named=is_named, request=request.node_request)
+        if fault is not None and fault.kind in REFUSALS:
             wait = (("retry-after", f"{fault.seconds:.0f}"),) if fault.kind == "rate_limit" else ()
-            return Plan(json_steps(_REFUSALS[fault.kind], {"error": fault.kind}, wait), "tool", fault=fault.kind)
+            return Plan(json_steps(REFUSALS[fault.kind], {"error": fault.kind}, wait), "tool", fault=fault.kind)
         query = query_of(request.query)
         asked = EndpointRequest(request.method, host, path, query, request.headers, request.body)
         try:
             response = row.response(asked)
         except ODD_REQUEST as error:
             answer = {"error": f"the request cannot be answered: {type(error).__name__}: {error}"}
-            return Plan(json_steps(500, answer), "tool")
+            return of_any_request(Plan(json_steps(500, answer), "tool"), request, self.faults, self.default_seed)
         plan = Plan((Wait(self._latency_s(row, key)), *_steps(response)), "tool", made_up=made_up)
         return plan if fault is None or fault.kind in _OF_MODELS else under_fault(plan, fault)
 

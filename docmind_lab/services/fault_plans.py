@@ -9,11 +9,22 @@ to its end. Faults that are another answer (`http_500`, `rate_limit`, `empty`, `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
-from docmind_lab.services.faults import Fault
-from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Step, Wait
+from docmind_lab.services.faults import Fault, first_that_strikes
+from docmind_lab.services.plan import (
+    Chunk,
+    Disconnect,
+    Headers,
+    Plan,
+    ServiceKind,
+    ServiceRequest,
+    Step,
+    Wait,
+    json_steps,
+)
 
 TRICKLE_PIECES = 12
 KEEP_ALIVE_GAP_S = 0.3  # as a trickle's gap: below any per-read timeout in use
@@ -23,6 +34,30 @@ _SIGN_OF_LIFE_SSE, _SIGN_OF_LIFE_JSON = b": keep-alive\n\n", Chunk(b"\n")
 _STREAMS = ("text/event-stream", "application/x-ndjson")
 
 Steps = tuple[Step, ...]
+
+REFUSALS: Final[Mapping[str, int]] = {"http_500": 500, "rate_limit": 429, "retrieval_503": 503}
+"""The faults that are a refusal, with its status."""
+
+
+def of_any_request(plan: Plan, request: ServiceRequest, faults: Iterable[Fault], default_seed: int) -> Plan:
+    """Return the plan of a request of a user's graph under the fault that strikes it, whatever it asks for.
+
+    Services strike what takes them time by themselves. What they answer at once (a list of models, a point that is
+    written, a request that they refuse) can hang at a real service all the same, and a user's graph may wait for it.
+    """
+    if plan.fault or not request.node_request:
+        return plan
+    service: ServiceKind = "retrieval" if plan.kind == "retrieval" else "llm"
+    known = (fault for fault in faults if fault.kind in _CHANGES or fault.kind in REFUSALS)
+    key = request.draw_key("", "0", default_seed)
+    fault = first_that_strikes(known, service, key, request=request.node_request)
+    if fault is None:
+        return plan
+    if fault.kind in REFUSALS:
+        wait = (("retry-after", f"{fault.seconds:.0f}"),) if fault.kind == "rate_limit" else ()
+        refusal = json_steps(REFUSALS[fault.kind], {"error": fault.kind}, wait)
+        return replace(plan, steps=refusal, fault=fault.kind, takes_slot=False)
+    return under_fault(plan, fault)
 
 
 def under_fault(plan: Plan, fault: Fault, sign_of_life: bytes = _SIGN_OF_LIFE_SSE) -> Plan:
@@ -182,4 +217,5 @@ _CHANGES: Mapping[str, Callable[[Steps, float], Steps]] = {
     "malformed": _malformed,
     "retrieval_slow": _delay,
     "retrieval_hang": _hang,
+    "retrieval_trickle": _trickle,
 }

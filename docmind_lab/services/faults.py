@@ -21,6 +21,7 @@ kind may say its seconds and how many attempts of a call it strikes: `stall=5`, 
     empty              models      a well-formed answer without text and without tool calls
     retrieval_slow     searches    the answer, later                                               3 later
     retrieval_hang     searches    no byte, ever
+    retrieval_trickle  searches    the body in 12 pieces                                           0.3 between pieces
     retrieval_503      searches    status 503 at once
 
 Stall and slow_first_token are one for a JSON reply, whose headers come with its body. They differ for an event
@@ -31,6 +32,11 @@ enough for its deadline to matter, and every client that names no role, such as 
 strike searches of the vector store, whoever makes them, and nothing else there: a collection is always set up. (The
 *role* retrieval is an agent, whose model calls are model calls: `hang:retrieval` is one of those that never ends.) "*"
 strikes every role.
+
+In a user's graph the roles are its nodes, and every request of a node can be struck: the first kinds strike those to
+models and to other services, the retrieval kinds those to the vector store and for embeddings. "hang:search#2" strikes
+the second request of node `search` alone, with its retries. Requests of a node are numbered in the order in which a run
+first sends them; later visits of the node that send the same have the same numbers.
 
 Whether a fault strikes is drawn from the call's key (seed, role, step, attempt), so every alternative meets the same
 faults. The attempt is part of the key: below probability 1 a retry may be spared, at 1 it never is. "@1" strikes
@@ -70,6 +76,7 @@ FaultKind = Literal[
     "empty",
     "retrieval_slow",
     "retrieval_hang",
+    "retrieval_trickle",
     "retrieval_503",
 ]
 FAULT_KINDS: tuple[str, ...] = get_args(FaultKind)
@@ -82,6 +89,7 @@ DEFAULT_SECONDS: Mapping[str, float] = {
     "keep_alive": 3.0,
     "rate_limit": 30.0,
     "retrieval_slow": 3.0,
+    "retrieval_trickle": 0.3,
 }
 """The kinds that take seconds, with those they have when none are written."""
 
@@ -96,6 +104,7 @@ DEFAULT_WINDOW_S = (0.0, 60.0)
 # Beyond an hour a delay is a hang, and a kept-alive one a plan of many thousand steps.
 _LONGEST_S = 3600.0
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_NUMBERED_ROLE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,8 @@ class Fault:
     role: who is struck, "*" for all; empty for the kind's default. probability: of striking an attempt. seconds: of
     the kinds that take some; None for the kind's default. attempts: how many of a call's first attempts can be struck;
     None for all. calls: under way at once, of rate_limit_above, which refuses the next; None for the default. factor,
-    window_s: of a brownout, how much slower, and when it begins and ends; None for the defaults.
+    window_s: of a brownout, how much slower, and when it begins and ends; None for the defaults. request: the number of
+    the role's only request that is struck; None for all of them.
     Raises: ConfigurationError naming the value that cannot be used.
     """
 
@@ -117,6 +127,7 @@ class Fault:
     calls: int | None = None
     factor: float | None = None
     window_s: tuple[float, float] | None = None
+    request: int | None = None
 
     def __post_init__(self) -> None:
         _check_kind(self.kind)
@@ -124,6 +135,8 @@ class Fault:
             raise ConfigurationError(f"fault probability must be between 0 and 1, not {self.probability!r}")
         if self.attempts is not None and self.attempts < 1:
             raise ConfigurationError(f"fault attempts must be 1 or more, not {self.attempts!r}")
+        if self.request is not None and self.kind in ("rate_limit_above", "brownout"):
+            raise ConfigurationError(f"fault {self.kind} strikes no single request; leave #{self.request} out")
         self._check_calls()
         self._check_brownout()
         default_s = DEFAULT_SECONDS.get(self.kind)
@@ -192,6 +205,8 @@ class Fault:
                 f"fault {text!r} has too many parts; write kind:role:probability, such as stall=5@1:*:0.2"
             )
         what, role, probability = [*parts, "", ""][:3]
+        numbered = _NUMBERED_ROLE.fullmatch(role)
+        role, request = (numbered[1], int(numbered[2])) if numbered else (role, None)
         before_attempts, at, attempts = what.partition("@")
         kind, equals, number = before_attempts.partition("=")
         _check_kind(kind)
@@ -199,7 +214,7 @@ class Fault:
         if kind == "brownout":
             factor = _parse_number(text, "factor", number) if equals else None
             window_s = _parse_window(text, attempts) if at else None
-            return cls("brownout", role or default_role, chance, factor=factor, window_s=window_s)
+            return cls("brownout", role or default_role, chance, factor=factor, window_s=window_s, request=request)
         counts_calls = kind == "rate_limit_above"
         if counts_calls and equals and not re.fullmatch(r"[0-9]{1,9}", number):
             raise ConfigurationError(f"fault {text!r}: calls {number!r} is not a whole number from 0 up")
@@ -212,6 +227,7 @@ class Fault:
             seconds=_parse_number(text, "seconds", number) if equals and not counts_calls else None,
             calls=int(number) if equals and counts_calls else None,
             attempts=int(attempts) if at else None,
+            request=request,
         )
 
     def __str__(self) -> str:
@@ -225,18 +241,22 @@ class Fault:
             seconds = f"={_format_seconds(self.factor)}"
             attempts = f"@{'-'.join(map(_format_seconds, self.window_s))}"
         chance = "" if self.probability == 1 else f":{self.probability!r}"
-        return f"{self.kind}{seconds}{attempts}:{self.role}{chance}"
+        number = "" if self.request is None else f"#{self.request}"
+        return f"{self.kind}{seconds}{attempts}:{self.role}{number}{chance}"
 
-    def strikes(self, key: DrawKey, *, is_named: bool = True) -> bool:
+    def strikes(self, key: DrawKey, *, is_named: bool = True, request: int = 0) -> bool:
         """Whether the fault strikes the attempt with this key, given that it can strike the service.
 
         Args:
             key: Of the attempt.
             is_named: Whether the client said its role. One that did not, such as any client of `docmind-lab serve`, is
                 struck by every fault of the default role too.
+            request: The number of the request among those of its node; 0 where requests have none.
         """
         roles = ("*", key.role) if is_named else ("*", key.role, DEFAULT_ROLE)
         if self.kind == "none" or self.role not in roles:
+            return False
+        if self.request not in (None, request):
             return False
         if self.attempts is not None and key.attempt > self.attempts:
             return False
@@ -244,11 +264,19 @@ class Fault:
 
 
 def first_that_strikes(
-    faults: Iterable[Fault], service: ServiceKind, key: DrawKey, *, is_named: bool = True
+    faults: Iterable[Fault], service: ServiceKind, key: DrawKey, *, is_named: bool = True, request: int = 0
 ) -> Fault | None:
-    """Return the first fault that strikes a request to a service; None if none does. is_named: see `Fault.strikes`."""
-    met = (fault for fault in faults if fault.strikes_service == service and fault.strikes(key, is_named=is_named))
-    return next(met, None)
+    """Return the first fault that strikes a request to a service; None if none does.
+
+    Args:
+        faults: In their order.
+        service: Whose request it is.
+        key: Of the attempt.
+        is_named: See `Fault.strikes`.
+        request: See `Fault.strikes`.
+    """
+    of_service = (fault for fault in faults if fault.strikes_service == service)
+    return next((fault for fault in of_service if fault.strikes(key, is_named=is_named, request=request)), None)
 
 
 def load_limit_of(faults: Iterable[Fault], key: DrawKey) -> Fault | None:

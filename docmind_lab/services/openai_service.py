@@ -26,7 +26,7 @@ from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.dialects import Answer, Dialect, Dialects, Refusal, Route
 from docmind_lab.services.dialects.exchange import FinishReason, Rendering
 from docmind_lab.services.dialects.vectors import size_of, vector_of
-from docmind_lab.services.fault_plans import under_fault
+from docmind_lab.services.fault_plans import of_any_request, under_fault
 from docmind_lab.services.faults import Fault, brownouts_of, first_that_strikes, load_limit_of
 from docmind_lab.services.plan import (
     ODD_REQUEST,
@@ -111,8 +111,8 @@ class OpenAIService:
         """Return the plan for a request; one that cannot be served gets an error in its dialect at once."""
         # Other dialects remember responses, and have another answer to the same request later.
         if not request.path.endswith(_CHAT):
-            return self._plan(request)
-        tags = (request.tag(name) for name in ("seed", "role", "step", "attempt"))
+            return of_any_request(self._plan(request), request, self.faults, self.default_seed)
+        tags = (request.tag(name) for name in ("seed", "role", "step", "attempt", "request"))
         # By the digest of the body: a long conversation is not kept for the sake of its answer.
         digest = hashlib.blake2b(request.body, digest_size=16).digest()
         key = (request.method, request.path, request.query, digest, *tags)
@@ -120,7 +120,8 @@ class OpenAIService:
         if plan is None:
             if len(self.known) >= _MAX_KNOWN:
                 self.known.clear()
-            plan = self.known[key] = self._plan(request)
+            plan = of_any_request(self._plan(request), request, self.faults, self.default_seed)
+            self.known[key] = plan
         return plan
 
     def _plan(self, request: ServiceRequest) -> Plan:
@@ -179,7 +180,7 @@ class OpenAIService:
         # Only the door knows what is under way, for a limit of load, and what time it is, for a brownout.
         drawn = (fault for fault in self.faults if fault.kind not in _OF_THE_DOOR)
         is_named = bool(request.tag("role"))
-        fault = first_that_strikes(drawn, "llm", key, is_named=is_named)
+        fault = first_that_strikes(drawn, "llm", key, is_named=is_named, request=request.node_request)
         if fault is not None and fault.kind in _REFUSALS:
             return _refusal_plan(fault, dialect)
         latency = self.profile.draw_llm(key)
@@ -227,7 +228,7 @@ class OpenAIService:
     def _embeddings(self, request: ServiceRequest, dialect: Dialect, route: Route, body: Mapping[str, Any]) -> Plan:
         asked = dialect.embedding_request(route, body)
         key = request.draw_key(EMBEDDING_ROLE, str(len(asked.texts)), self.default_seed)
-        fault = first_that_strikes(self.faults, "retrieval", key)
+        fault = first_that_strikes(self.faults, "retrieval", key, request=request.node_request)
         if fault is not None and fault.kind == "retrieval_503":
             return replace(_refusal_plan(fault, dialect), kind="retrieval")
         size = asked.size or size_of(asked.model)

@@ -188,6 +188,11 @@ class ServiceRequest:
         text = self.tag(name)
         return int(text) if _WHOLE_NUMBER.fullmatch(text) else default
 
+    @property
+    def node_request(self) -> int:
+        """The number of the request among those of its node in a user's graph; 0 for a request of no such graph."""
+        return self.number("request", 0)
+
     def draw_key(self, default_role: str, default_step: str, default_seed: int) -> DrawKey:
         """Return the key that the request's latency and faults are drawn from, with defaults for missing tags."""
         return DrawKey(

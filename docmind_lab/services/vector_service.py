@@ -3,9 +3,10 @@
 qdrant-client's own local engine creates, fills, counts and queries collections behind it.
 
 Searches take the profile's retrieval latency; everything else answers at once. Errors have Qdrant's shape. Faults
-strike searches that could be served, and nothing else, so that a collection is always set up. Searches take none of
-the model's slots. A collection whose metadata has a `pace` takes so many times as long to search. A collection that is
-not there, such as one that users have filled, is answered with made-up points, and the plan says so.
+strike searches that could be served, and nothing else, so that a collection is always set up; of a user's graph they
+strike every request (`fault_plans.of_any_request`). Searches take none of the model's slots. A collection whose
+metadata has a `pace` takes so many times as long to search. A collection that is not there, such as one that users have
+filled, is answered with made-up points, and the plan says so.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from qdrant_client import QdrantClient, models
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services import made_up_points
-from docmind_lab.services.fault_plans import under_fault
+from docmind_lab.services.fault_plans import of_any_request, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Plan, ServiceRequest, Wait, json_steps
 
@@ -68,6 +69,9 @@ class VectorService:
 
     def plan(self, request: ServiceRequest) -> Plan:
         """Return the plan for a request; a request that cannot be served gets a Qdrant-shaped error at once."""
+        return of_any_request(self._plan(request), request, self.faults, self.default_seed)
+
+    def _plan(self, request: ServiceRequest) -> Plan:
         try:
             with warnings.catch_warnings():
                 # The local engine warns of its own limits in size, which concern a user of the engine, not a client.
@@ -93,7 +97,7 @@ class VectorService:
     def _search(self, found: Plan, request: ServiceRequest, pace: float) -> Plan:
         """Return the plan of a search with a known answer: delay it as the profile says, and apply a fault."""
         key = request.draw_key("retrieval", "0", self.default_seed)
-        fault = first_that_strikes(self.faults, "retrieval", key)
+        fault = first_that_strikes(self.faults, "retrieval", key, request=request.node_request)
         if fault is not None and fault.kind == "retrieval_503":
             message = "Service unavailable: the search could not be done, try again later"
             return Plan(json_steps(503, {"status": {"error": message}, "time": 0.0}), "retrieval", fault=fault.kind)

@@ -50,6 +50,8 @@ def faults(draw: st.DrawFn) -> Fault:
         ("rate_limit=2@3:*:0.5", Fault("rate_limit", "*", 0.5, 2.0, 3)),
         ("retrieval_slow", Fault("retrieval_slow", "*", seconds=3.0)),
         ("retrieval_503:retrieval:0.5", Fault("retrieval_503", "retrieval", 0.5)),
+        ("hang:search#2", Fault("hang", "search", request=2)),
+        ("trickle=2:search#12:0.5", Fault("trickle", "search", 0.5, 2.0, request=12)),
     ],
 )
 def test_a_fault_is_written_kind_role_probability_with_its_seconds_and_attempts_beside_the_kind(text, fault):
@@ -142,6 +144,13 @@ def test_a_kind_strikes_one_service_only(kind):
     struck = [service for service in ("llm", "retrieval") if first_that_strikes([fault], service, key) is not None]
     expected = "retrieval" if kind.startswith("retrieval_") else "llm"
     assert struck == ([] if kind == "none" else [expected])
+
+
+def test_a_fault_of_one_request_spares_the_others_of_its_role_and_those_without_a_number():
+    fault, key = Fault.parse("hang:search#2"), DrawKey(7, "search", "2.0.1")
+    struck = [number for number in range(4) if first_that_strikes([fault], "llm", key, request=number) is fault]
+    assert struck == [2]
+    assert Fault.parse(str(fault)) == fault
 
 
 def test_the_first_fault_that_strikes_is_the_one():

@@ -214,7 +214,7 @@ def _failures(rows: Sequence[Row], runs: pd.DataFrame, chosen_by: Chooses) -> It
         yield (
             f"Interrupted: {len(waiting)} of {count_of(len(runs), 'run')} stopped to wait for a person "
             f"{f'in node {join_names(nodes)}' if nodes else 'at a breakpoint'}. "
-            'Answer with --resume (resume=[...]), or with "resume" in the input.'
+            'Each interrupt takes an answer: --resume (resume=[...]), or "resume" in the input.'
         )
     if failed.empty:
         return

@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START
 
+from docmind_lab.alternatives.bound import node_names
 from docmind_lab.network.recorder import Recorder, current_recorder
 
 # LangGraph tags the run of a node itself, and only that, with the step it belongs to.
@@ -23,12 +24,6 @@ Result = TypeVar("Result")
 def is_node(tags: Sequence[str] | None) -> bool:
     """Return whether LangGraph has tagged a run of callbacks as a node's."""
     return any(tag.startswith(_NODE_TAG) for tag in tags or ())
-
-
-def node_names(metadata: Mapping[str, Any] | None) -> list[str]:
-    """Return the nodes that a run of callbacks is in, outermost first; [""] outside every node."""
-    path = str((metadata or {}).get("langgraph_checkpoint_ns", ""))
-    return [part.partition(":")[0] for part in path.split("|")]
 
 
 def role_of(node: str) -> str:

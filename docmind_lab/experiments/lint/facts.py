@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from docmind_lab.experiments.lint.overruns import requests_of
-from docmind_lab.experiments.lint.probe import UNTIMED, Scene, sent_in
+from docmind_lab.analysis.text import count_of
+from docmind_lab.experiments.lint.observation import length_of, length_s, within
+from docmind_lab.experiments.lint.overruns import requests_of, span_of
+from docmind_lab.experiments.lint.probe import UNTIMED, Scene, observe_run, sent_in
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 
-# A call that has not given up after a day counts as endless.
+# A call that has not given up after a day counts as endless. A run is observed for longer than its budget.
 LONGEST_S = 86_400.0
+_BUDGET_S = LONGEST_S / HORIZON_FACTOR
+# What is longer by less is the sum of floating point numbers.
+_NO_TIME_S = 1e-6
 SLOWEST_GAP_S = 3600.0
 """The slowest trickle of a simulated service: seconds between two pieces."""
 
@@ -22,13 +29,14 @@ SLOWEST_GAP_S = 3600.0
 class WorstCase:
     """How long one visit of a node takes when the service never answers it.
 
-    requests: sent one after the other or side by side. timeouts_s: that they ran into, added up; pauses_s: everything
-    else. took_s: infinite if it went on for longer than a day.
+    requests: sent in the visit. side_by_side: whether any of them were under way together. timeouts_s: for how long at
+    least one was under way; pauses_s: everything else. took_s: infinite if it went on for longer than a day.
     """
 
     run_id: str
     command: str
     requests: int
+    side_by_side: bool
     timeouts_s: float
     took_s: float
 
@@ -40,7 +48,7 @@ class WorstCase:
     def __str__(self) -> str:
         if math.isinf(self.took_s):
             return "no end: nothing limits a call that is never answered"
-        tries = f"{self.requests} request{'s' if self.requests != 1 else ''}"
+        tries = count_of(self.requests, "request") + (" side by side" if self.side_by_side else "")
         return f"{self.took_s:,.1f} s: {tries}, {self.timeouts_s:,.1f} s of timeouts, {self.pauses_s:,.1f} s of waits"
 
 
@@ -108,11 +116,63 @@ def timeouts_of(scene: Scene, node: str) -> tuple[float, ...]:
     return tuple(sorted(float(timeout_s) for timeout_s in given if not math.isnan(timeout_s)))
 
 
-def faults_of(scene: Scene, node: str) -> list[tuple[str, str]]:
-    """Return pairs of faults for the node's requests (no answer, failure at once), for models, then for searches."""
-    kinds = {call.kind for call in requests_of(scene.measured) if call.role == node}
-    known = {"llm": ("hang", "http_500"), "retrieval": ("retrieval_hang", "retrieval_503")}
-    return [faults for kind, faults in known.items() if kind in kinds]
+@dataclass(frozen=True)
+class Strike:
+    """Faults that strike the requests of a node, or one of them, with the input that it sends them for.
+
+    address: of the only request that is struck; of the first where all are. at_s: when it is sent if nothing strikes
+    it, in seconds since the run's start. after: the fault that leads to the node; "none" where the input alone does.
+    """
+
+    question_id: str
+    role: str
+    address: str
+    of_store: bool
+    at_s: float
+    after: str = "none"
+
+    @property
+    def hang(self) -> str:
+        """The fault under which the requests are never answered."""
+        return self._fault("retrieval_hang" if self.of_store else "hang")
+
+    @property
+    def fail(self) -> str:
+        """The fault under which the requests fail at once."""
+        return self._fault("retrieval_503" if self.of_store else "http_500")
+
+    def trickle(self, gap_s: float) -> str:
+        """The fault under which the requests are answered in pieces, so many seconds apart."""
+        return self._fault(f"{'retrieval_trickle' if self.of_store else 'trickle'}={gap_s!r}")
+
+    def _fault(self, kind: str) -> str:
+        before = "" if self.after == "none" else f"{self.after} + "
+        return f"{before}{kind}:{self.role}"
+
+
+def strikes_of(scenes: Iterable[Scene], node: str) -> list[Strike]:
+    """Return what strikes each request of a node: all of a kind together, then each that has others beside it.
+
+    Requests come from all scenes; one that several inputs lead to is struck with the first of them. A request outside
+    every node is struck by what strikes all.
+    """
+    found: dict[tuple[str, int], tuple[int, Strike]] = {}
+    for scene in scenes:
+        asked: Counter[str] = Counter()
+        for number, request in scene.seen.sent.get(node, {}).items():
+            of_store = request.kind == "retrieval"
+            asked_in, after = scene.trial.question_id, scene.trial.fault
+            strike = Strike(asked_in, node or "*", request.address, of_store, request.at_s, after)
+            found.setdefault((request.address, asked[request.address]), (number, strike))
+            asked[request.address] += 1
+    made: list[Strike] = []
+    # A node that asks a model and a store is described by its model.
+    for of_store in (False, True):
+        of_kind = [(number, strike) for number, strike in found.values() if strike.of_store == of_store]
+        made += [strike for _, strike in of_kind[:1]]
+        if node and len(of_kind) > 1:
+            made += [dataclasses.replace(strike, role=f"{node}#{number}") for number, strike in of_kind]
+    return made
 
 
 def capped_in(scene: Scene, node: str) -> tuple[int, int]:
@@ -134,33 +194,37 @@ def retries_of(bench: TrialBench, well: Scene, failing: Scene, node: str) -> Ret
     return RetryFacts(run_id, command, most(well), most(failing), by_client)
 
 
-def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> WorstCase:
-    """Measure a visit of the node whose service never answers, until the visit ends or a day has passed."""
-    trial = Trial(like.trial.alternative, LONGEST_S / HORIZON_FACTOR, like.trial.question_id, f"{fault}:{node}")
-    measured = bench.measure(trial)
-    first = like.outermost(node)[0]
-    requests = sent_in(requests_of(measured), first)
-    ended = [
-        event.at_s
-        for event in measured.events
-        if event.event == "node_ended" and event.role == node and "/" not in json.loads(event.detail)["node"]
-        # A graph may be slower before the node than it was; an earlier end belongs to another visit.
-        if event.at_s >= first.started_at_s
-    ]
-    # Branches begin together, and the first of them to end has met the whole of it.
-    took_s = min(ended) - first.started_at_s if ended else math.inf
-    # What the alternative itself ended at the deadline of the trial has no end of its own.
-    if measured.run.alternative != UNTIMED and ended and min(ended) >= trial.decision_timeout_s:
-        took_s = math.inf
-    timed_out_s = sum(call.latency_s for call in requests if not math.isnan(call.latency_s))
-    return WorstCase(measured.run.run_id, bench.command(trial), len(requests), timed_out_s, took_s)
+def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> WorstCase | None:
+    """Measure a visit of the node whose service never answers it, until the visit ends or a day has passed.
+
+    Returns None if no request of the node was left without an answer.
+    """
+    hung = observe_run(bench, like.trial.alternative, like.trial.question_id, fault=fault, budget_s=_BUDGET_S)
+    unanswered = [call for call in requests_of(hung.measured) if call.role == node and math.isnan(call.first_byte_at_s)]
+    visits = [visit for visit in hung.outermost(node) if sent_in(unanswered, visit)]
+    if not unanswered:
+        return None
+    requests = sent_in(requests_of(hung.measured), visits[0]) if visits else unanswered
+    started_at_s, ended_at_s = (visits[0].started_at_s, visits[0].ended_at_s) if visits else (0.0, math.inf)
+    spans = [span_of(call) for call in requests]
+    waited_s = length_s(within(spans, started_at_s, ended_at_s))
+    # What ends when the run is given up, or at the deadline of the trial, has no end of its own.
+    longest_s = LONGEST_S if hung.measured.run.alternative == UNTIMED else _BUDGET_S
+    took_s = ended_at_s - started_at_s if ended_at_s < longest_s else math.inf
+    return WorstCase(
+        run_id=hung.measured.run.run_id,
+        command=bench.command(hung.trial),
+        requests=len(requests),
+        side_by_side=sum(map(length_of, spans)) > length_s(spans) + _NO_TIME_S,
+        timeouts_s=waited_s,
+        took_s=took_s,
+    )
 
 
-def trickled_of(bench: TrialBench, like: Scene, node: str, timeout_s: float) -> TrickledCall | None:
+def trickled_of(bench: TrialBench, like: Scene, node: str, strike: Strike, timeout_s: float) -> TrickledCall | None:
     """Return a call that outlived its client's timeout as its body came in pieces; None if the call was cut."""
-    gap_s = min(timeout_s / 2, SLOWEST_GAP_S)
-    fault = f"trickle={gap_s!r}:{node}"
-    trial = Trial(like.trial.alternative, LONGEST_S / HORIZON_FACTOR, like.trial.question_id, fault)
+    fault = strike.trickle(min(timeout_s / 2, SLOWEST_GAP_S))
+    trial = Trial(like.trial.alternative, _BUDGET_S, like.trial.question_id, fault)
     measured = bench.measure(trial)
     held = [
         call

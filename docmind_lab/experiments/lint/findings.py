@@ -34,10 +34,10 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
         ),
     ),
     "code": (
-        "code outside every call, which no deadline cuts",
+        "code outside every call, which a deadline that is handed to calls does not cut",
         (
-            "wait with asyncio.sleep in an async node, or for no longer than what is left of the deadline; divide a "
-            "long computation into steps"
+            "wait with asyncio.sleep in an async node, which C, E and F can cancel, or for no longer than what is left "
+            "of the deadline; divide a long computation into steps"
         ),
     ),
     "blocks_loop": (
@@ -61,7 +61,10 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "graph": (
         "something outside every node goes on past the deadline",
-        "look at the run: docmind-lab show, with the run's id",
+        (
+            "measure the run again with its command and --out FOLDER (--verbose prints the command), and look at it: "
+            "docmind-lab show RUN --study FOLDER"
+        ),
     ),
 }
 """Kind → what it means, and the remedy."""

@@ -23,7 +23,7 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.virtual_time import current_clock
 from docmind_lab.workloads.own.calls import Place, RunTree
-from docmind_lab.workloads.own.watch import watch_of_calling_code
+from docmind_lab.workloads.own.watch import SentRequest, watch_of_calling_code
 
 # What is late by less is the sum of floating point numbers.
 _ON_TIME_S = 1e-6
@@ -46,7 +46,8 @@ class Observation:
 
     blocked: (from, to) while the event loop stood still, in seconds since the run's start. tick_s: how long at least
     for it to be seen, since each tick takes an event of the loop's own; 0 for not looking. requests: how often each
-    address was asked by which node. tools: names of those that began.
+    address was asked by which node. sent: the requests of each node, by the number that a fault strikes one by. tools:
+    names of those that began.
     """
 
     deadline_key: str = ""
@@ -54,6 +55,7 @@ class Observation:
     visits: list[Visit] = field(default_factory=list)
     blocked: list[tuple[float, float]] = field(default_factory=list)
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    sent: dict[str, dict[int, SentRequest]] = field(default_factory=dict)
     tools: set[str] = field(default_factory=set)
 
 
@@ -135,6 +137,7 @@ class ObservedAlternative:
             if looking is not None:
                 looking.cancel()
             if watch is not None:
+                self._seen.sent = watch.sent
                 for (method, url, node), count in watch.answered.items():
                     self._seen.requests[f"{method} {redact_url(url)}", node] += count
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from docmind_lab.analysis.tables.records import CallRecord
+from docmind_lab.analysis.text import node_in_words
 from docmind_lab.experiments.lint.observation import TimeSpan, length_s, within
 from docmind_lab.experiments.lint.trials import Trial
 from docmind_lab.experiments.measurement.run import MeasuredRun
@@ -50,14 +51,15 @@ class Overrun:
 
     def what_ate_it(self) -> str:
         """Name the call, or the code, that took the time, in words."""
+        node = node_in_words(self.node)
         if not self.call_id:
-            return f"code of node {self.node} outside every call" if self.node else "work outside every node"
+            return f"code of {node} outside every call" if self.node else "work outside every node"
         if self.cause == "retries":
-            return f"the wait in node {self.node} after call {self.call_id} had failed at {self.call_ended_at_s:.3f} s"
+            return f"the wait in {node} after call {self.call_id} had failed at {self.call_ended_at_s:.3f} s"
         ended = "was still under way at the horizon"
         if not math.isnan(self.call_ended_at_s):
             ended = f"ended at {self.call_ended_at_s:.3f} s"
-        return f"call {self.call_id} in node {self.node}, which began at {self.call_started_at_s:.3f} s and {ended}"
+        return f"call {self.call_id} in {node}, which began at {self.call_started_at_s:.3f} s and {ended}"
 
 
 def requests_of(measured: MeasuredRun) -> list[CallRecord]:

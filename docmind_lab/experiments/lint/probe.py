@@ -23,6 +23,7 @@ from docmind_lab.experiments.lint.observation import (
 from docmind_lab.experiments.lint.overruns import requests_of, span_of, threads_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.own.references import line_of_users_code, one_line
 
 # So long that no limit is met, and no alternative has anything to do.
@@ -81,7 +82,7 @@ class Scene:
     def longest_code(self, node: str) -> TimeSpan:
         """Return the longest part of a visit without a request under way, which no deadline can cut in sync code.
 
-        Under a fault, only the time after a failed request counts: the time before it is known already.
+        Of a node that a fault strikes, only the time after a failed request counts: the time before is known already.
         """
         return self._longest_part(node, [(0.0, float("inf"))])
 
@@ -106,7 +107,9 @@ class Scene:
         return max(found, key=length_of, default=(0.0, 0.0))
 
     def _relevant_span(self, visit: Visit) -> TimeSpan:
-        if self.trial.fault == "none":
+        struck = self.trial.faults[-1:]
+        # A node that the fault led to, and did not strike, is as it is.
+        if not struck or Fault.parse(struck[0]).role != visit.place.role:
             return visit.started_at_s, visit.ended_at_s
         failed = [span_of(call)[1] for call in self.requests(visit) if call.outcome != "ok"]
         return min(failed, default=visit.ended_at_s), visit.ended_at_s
@@ -142,8 +145,26 @@ def sent_in(requests: Iterable[CallRecord], visit: Visit) -> list[CallRecord]:
     return [call for call in requests if call.role == role and call.step.rpartition(".")[0] == position]
 
 
-def observe_run(bench: TrialBench, alternative: str, question_id: str, *, fault: str = "none", key: str = "") -> Scene:
-    """Run once with an ample budget and observe the run. key: the deadline's key, looked for in the inputs of nodes."""
-    trial = Trial(alternative, AMPLE_S, question_id, fault)
-    seen = Observation(key, tick_s=_TICK_S if fault == "none" else _TICK_OF_RETRIES_S)
+def observe_run(
+    bench: TrialBench,
+    alternative: str,
+    question_id: str,
+    *,
+    fault: str = "none",
+    key: str = "",
+    budget_s: float = AMPLE_S,
+) -> Scene:
+    """Run once and observe the run.
+
+    Args:
+        bench: Where the graph is.
+        alternative: Under which it runs.
+        question_id: Id of the input.
+        fault: What strikes its requests.
+        key: The deadline's key, looked for in the inputs of nodes; empty for none.
+        budget_s: Seconds. A loop that stands still is looked for only where they are the ample ones: it takes time.
+    """
+    trial = Trial(alternative, budget_s, question_id, fault)
+    tick_s = _TICK_S if fault == "none" else _TICK_OF_RETRIES_S
+    seen = Observation(key, tick_s=tick_s if budget_s == AMPLE_S else 0.0)
     return Scene(trial, bench.measure(trial, seen_by=lambda inner: ObservedAlternative(inner, seen)), seen)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from docmind_lab.analysis.text import count_of
 from docmind_lab.core.errors import GraphError
 from docmind_lab.experiments.lint.facts import (
     SLOWEST_GAP_S,
     NodeFacts,
+    RetryFacts,
+    Strike,
+    WorstCase,
     calls_in,
     capped_in,
-    faults_of,
     retries_of,
+    strikes_of,
     timeouts_of,
     trickled_of,
     worst_case_of,
@@ -36,26 +40,39 @@ _DIGITS = 6
 class GraphProbe:
     """What the lint knows of a graph before it sets any deadline.
 
-    scenes: undisturbed, by input and alternative. with_key: with the deadline handed to the graph, by input, if its key
-    is looked for. cannot: the alternative under which it failed, with the run. trials: (decision timeout, fault, input)
-    of the runs to be measured under each alternative, in order.
+    scenes: by input, alternative and fault: undisturbed, and those whose fault led to a node that nothing else led to.
+    with_key: with the deadline handed to the graph, by input, if its key
+    is looked for. cannot: the alternative under which it failed, with the run. unprobed: (node, address) of requests
+    that no fault kept from being answered. trials: (decision timeout, fault, input) of the runs to be measured under
+    each alternative, in order.
     """
 
-    scenes: dict[tuple[str, str], Scene] = field(default_factory=dict)
+    scenes: dict[tuple[str, str, str], Scene] = field(default_factory=dict)
     with_key: dict[str, Scene] = field(default_factory=dict)
     cannot: dict[str, Scene] = field(default_factory=dict)
     facts: dict[str, NodeFacts] = field(default_factory=dict)
+    unprobed: list[tuple[str, str]] = field(default_factory=list)
     trials: dict[tuple[float, str, str], None] = field(default_factory=dict)
 
-    def of_input(self, question_id: str) -> list[Scene]:
+    def of_input(self, question_id: str, fault: str = "none") -> list[Scene]:
         """Return the sync scene and the async scene of an input, if the graph ran in that mode."""
-        return [scene for (asked, _), scene in self.scenes.items() if asked == question_id]
+        wanted = question_id, fault
+        return [scene for (asked, _, under), scene in self.scenes.items() if (asked, under) == wanted]
+
+    def under(self, alternative: str, node: str) -> list[Scene]:
+        """Return the scenes under an alternative that came to a node."""
+        return [scene for (_, of, _), scene in self.scenes.items() if of == alternative and scene.outermost(node)]
+
+    def nodes(self) -> list[str]:
+        """Return the nodes that any scene came to."""
+        return list(dict.fromkeys(node for scene in self.scenes.values() for node in scene.nodes()))
 
     def home(self, node: str) -> list[Scene]:
         """Return the scenes of the input that the node is examined with."""
         visiting = [scene for scene in self.scenes.values() if scene.outermost(node)]
-        asking = [scene for scene in visiting if faults_of(scene, node)]
-        return [scene for scene in self.of_input((asking or visiting)[0].trial.question_id) if scene.outermost(node)]
+        asking = [scene for scene in visiting if scene.seen.sent.get(node)]
+        trial = (asking or visiting)[0].trial
+        return [scene for scene in self.of_input(trial.question_id, trial.fault) if scene.outermost(node)]
 
 
 def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str) -> GraphProbe:
@@ -70,13 +87,10 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
             if scene.failed:
                 probed.cannot.setdefault(alternative, scene)
             else:
-                probed.scenes[question.id, alternative] = scene
+                probed.scenes[question.id, alternative, "none"] = scene
         scenes = probed.of_input(question.id)
         if not scenes and probed.cannot[UNTIMED].failed == INTERRUPTED:
-            raise GraphError(
-                f"the graph stops at {INTERRUPTED} (input {question.id}), to wait for a person; answer it with "
-                '--resume (resume=[...]), or with "resume" in the input'
-            )
+            raise GraphError(_interrupted(probed.cannot[UNTIMED], question.id))
         if not scenes:
             ways = {way: scene.failure_in_words() for way, scene in probed.cannot.items()}
             sync, on_loop = ways[UNTIMED], ways[UNTIMED_ASYNC]
@@ -88,38 +102,41 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
         probed.trials[decision_timeout_s, "none", question.id] = None
         in_mode = "A" if scenes[0].trial.alternative == UNTIMED else "E"
         probed.with_key[question.id] = observe_run(bench, in_mode, question.id, key=key)
-    for node in dict.fromkeys(node for scene in probed.scenes.values() for node in scene.nodes()):
-        probed.facts[node] = _facts(bench, probed, node, decision_timeout_s, slack_s, key)
+    # Failing requests may lead to further nodes, such as an error handler, with requests of their own.
+    while more := [node for node in probed.nodes() if node not in probed.facts]:
+        probed.facts[more[0]] = _facts(bench, probed, more[0], decision_timeout_s, slack_s, key)
+    for strike in strikes_of(probed.scenes.values(), ""):
+        _strike(bench, probed, "", strike, decision_timeout_s, slack_s)
     return probed
+
+
+def _interrupted(scene: Scene, question_id: str) -> str:
+    answers = sum(event.event == "interrupt_answered" for event in scene.measured.events)
+    place = f"the graph stops at {INTERRUPTED} (input {question_id}), to wait for a person"
+    options = '--resume (resume=[...]), or "resume" in the input'
+    if answers:
+        return f"{place}, after {count_of(answers, 'answer')}; give one more: {options}"
+    return f"{place}; answer it: {options}"
 
 
 def _facts(
     bench: TrialBench, probed: GraphProbe, node: str, decision_timeout_s: float, slack_s: float, key: str
 ) -> NodeFacts:
     """Return the facts of a node, and add its runs under a deadline to `probed.trials`."""
-    scenes = probed.home(node)
-    first, question_id = scenes[0], scenes[0].trial.question_id
-    retries = worst = trickled = None
+    first = probed.home(node)[0]
+    question_id = first.trial.question_id
     timeouts_s = timeouts_of(first, node)
-    for hang, fail in faults_of(first, node):
-        failing = [observe_run(bench, scene.trial.alternative, question_id, fault=f"{fail}:{node}") for scene in scenes]
-        begins_at_s = first.outermost(node)[0].started_at_s
-        within_s = max(decision_timeout_s, round(begins_at_s + _TO_HANG_IN_S, _DIGITS))
-        probed.trials[within_s, f"{hang}:{node}", question_id] = None
-        # A node that asks a model and a store is described by its model.
-        retries = retries or retries_of(bench, first, failing[0], node)
-        worst = worst or worst_case_of(bench, first, node, hang)
-        if hang == "hang":
-            gap_s = min(within_s / 4, SLOWEST_GAP_S)
-            probed.trials[within_s, f"trickle={gap_s!r}:{node}", question_id] = None
-            trickled = trickled_of(bench, first, node, timeouts_s[0]) if timeouts_s else None
-        for scene in failing:
-            _add_trials(probed, scene, node, slack_s)
+    retries, worst, trickled = None, list[WorstCase](), None
+    for strike in strikes_of(probed.scenes.values(), node):
+        of_strike, never = _strike(bench, probed, node, strike, decision_timeout_s, slack_s)
+        retries = retries or of_strike
+        worst += [never] if never is not None else []
+        like = probed.of_input(strike.question_id, strike.after)[0]
+        trickled = trickled or (trickled_of(bench, like, node, strike, timeouts_s[0]) if timeouts_s else None)
     for alternative in (UNTIMED, UNTIMED_ASYNC):
-        found = [scene for (_, of), scene in probed.scenes.items() if of == alternative and scene.outermost(node)]
-        if found:
+        if found := probed.under(alternative, node):
             _add_trials(probed, max(found, key=lambda scene: length_of(scene.longest_code(node))), node, slack_s)
-    under_loop = [scene for (_, of), scene in probed.scenes.items() if of == UNTIMED_ASYNC and scene.outermost(node)]
+    under_loop = probed.under(UNTIMED_ASYNC, node)
     with_key = [scene for scene in probed.with_key.values() if scene.outermost(node)]
     return NodeFacts(
         node=node,
@@ -129,10 +146,32 @@ def _facts(
         capped=capped_in(probed.with_key[question_id], node),
         code_s=max(length_of(scene.longest_code(node)) for scene in probed.scenes.values()),
         retries=retries,
-        worst_case=worst,
+        worst_case=max(worst, key=lambda case: case.took_s, default=None),
         trickled=trickled,
         has_key=not any(scene.without_key(node) for scene in with_key) if key and with_key else None,
     )
+
+
+def _strike(
+    bench: TrialBench, probed: GraphProbe, node: str, strike: Strike, decision_timeout_s: float, slack_s: float
+) -> tuple[RetryFacts | None, WorstCase | None]:
+    """Measure requests that fail, and that are never answered; add the runs under a deadline to `probed.trials`."""
+    scenes = probed.of_input(strike.question_id, strike.after)
+    failing = [observe_run(bench, scene.trial.alternative, strike.question_id, fault=strike.fail) for scene in scenes]
+    never = worst_case_of(bench, scenes[0], node, strike.hang)
+    if never is None and (node, strike.address) not in probed.unprobed:
+        probed.unprobed.append((node, strike.address))
+    within_s = max(decision_timeout_s, round(strike.at_s + _TO_HANG_IN_S, _DIGITS))
+    for fault in (strike.hang, strike.trickle(min(within_s / 4, SLOWEST_GAP_S))):
+        probed.trials[within_s, fault, strike.question_id] = None
+    probed.trials[decision_timeout_s, strike.fail, strike.question_id] = None
+    known = probed.nodes()
+    if any(other not in known for scene in failing for other in scene.nodes()):
+        probed.scenes |= {(strike.question_id, scene.trial.alternative, strike.fail): scene for scene in failing}
+    if node:
+        for scene in failing:
+            _add_trials(probed, scene, node, slack_s)
+    return retries_of(bench, scenes[0], failing[0], node) if node else None, never
 
 
 def _mode(under_loop: list[Scene], node: str) -> str:

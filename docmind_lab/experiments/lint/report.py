@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
-from docmind_lab.analysis.text import count_of, join_names
+from docmind_lab.analysis.text import count_of, join_names, node_in_words
 from docmind_lab.core.errors import GraphError
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.findings import Finding, lateness_of
 from docmind_lab.experiments.lint.overruns import Overrun
 from docmind_lab.services.unanswered import Unanswered, rows_to_fill_in
 
-Keeping = Literal["keeps", "caller only", "does not keep", "does not run"]
+Keeping = Literal["keeps", "caller only", "does not keep", "does not run", "not known"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Verdict:
     """Whether one alternative keeps the deadline. runs: measured; late: those with an overrun beyond the slack.
 
     keeping: "keeps" (the caller is back and nothing goes on), "caller only" (the caller is back, and work goes on),
-    "does not keep", "does not run" (the graph fails in the mode that the alternative calls).
+    "does not keep", "does not run" (the graph fails in the mode that the alternative calls), "not known" (nothing was
+    late, and some requests could be struck by no fault).
     worst: the run that shows it.
     """
 
@@ -45,9 +46,9 @@ class LintReport:
     """The result of linting a graph.
 
     slack_s: how many seconds past the deadline still count as keeping it. unreached: nodes and tools that no run came
-    to, of which nothing is known. requests: address, node, and how often it was asked in the runs without a deadline.
-    unanswered: requests that no simulated service answers; what is said of the deadline rests on made-up answers to
-    them, so the report is not clean.
+    to, of which nothing is known. unprobed: node and address of requests that no fault could strike. requests: address,
+    node, and how often it was asked in the runs without a deadline. unanswered: requests that no simulated service
+    answers; what is said of the deadline rests on made-up answers to them, so the report is not clean.
     """
 
     graph: str
@@ -58,6 +59,7 @@ class LintReport:
     verdicts: tuple[Verdict, ...]
     overruns: tuple[Overrun, ...]
     unreached: tuple[str, ...] = ()
+    unprobed: tuple[tuple[str, str], ...] = ()
     requests: tuple[tuple[str, str, int], ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
 
@@ -99,8 +101,17 @@ def _plain(value: Any) -> Any:
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
-def verdict_of(alternative: str, runs: int, overruns: Sequence[Overrun], slack_s: float) -> Verdict:
-    """Return the verdict on an alternative from its runs and overruns."""
+def verdict_of(
+    alternative: str,
+    runs: int,
+    overruns: Sequence[Overrun],
+    slack_s: float,
+    unprobed: Sequence[tuple[str, str]] = (),
+) -> Verdict:
+    """Return the verdict on an alternative from its runs and overruns, and the requests that no fault could strike."""
+    if not overruns and unprobed:
+        why = f"nothing was late in {runs} runs, but {_in_words(unprobed)} could not be made to hang"
+        return Verdict(alternative, "not known", why, runs, 0)
     if not overruns:
         return Verdict(alternative, "keeps", f"back and quiet within {slack_s:g} s in {runs} runs", runs, 0)
     waited = [overrun for overrun in overruns if overrun.caller_s > slack_s]
@@ -109,10 +120,14 @@ def verdict_of(alternative: str, runs: int, overruns: Sequence[Overrun], slack_s
     return Verdict(alternative, keeping, lateness_of(worst), runs, len(overruns), worst)
 
 
+def _in_words(unprobed: Sequence[tuple[str, str]]) -> str:
+    return join_names([f"{address} ({node_in_words(node) if node else 'no node'})" for node, address in unprobed])
+
+
 def lines_of(report: LintReport) -> Iterator[str]:
     """Yield the findings and verdicts, a line each; `nodes_table` has the nodes."""
     for number, finding in enumerate(report.findings, 1):
-        where = f"node {finding.node}" if finding.node else "the graph"
+        where = node_in_words(finding.node) if finding.node else "the graph"
         defeats = f" (defeats {', '.join(finding.defeats)})" if finding.defeats else ""
         yield f"{number}. {where}: {finding.what}{defeats}"
         for evidence in finding.evidence:
@@ -168,6 +183,11 @@ def _kept_by(report: LintReport) -> str:
         )
     if keeping:
         return f"The {budget} of {report.graph} is kept by {', '.join(keeping)}."
+    if any(verdict.keeping == "not known" for verdict in report.verdicts):
+        return (
+            f"Whether the {budget} of {report.graph} is kept is not known: {_in_words(report.unprobed)} could not be "
+            "made to hang."
+        )
     caller = [verdict.alternative for verdict in report.verdicts if verdict.keeping == "caller only"]
     if caller:
         return (
@@ -190,7 +210,7 @@ def nodes_table(report: LintReport) -> Any:
         "timeouts",
         "tries",
         "never answered",
-        "uncut code",
+        "own code",
         "after a cancel",
         "key",
     )

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from docmind_lab.analysis.text import node_in_words
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_of
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
 from docmind_lab.core.errors import ConfigurationError, GraphError, NotSimulated
@@ -111,6 +112,7 @@ def lint_graph(
     return dataclasses.replace(
         report,
         unreached=_unreached(bench.graph, probed),
+        unprobed=tuple(probed.unprobed),
         requests=_requests(probed),
         unanswered=bench.unanswered,
     )
@@ -122,7 +124,7 @@ def _unreached(graph: AnyGraph, probed: GraphProbe) -> tuple[str, ...]:
     nodes = {visit.place.path[0] for scene in scenes for visit in scene.outermost()}
     tools = {name for scene in scenes for name in scene.seen.tools}
     parts = parts_of(graph)
-    missing = [f"node {name}" for name in parts["nodes"] if name not in nodes]
+    missing = [node_in_words(name) for name in parts["nodes"] if name not in nodes]
     return (*missing, *(f"tool {name}" for name in parts["tools"] if name not in tools))
 
 
@@ -183,6 +185,6 @@ def _judge(
             done += 1
             if progress is not None:
                 progress(done, sum(of not in refused for of in modes.values()) * len(probed.trials))
-        verdicts.append(verdict_of(name, len(probed.trials), late, slack_s))
+        verdicts.append(verdict_of(name, len(probed.trials), late, slack_s, probed.unprobed))
         overruns += late
     return tuple(verdicts), overruns

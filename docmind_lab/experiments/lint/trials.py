@@ -37,14 +37,26 @@ _CANNOT_BE_JUDGED = "cannot be judged in virtual time"
 _VIRTUAL_ONLY = "the deadline lint runs in virtual time only; measure this graph with docmind-lab compare --clock wall"
 
 
+# A node's name may have a plus sign.
+_AND = " + "
+
+
 @dataclass(frozen=True)
 class Trial:
-    """One run to measure. alternative: as `parse_alternatives` takes it. question_id: id of the input."""
+    """One run to measure.
+
+    alternative: as `parse_alternatives` takes it. question_id: id of the input. fault: several are joined by " + ".
+    """
 
     alternative: str
     decision_timeout_s: float
     question_id: str
     fault: str = "none"
+
+    @property
+    def faults(self) -> list[str]:
+        """The faults, one by one."""
+        return [] if self.fault == "none" else self.fault.split(_AND)
 
 
 class TrialBench:
@@ -135,7 +147,8 @@ class TrialBench:
         words = ["docmind-lab", "compare", *self._given]
         words += ["--alternatives", trial.alternative, "--decision-timeout", repr(trial.decision_timeout_s)]
         words += ["--runs", str(self._own.questions), "--seed", str(self.seed), "--profile", self.profile]
-        words += ["--fault", trial.fault] if trial.fault != "none" else []
+        for fault in trial.faults:
+            words += ["--fault", fault]
         words += ["--deadline-key", self._deadline_key] if self._deadline_key != DEADLINE_KEY else []
         return shlex.join(words)
 
@@ -150,7 +163,7 @@ class TrialBench:
             seed=self.seed,
             alternatives=self.parse(trial.alternative),
             profile=LatencyProfile.named(self.profile),
-            faults=() if trial.fault == "none" else (Fault.parse(trial.fault),),
+            faults=tuple(map(Fault.parse, trial.faults)),
             workload=self._own.workload,
             documents=Documents(self._own.corpus),
             # As `compare` has it for such a graph, so that its command gives the same run, by the same id.

@@ -24,7 +24,7 @@ import traceback
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from langgraph.graph import StateGraph
@@ -371,6 +371,18 @@ def one_line(error: BaseException) -> str:
 
 def line_of_users_code(error: BaseException) -> str:
     """Return "file.py:17" for the innermost line of the user's own code in a traceback; empty if there is none."""
-    frames = traceback.extract_tb(error.__traceback__)
+    return _users_line(traceback.extract_tb(error.__traceback__))
+
+
+def line_of_calling_code(frame: FrameType | None = None) -> str:
+    """Return "file.py:17" for the innermost line of the user's own code that is at work; empty if there is none.
+
+    Args:
+        frame: Of the thread in question, at its innermost; None for the calling one.
+    """
+    return _users_line(traceback.extract_stack(frame))
+
+
+def _users_line(frames: traceback.StackSummary) -> str:
     users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
     return f"{Path(users[-1].filename).name}:{users[-1].lineno}" if users else ""

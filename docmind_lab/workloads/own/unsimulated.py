@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from docmind_lab.network.guests import Replacements
+from docmind_lab.workloads.own.references import line_of_calling_code
 
 REMEDY: Final = (
     'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
@@ -62,11 +63,13 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
         return make
 
     no_http = (
-        "a connection that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp, primp or curl_cffi "
-        "(a database driver, gRPC, a web socket) has no virtual time"
+        "that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp, primp or curl_cffi (a database "
+        "driver, gRPC, a web socket) has no virtual time"
     )
-    hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {no_http}"))
-    hooks.replace(socket.socket, "connect", refusing(lambda _, address, *__: f"{_address(address)}: {no_http}"))
+    look_up = f"a name look-up (socket.getaddrinfo) {no_http}"
+    hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {look_up}{_at_line()}"))
+    connection = f"a connection {no_http}"
+    hooks.replace(socket.socket, "connect", refusing(lambda _, to, *__: f"{_address(to)}: {connection}{_at_line()}"))
     by_popen = refusing(lambda _, program="", *__, **options: _no_process(options.get("args", program)), RUNS_FOR_REAL)
     for owner, function, what in _compiled():
         hooks.replace(
@@ -169,6 +172,11 @@ def _no_process(command: Any) -> str:
     told = f"{shown or 'a program'}: a subprocess runs in real time, not in virtual time"
     is_of_mcp = any(_MCP_CLIENT in frame.filename for frame in traceback.extract_stack())
     return f"{told}; an MCP server can be in this process, over its SDK's memory transport" if is_of_mcp else told
+
+
+def _at_line() -> str:
+    line = line_of_calling_code()
+    return f", at {line}" if line else ""
 
 
 def _text(host: Any) -> str:

@@ -21,7 +21,7 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
-from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, CallKind
+from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, CallKind, LogicalCall
 from docmind_lab.network.guest_libraries import watch_libraries
 from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.recorder import Recorder, current_recorder
@@ -118,6 +118,19 @@ class Own:
 Destinations = SimulatedDestinations | Own
 
 
+@dataclass(frozen=True)
+class SentRequest:
+    """What one number of a node's requests stands for, as it was first sent.
+
+    address: method and URL, without a query and without credentials. kind: "retrieval" for what the faults of searches
+    strike. at_s: in seconds since the run's start.
+    """
+
+    address: str
+    kind: CallKind
+    at_s: float
+
+
 _latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", default=None)
 
 
@@ -126,7 +139,8 @@ class RunWatch:
 
     missing: the error for the first thing that has no simulated counterpart and ended the run. unanswered: how often
     each request was made that no service answers, and that got a made-up answer. answered: how often each other request
-    was made, by method, address and node; an address may hold a key, so it is redacted before anybody reads it.
+    was made, by method, address and node; an address may hold a key, so it is redacted before anybody reads it. sent:
+    the numbered requests of each node, see `services.faults`.
     """
 
     records = True
@@ -138,6 +152,10 @@ class RunWatch:
         self.missing: NotSimulated | None = None
         self.unanswered: Counter[Unanswered] = Counter()
         self.answered: Counter[tuple[str, str, str]] = Counter()
+        self.sent: dict[str, dict[int, SentRequest]] = {}
+        # Number by node, address and place among the calls of a visit that ask the address.
+        self._numbers: dict[tuple[str, str, int], int] = {}
+        self._calls_of: dict[tuple[str, str, str], dict[str, int]] = {}
 
     # ---- requests: `network.guests.Watch`
 
@@ -170,12 +188,14 @@ class RunWatch:
             call = self._separate_call(kind, place, is_retry)
         deadline, policy = self.calls.deadline, self.calls.policy
         total = policy.cap == "total"
+        # Nobody's real service is told the lab's number.
+        numbered = {} if to is None else {f"{HEADER_PREFIX}request": str(self._number(call.call, method, url, kind))}
         return GuestCall(
             call.call,
             to=to,
             deadline=deadline if total else None,
             read_timeout_s=None if total or deadline is None else deadline.cap(None),
-            headers=headers,
+            headers={**headers, **numbered},
         )
 
     def _provisional(self, method: str, url: str, place: Place, error: NotSimulated) -> str:
@@ -188,6 +208,19 @@ class RunWatch:
         self.unanswered[Unanswered(method, redact_url(url), _in_words(place))] += 1
         assert isinstance(self.destinations, SimulatedDestinations), "only simulated services lack an answer"
         return self.destinations.endpoint(url)
+
+    def _number(self, call: LogicalCall, method: str, url: str, kind: CallKind) -> int:
+        """Return the number of a request among those of its node; its retries have the same."""
+        address = f"{method} {redact_url(url)}"
+        visit = call.step.rpartition(".")[0]
+        with _lock:
+            calls = self._calls_of.setdefault((call.role, visit, address), {})
+            place = call.role, address, calls.setdefault(call.call_id, len(calls))
+            sent = self.sent.setdefault(call.role, {})
+            number = self._numbers.setdefault(place, len(sent) + 1)
+            at_s = self.recorder.clock.now() - self.recorder.started_at
+            sent.setdefault(number, SentRequest(address, kind, at_s))
+        return number
 
     def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
         """Return a call for one request outside every reported call; the previous one if this is its retry."""

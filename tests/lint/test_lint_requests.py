@@ -1,0 +1,149 @@
+"""Every request of every node is never answered, answered in pieces, and failed, whichever service it goes to."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+from typing import Any
+
+import hung_graphs
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.types import interrupt
+
+from docmind_lab.core.errors import GraphError, NotSimulated
+from docmind_lab.enforcement import enforce
+from docmind_lab.experiments.comparison import compare
+from docmind_lab.experiments.lint import LintReport, lint_graph
+from docmind_lab.experiments.lint.report import lines_of
+from docmind_lab.services.vector_service import VectorService
+
+ASKED: dict[str, Any] = {"question": "Why?"}
+CHAT: dict[str, Any] = {"messages": [HumanMessage("Why?")]}
+
+
+@functools.cache
+def linted(name: str, decision_timeout_s: float = 1.0) -> LintReport:
+    asked = CHAT if name in ("searching_then_asking", "asking_twice") else ASKED
+    return lint_graph(f"hung_graphs:{name}", [asked], decision_timeout_s=decision_timeout_s)
+
+
+def keeping(report: LintReport) -> dict[str, str]:
+    return {verdict.alternative: verdict.keeping for verdict in report.verdicts}
+
+
+OF_SYNC_CODE_WITH_A_LONG_REQUEST = {
+    "A": "keeps",
+    "A:per_read": "does not keep",
+    "B": "caller only",
+    "C": "caller only",
+    "D": "does not keep",
+    "E": "keeps",
+    "F": "caller only",
+}
+
+
+def test_a_request_to_another_service_is_never_answered_and_comes_in_pieces() -> None:
+    report = linted("searching")
+    assert keeping(report) == OF_SYNC_CODE_WITH_A_LONG_REQUEST
+    (node,) = report.nodes
+    assert node.worst_case is not None
+    assert node.worst_case.took_s == pytest.approx(60.0)
+    assert node.trickled is not None
+    assert node.retries is not None
+    assert report.unprobed == ()
+
+
+def test_a_request_is_struck_alone_where_an_earlier_one_of_its_node_would_end_the_run() -> None:
+    report = linted("searching_then_asking", 5.0)
+    assert keeping(report) == OF_SYNC_CODE_WITH_A_LONG_REQUEST
+    late = {overrun.trial.fault for overrun in report.overruns if overrun.trial.alternative == "D"}
+    assert "hang:only#2" in late
+    assert "hang:only" not in late, "the search is given up at once, and the model is never asked"
+    (node,) = report.nodes
+    assert node.worst_case is not None
+    assert 60.0 < node.worst_case.took_s < 61.0, "the search is answered within a second"
+
+
+def test_a_request_to_a_store_that_is_no_search_is_struck_too() -> None:
+    report = linted("writing")
+    assert keeping(report) == OF_SYNC_CODE_WITH_A_LONG_REQUEST
+    assert report.unprobed == ()
+
+
+def test_a_node_whose_request_no_fault_strikes_is_named_and_never_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VectorService, "plan", VectorService._plan)
+    report = lint_graph(hung_graphs.writing, [ASKED], decision_timeout_s=1.0, alternatives="A,E")
+    assert keeping(report) == {"A": "not known", "E": "not known"}
+    assert not report.keeps
+    assert set(report.unprobed) == {
+        ("only", "PUT http://store.example.org:6333/collections/c/"),
+        ("only", "PUT http://store.example.org:6333/collections/c/points"),
+    }
+
+
+def test_a_node_that_only_a_failure_leads_to_is_examined_with_its_own_requests() -> None:
+    report = linted("recovering")
+    assert keeping(report)["D"] == "does not keep"
+    assert [facts.node for facts in report.nodes] == ["only", "__error_handler__only"]
+    late = {overrun.trial.fault for overrun in report.overruns if overrun.node == "__error_handler__only"}
+    assert "http_500:only + hang:__error_handler__only" in late
+    assert report.unreached == ()
+    commands = [evidence.command for finding in report.findings for evidence in finding.evidence]
+    assert any("--fault http_500:only --fault hang:__error_handler__only" in command for command in commands)
+
+
+def test_requests_side_by_side_have_no_negative_waits() -> None:
+    (node,) = linted("asking_twice", 20.0).nodes
+    assert str(node.worst_case) == "60.0 s: 2 requests side by side, 60.0 s of timeouts, 0.0 s of waits"
+
+
+def test_an_error_handler_is_a_node_that_goes_on_past_the_deadline_and_is_named_as_one() -> None:
+    report = linted("handling")
+    lines = "\n".join(lines_of(report))
+    assert {overrun.node for overrun in report.overruns} == {"__error_handler__breaks"}
+    assert "the error handler of node breaks" in lines
+    assert "outside every node" not in lines
+    assert keeping(report)["C"] == keeping(report)["E"] == "keeps"
+    # C, E and F cut it.
+    assert "no deadline" not in lines
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_comparison_counts_an_error_handler_as_reached() -> None:
+    study = compare(1, 1, graph=hung_graphs.handling, inputs=[ASKED], alternatives="A", workers=None, profile="typical")
+    assert "never_reached" not in study.manifest
+
+
+def test_an_error_handler_that_no_run_reached_is_named_in_words() -> None:
+    study = compare(10, 1, graph=hung_graphs.recovering, inputs=[ASKED], alternatives="A", workers=None)
+    assert "No run reached the error handler of node only, of which" in " ".join(str(study.report()).split())
+
+
+def test_a_call_that_is_cut_names_the_error_handler_that_was_at_work() -> None:
+    result = asyncio.run(enforce(hung_graphs.handling, 0.2, "E").ainvoke(ASKED))
+    assert (result.outcome, result.cut_at) == ("timed_out", ("__error_handler__breaks",))
+
+
+def asking_twice(state: hung_graphs.State) -> dict[str, Any]:
+    return {"answer": interrupt("Sure?") + interrupt("Really?")}
+
+
+def test_a_graph_whose_answers_were_used_up_is_told_how_many_there_were() -> None:
+    graph = hung_graphs.one_node(asking_twice)
+    with pytest.raises(GraphError, match=r"to wait for a person; answer it: --resume"):
+        lint_graph(graph, [ASKED], alternatives="A")
+    with pytest.raises(GraphError, match=r"after 1 answer; give one more: --resume"):
+        lint_graph(graph, [ASKED], alternatives="A", resume=["yes"])
+
+
+def looks_up(state: hung_graphs.State) -> dict[str, Any]:
+    return {"answer": socket.getaddrinfo("example.org", 80)}
+
+
+def test_a_name_look_up_is_named_as_one_with_its_line() -> None:
+    line = looks_up.__code__.co_firstlineno + 1
+    words = rf"example.org: a name look-up \(socket.getaddrinfo\) .*, at test_lint_requests.py:{line}"
+    with pytest.raises(NotSimulated, match=words):
+        lint_graph(hung_graphs.one_node(looks_up), [ASKED], alternatives="A")
