@@ -31,6 +31,7 @@ from docmind_lab.analysis.tables.frames import (
     with_dtypes,
 )
 from docmind_lab.analysis.tables.records import TABLES, RunRows
+from docmind_lab.analysis.text import in_python
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import Write, as_json, write_whole
@@ -211,7 +212,7 @@ class Study:
     def _repr_html_(self) -> str:
         summary = self._summary()
         sentences = "".join(f"<li>{escape(line)}</li>" for line in summary.sentences)
-        notes = filter(None, (*summary.advice, self._missing_tables()))
+        notes = filter(None, (*map(in_python, summary.advice), self._missing_tables()))
         advice = "".join(f"<p>{escape(line)}</p>" for line in notes)
         # The corner named, or a table for screen readers begins with a heading that says nothing.
         table = summary.display_table().rename_axis(index=None, columns="alternative").to_html(border=0)

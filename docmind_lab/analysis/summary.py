@@ -12,7 +12,7 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import by_condition, condition_columns, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
-from docmind_lab.analysis.findings.choice import overran
+from docmind_lab.analysis.findings.criteria import overran
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
@@ -22,6 +22,7 @@ from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import (
     count_of,
     duration,
+    in_python,
     join_names,
     level,
     markdown_of_frame,
@@ -167,14 +168,14 @@ class Summary:
             )
 
     def text(self) -> str:
-        """Return title, choice and table as plain text."""
-        choice = f"{self.advice[0]}\n" if self.advice else ""
+        """Return title, choice and table as plain text, for Python."""
+        choice = f"{in_python(self.advice[0])}\n" if self.advice else ""
         return f"{self.title}\n{choice}{self.display_table().to_string()}"
 
     def markdown(self) -> str:
-        """Return the whole summary as Markdown."""
+        """Return the whole summary as Markdown, for Python."""
         parts = [f"# {self.title}"]
-        parts += [f"**{line}**" if place == 0 else line for place, line in enumerate(self.advice)]
+        parts += [f"**{in_python(line)}**" if not place else in_python(line) for place, line in enumerate(self.advice)]
         parts.append(markdown_of_frame(self.display_table()))
         parts.append("\n".join(f"- {line}" for line in self.sentences))
         parts.append(

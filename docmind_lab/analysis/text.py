@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 import pandas as pd
 
@@ -77,6 +79,33 @@ def markdown_of_frame(frame: pd.DataFrame) -> str:
 def count_of(number_of: int, noun: str) -> str:
     """Format a count with its noun: "1 run", "3 runs"."""
     return f"{number_of:,} {noun}" if number_of == 1 else f"{number_of:,} {noun}s"
+
+
+_OPTION: Final = re.compile(r"(?P<name>--[a-z][a-z-]*)(?: (?P<value>[\w.:=/@+-]*\w))?")
+# An option that says what is printed has no keyword.
+_SPELLED_OUT: Final = {
+    "--verbose lists it": "study.report() lists it",
+    "--resume (resume=[...])": "resume=[...]",
+}
+
+
+def in_python(line: str) -> str:
+    """Return a line of advice that names options of the command line with the keywords of Python in their place.
+
+    "Add --runs 24" becomes "Add runs=24". What follows a command's name stays: it is to be typed as it is.
+    """
+    for option, keyword in _SPELLED_OUT.items():
+        line = line.replace(option, keyword)
+
+    def keyword_of(option: re.Match[str]) -> str:
+        name, value = option["name"].removeprefix("--"), option["value"]
+        if value is None or "docmind-lab" in line[: option.start()].rpartition(". ")[2]:
+            return option[0]
+        if name.startswith("budget-"):
+            return f"Budget({name.removeprefix('budget-')}={value})"
+        return f"{name.replace('-', '_')}={value if value.isdigit() else repr(value)}"
+
+    return _OPTION.sub(keyword_of, line)
 
 
 def duration(value_s: float) -> str:

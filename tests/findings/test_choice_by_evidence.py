@@ -127,8 +127,72 @@ def test_runs_that_failed_weigh_and_an_arm_that_always_failed_is_out() -> None:
     mostly = [sample_run("cooperative", n, **(failed if n % 10 < 7 else {})) for n in range(20)]
     found = chosen(mostly, arm("async_cancellation", 20))
     assert found.chosen == (C,)
-    assert found.beaten[A].criterion.name == "failed"
+    assert found.beaten[A].criterion.name == "answered_in_time"
     assert chosen(arm("cooperative", 20, **failed)).refused == {A: "failed"}
+
+
+def test_failing_early_is_no_worse_than_timing_out_and_what_was_handed_over_counts() -> None:
+    """Under rate limits B was chosen, which returned nothing and left work, over A, which failed with its documents."""
+    unanswered = {"answered_in_time": False}
+    failed = arm("cooperative", 14, outcome="failed", source_recall=[0.0, 0.0, *[0.8] * 12], **unanswered)
+    left = [40.0 + n for n in range(14)]
+    timed_out = arm("hard_timeout", 14, outcome="timed_out", source_recall=0.0, work_overrun_s=left, **unanswered)
+    found = chosen(failed, timed_out)
+    assert found.chosen == (A,)
+    assert found.beaten[B].criterion.name == "given"
+    empty = arm("cooperative", 14, outcome="failed", source_recall=0.0, **unanswered)
+    assert chosen(empty, timed_out).chosen == (A,), "nobody was given anything, and only B left work"
+
+
+def work_in_nine_of_fourteen(**columns: Any) -> Choice:
+    left = [*(4.0 + n for n in range(9)), *[0.0] * 5]
+    return chosen(
+        arm("cooperative", 14, **columns),
+        arm("async_cancellation", 14, **columns),
+        arm("hard_timeout", 14, busy_after_deadline_s=left, **columns),
+    )
+
+
+@pytest.mark.parametrize("horizon_s", [10.0, 82.0])
+def test_none_of_fourteen_runs_worse_and_nine_better_is_evidence(horizon_s: float) -> None:
+    found = work_in_nine_of_fourteen(horizon_s=horizon_s)
+    assert found.chosen == (A, C)
+    by = found.beaten[B]
+    assert (by.runs_worse, by.runs_better, by.worse_by.n) == (9, 0, 14)
+
+
+def test_dominance_and_what_a_rare_event_could_cost_are_said() -> None:
+    left = [*(4.0 + n for n in range(9)), *[0.0] * 5]
+    study = study_of([*arm("cooperative", 14), *arm("hard_timeout", 14, busy_after_deadline_s=left)])
+    text = " ".join(summarise(study.runs, study.manifest).advice)
+    assert "Choose A cooperative: " in text
+    assert "which was in none of 14 runs worse, in 9 better" in text
+    assert "An event that no run showed, in up to 19% of runs, could still cost the better alternative up to" in text
+
+
+def test_an_arm_that_is_only_seen_to_be_worse_is_not_named_first() -> None:
+    left = [*[3.0] * 5, *[0.0] * 9]
+    study = study_of([*arm("cooperative", 14), *arm("hard_timeout", 14, busy_after_deadline_s=left)])
+    found = choose(study.runs)
+    assert (found.chosen, found.preferred, found.seen_worse) == ((A, B), (A,), {B: (A, 5)})
+    advice = summarise(study.runs, study.manifest).advice
+    assert advice[0].startswith("Choose A cooperative: ")
+    assert "Never better in these runs, and not ruled out by them: B hard timeout (worse than A cooperative in 5" in (
+        " ".join(advice)
+    )
+
+
+def test_an_event_that_the_runs_may_have_missed_keeps_the_better_arm_in() -> None:
+    """Three runs of a hundred cost 60 s; of 40 runs none may show it, and a second in every run looks worse."""
+    found = chosen(arm("cooperative", busy_after_deadline_s=1.0, horizon_s=82.0), arm("hard_timeout", horizon_s=82.0))
+    assert found.beaten == {}
+    (open_difference,) = found.undecided
+    assert open_difference.unseen > 1.8
+    assert open_difference.more_runs > 20
+    enough = chosen(
+        arm("cooperative", 120, busy_after_deadline_s=1.0, horizon_s=82.0), arm("hard_timeout", 120, horizon_s=82.0)
+    )
+    assert enough.chosen == (B,), "so many runs would have shown it"
 
 
 def test_work_that_goes_on_in_the_process_counts_as_work_at_a_server_does() -> None:

@@ -15,10 +15,11 @@ from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, U
 from docmind_lab.analysis.findings.controls import control_failed
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, needs_of
+from docmind_lab.analysis.statistics.shares import share_of_unseen
 from docmind_lab.analysis.text import count_of, join_names, one_line, percent
 from docmind_lab.core.catalogue import Chooses, choice_to_paste, with_label
 from docmind_lab.core.deadlines import HELD_WITHIN_S
-from docmind_lab.core.levels import SPENDING_REASONS
+from docmind_lab.core.levels import SPENDING_REASONS, TIMEOUT_REASONS
 
 Row = Mapping[str, Any]
 
@@ -62,50 +63,70 @@ def advice_of(
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
     if control is not None:
         yield _timeout_advice(control, float(runs["horizon_s"].iloc[0]))
-    yield _limits(rows, runs, cpu_s_per_run)
+    yield _limits(rows, runs, cpu_s_per_run, chosen_by)
+
+
+def _met_deadline(runs: pd.DataFrame) -> bool:
+    """Whether the deadline ended or was passed by some run, the control among them."""
+    ended = runs["stop_reason"].astype("str").isin(TIMEOUT_REASONS)
+    in_time = runs["returned_at_s"] <= runs["decision_timeout_s"]
+    went_on = (runs["work_overrun_s"] > 0) | (runs["busy_after_deadline_s"] > 0)
+    return bool((ended | ~in_time | went_on).any())
 
 
 def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
-    names = _names(found.chosen, "or")
+    preferred = found.preferred
+    names = _names(preferred, "or")
     if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
-        yield f"Only {names} was run: {_facts(found.chosen, rows, runs)}"
+        yield f"Only {names} was run: {_facts(preferred, rows, runs, chosen_by)}"
     elif found.too_few:
         yield (
             f"Too few runs to choose among {_names(found.chosen)}: {found.runs} of each are compared seed by seed, and "
             f"nothing is told apart below {FEWEST_PAIRS}. Add --runs {2 * FEWEST_PAIRS} or more."
         )
-    elif len(found.chosen) > 1 and found.undecided:
-        yield f"Choose {names}: these runs do not tell them apart; {_facts(found.chosen, rows, runs)}"
     else:
-        yield f"Choose {names}: {_facts(found.chosen, rows, runs)}"
+        open_pairs = [item for item in found.undecided if {item.first, item.second} <= set(preferred)]
+        not_told = "these runs do not tell them apart; " if open_pairs else ""
+        yield f"Choose {names}: {not_told}{_facts(preferred, rows, runs, chosen_by)}"
     yield from _evidence(found)
     yield from (_open_difference(item) for item in found.undecided)
-    if len(found.chosen) > 1:
+    if len(preferred) > 1:
         same = [f"{_names(group)} gave the same result in every run." for group in found.same]
         yield " ".join([*same, "Choose among them by what each asks of your code: --verbose lists it."])
-    first = rows[found.chosen[0]]
-    if not any(rows[arm]["answered_in_time"] for arm in found.chosen):
+    first = rows[preferred[0]]
+    if not any(rows[arm]["answered_in_time"] for arm in preferred):
         timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
         yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
+    if not _met_deadline(runs):
+        timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
+        yield f"No run reached the deadline of {timeout}: nothing here shows how an alternative keeps it."
     timeout_s = float(runs["decision_timeout_s"].iloc[0])
     chosen = str(first["alternative"]), timeout_s, str(first["alternative_options"])
     if not found.too_few and (line := choice_to_paste(chosen_by, *chosen)):
         yield with_label(line)
 
 
-def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
+def _each(arms: Sequence[str]) -> str:
+    return "each of them" if len(arms) > 1 else "it"
+
+
+def _answered(arms: Sequence[str], rows: Mapping[str, Row]) -> str:
+    return f"{_range([rows[arm]['answered_in_time'] for arm in arms])} of {rows[arms[0]]['runs']}"
+
+
+def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> str:
     """Return a sentence of facts that hold for every chosen arm."""
     members = [rows[arm] for arm in chosen]
-    each = "each of them" if len(members) > 1 else "it"
+    # Of a graph of one's own, doctor says what happens where services do fail.
+    where = "where no service fails, " if chosen_by == "enforce" and _is_without_fault(runs) else ""
     late = [row for row in members if row["overran"]]
     parts = []
     if late:
         waited = [f"{_name(row)} in {row['overran']} of {row['runs']} runs" for row in late]
-        parts.append(f"the caller waited too long under {join_names(waited)}")
+        parts.append(f"{where}the caller waited too long under {join_names(waited)}")
     else:
-        parts.append(f"under {each} every caller was back {_HELD}")
-    answered = _range([row["answered_in_time"] for row in members])
-    parts.append(f"{answered} of {members[0]['runs']} runs were answered in time")
+        parts.append(f"{where}under {_each(chosen)} every caller was back {_HELD}")
+    parts.append(f"{_answered(chosen, rows)} runs were answered in time")
     busy = [row["busy_after_deadline_s"] for row in members]
     if any(math.isnan(value) for value in busy):
         parts.append("what servers did after the deadline is not known without their log, and decided nothing")
@@ -135,7 +156,23 @@ def _evidence(found: Choice) -> Iterator[str]:
     """Yield why the other arms are not chosen, with intervals."""
     worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
     if worse:
-        yield f"Not chosen, by paired differences with intervals (95 % for all pairs together): {'; '.join(worse)}."
+        yield (
+            f"Not chosen, by paired differences with intervals (95 % for all pairs and measures together): "
+            f"{'; '.join(worse)}."
+        )
+    by_seconds = [by for by in found.beaten.values() if by.unseen]
+    if by_seconds:
+        most, rare = max(by.unseen for by in by_seconds), percent(share_of_unseen(found.runs))
+        yield (
+            f"An event that no run showed, in up to {rare} of runs, could still cost the better alternative up to "
+            f"{most:.2f} s a run."
+        )
+    if not found.too_few and found.seen_worse:
+        seen = [
+            f"{one_line(arm)} (worse than {one_line(than)} in {count} of {found.runs} runs)"
+            for arm, (than, count) in found.seen_worse.items()
+        ]
+        yield f"Never better in these runs, and not ruled out by them: {'; '.join(seen)}."
     mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
     if mistakes:
         yield f"Never recommended, as documented mistakes: {join_names(mistakes)}."
@@ -152,9 +189,10 @@ def _worse(by: Beaten) -> str:
     criterion, interval = by.criterion, by.worse_by
     digits = criterion.digits
     direction = "more" if criterion.better < 0 else "less"
+    in_runs = f", which was in none of {interval.n} runs worse, in {by.runs_worse} better" if not by.runs_better else ""
     return (
         f"{criterion.words}: {interval.estimate:.{digits}f}{criterion.unit} {direction} than {one_line(by.by)} "
-        f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+        f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]{in_runs}"
     )
 
 
@@ -165,6 +203,12 @@ def _open_difference(item: Undecided) -> str:
         more = "No practical number of runs would settle it at this difference."
     else:
         more = f"About {count_of(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
+    if item.unseen:
+        rare = percent(share_of_unseen(by.n))
+        more = (
+            f"An event that no run showed, in up to {rare} of runs, could cost {one_line(item.first)} up to "
+            f"{item.unseen:.{digits}f}{item.criterion.unit} a run and outweigh it. {more}"
+        )
     margin = (
         f" A difference up to {item.criterion.margin:g}{item.criterion.unit} would not matter."
         if item.criterion.margin
@@ -289,11 +333,14 @@ def _timeout_advice(control: Row, horizon_s: float) -> str:
     )
 
 
-def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None) -> str:
+def _is_without_fault(runs: pd.DataFrame) -> bool:
+    return all(str(fault) == "none" for fault in runs["fault"].unique())
+
+
+def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None, chosen_by: Chooses) -> str:
     """Return what these runs cannot show, and what to run next."""
     fewest = min(row["runs"] for row in rows)
-    # The upper end of the interval of none in so many runs.
-    rare = percent(1 - 0.05 ** (1 / fewest))
+    rare = percent(share_of_unseen(fewest))
     text = f"Limits: an event that no run of {fewest} showed may still occur in up to {rare} of runs."
     clocks = {str(clock) for clock in runs["clock"]}
     if clocks == {"trace"}:
@@ -312,7 +359,10 @@ def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None
         text += f" Source recall ends at {ceiling:.2f}: without any limit, the control's retrieval finds no more."
     # Faults strike models and searches. A run that failed may not have come to its first.
     could_be_struck = (runs["llm_calls"] + runs["retrieval_calls"] > 0) | (runs["outcome"].astype("str") == "failed")
-    if could_be_struck.any() and all(str(fault) == "none" for fault in runs["fault"].unique()):
+    if chosen_by == "enforce":
+        tried = "No service failed here" if _is_without_fault(runs) else f"Only {runs['fault'].iloc[0]} was tried"
+        text += f" {tried}: docmind-lab doctor --graph tries the worst faults, and says which alternatives keep to it."
+    elif could_be_struck.any() and _is_without_fault(runs):
         text += " No server failed here: --fault hang and --fault trickle show what happens then."
     return text
 

@@ -6,16 +6,23 @@
     found.undecided       # differences among the chosen that these runs do not settle, and how many runs would
 
 The rule: an arm is out if it fails a requirement (a documented mistake, every run failed, the deadline not held, second
-budgets not kept), or if another arm does better in a measure by more than a margin that matters, with 95 % confidence
-over all pairs of arms. The measures are taken in the order of `CRITERIA`, each over the arms that are left. The arm
-that is truly best is dropped by chance in at most 2.5 % of studies for each measure.
+budgets not kept), or if another arm is shown to do better in a measure by more than a margin that matters. The measures
+are taken in the order of `CRITERIA`, each over the arms that are left: callers first, then answers, then what callers
+were given, then the work after the deadline.
+
+Better is shown in two steps. A sign-flip test says that the difference is no chance, over all pairs of arms and all
+measures together; it is exact where arms are alike. Then either no run is worse and so many are better (for these, the
+test is the sign test), or the interval of the mean difference lies beyond the margin. A difference in seconds must also
+exceed what an event could cost that these runs are likely to have missed.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,12 +32,14 @@ import pandas as pd
 from scipy import stats
 
 from docmind_lab.analysis.conditions import with_arms
+from docmind_lab.analysis.findings.criteria import CRITERIA, Criterion, gave_something, overran
+from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.second_budgets import spending_of
+from docmind_lab.analysis.statistics.differences import sign_flip_tests
 from docmind_lab.analysis.statistics.interval import Floats, Interval
-from docmind_lab.analysis.statistics.means import adjusted_paired_interval, few_differ, student_interval
-from docmind_lab.analysis.statistics.shares import share_interval
+from docmind_lab.analysis.statistics.means import skewed_paired_interval
+from docmind_lab.analysis.statistics.shares import share_interval, share_of_unseen
 from docmind_lab.core.catalogue import is_mistake
-from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import ENDED_UNANSWERED
 
 FEWEST_PAIRS: Final = 12
@@ -39,71 +48,35 @@ FEWEST_PAIRS: Final = 12
 _CONFIDENCE: Final = 0.95
 # Chance that as many more runs as are named do tell two arms apart, if the difference stays what it is.
 _POWER: Final = 0.8
+# A difference in seconds counts if these runs show an event that would outweigh it with at least this probability. With
+# 95 % instead, a second in each of 80 runs would decide nothing. What an event could cost at 95 % is said beside it.
+_LIKELY: Final = 0.6
 # An arm whose overruns are surely more frequent than this does not hold the deadline, whatever the others do.
 _OVERRUNS_ALLOWED: Final = 0.05
+# So many runs that are all worse are a sight; by chance alone a pair shows it in one of 32 studies.
+_SEEN_RUNS: Final = 5
+# Differences of so little are those of adding up in another order.
+_ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True)
-class Criterion:
-    """A measure that arms are compared by.
-
-    Attributes:
-        name: Key of the measure.
-        words: Its name within a sentence: "source recall".
-        better: 1 if more of it is better, −1 if less is.
-        margin: A difference up to this one does not matter, in the measure's unit.
-        unit: " s", or empty.
-        digits: After the point, as people read it.
-        values: The measure of each run.
-    """
-
-    name: str
-    words: str
-    better: int
-    margin: float
-    unit: str
-    digits: int
-    values: Callable[[pd.DataFrame], pd.Series[float]]
-
-
-def overran(runs: pd.DataFrame) -> pd.Series[bool]:
-    """Return for each run whether its caller was late by more than `HELD_WITHIN_S`; unfinished runs count as late."""
-    return runs["caller_overrun_s"].fillna(math.inf) > HELD_WITHIN_S
-
-
-def _column(name: str) -> Callable[[pd.DataFrame], pd.Series[float]]:
-    return lambda runs: runs[name].astype("float64")
-
-
-CRITERIA: Final = (
-    Criterion("overran", "the share of callers that waited too long", -1, 0.0, "", 2, lambda r: overran(r) * 1.0),
-    Criterion(
-        "failed",
-        "the share of runs that failed",
-        -1,
-        0.0,
-        "",
-        2,
-        lambda r: (r["outcome"].astype("str") == "failed") * 1.0,
-    ),
-    # 50 ms of a server, and as much of a wait as a caller is allowed: less is noise of a machine.
-    Criterion(
-        "busy_after_deadline_s", "server time after the deadline", -1, 0.05, " s", 2, _column("busy_after_deadline_s")
-    ),
-    Criterion("work_overrun_s", "the time until all work ended", -1, HELD_WITHIN_S, " s", 2, _column("work_overrun_s")),
-    Criterion("answered_in_time", "the share answered in time", 1, 0.05, "", 2, _column("answered_in_time")),
-    Criterion("source_recall", "source recall", 1, 0.02, "", 2, _column("source_recall")),
-)
-"""The measures that arms are compared by, in order. A measure that is not known for every run is left out."""
+_BY_NAME: Final = {each.name: each for each in CRITERIA}
 
 
 @dataclass(frozen=True)
 class Beaten:
-    """The arm and the measure that show an arm to be worse. worse_by: a positive interval, in the measure's unit."""
+    """The arm and the measure that show an arm to be worse.
+
+    worse_by: the mean difference, in the measure's unit. runs_worse, runs_better: in how many of the pairs the beaten
+    arm was so by more than the margin. unseen: what an event that no run showed could take from the difference, in the
+    measure's unit; 0 for a share.
+    """
 
     by: str
     criterion: Criterion
     worse_by: Interval
+    runs_worse: int
+    runs_better: int
+    unseen: float
 
 
 @dataclass(frozen=True)
@@ -111,7 +84,8 @@ class Undecided:
     """A difference between two chosen arms that these runs do not settle.
 
     better_by: first − second, with the sign turned so that more is better. more_runs: of each arm, which would settle
-    it with a probability of 80 % if the difference and its spread stay as they are; inf if no number would.
+    it with a probability of 80 % if the difference and its spread stay as they are; inf if no number would. unseen:
+    what an event that no run showed could take from the difference, where this alone leaves it open; otherwise 0.
     """
 
     first: str
@@ -119,6 +93,7 @@ class Undecided:
     criterion: Criterion
     better_by: Interval
     more_runs: float
+    unseen: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -130,6 +105,8 @@ class Choice:
         runs: Pairs that the comparison rests on; the fewest of any two arms.
         refused: Arm → why it cannot be chosen, whatever the others do.
         beaten: Arm → what beat it.
+        seen_worse: Chosen arm → another one that was better in this many runs, and in none worse by any measure. It
+            is not shown to be better, but nothing speaks for the arm.
         undecided: For each measure, the largest open difference between chosen arms; one for two arms.
         same: Groups of chosen arms with the same outcome and the same value of every measure in every run.
         too_few: Whether there are fewer runs than any choice needs.
@@ -139,9 +116,15 @@ class Choice:
     runs: int
     refused: Mapping[str, str]
     beaten: Mapping[str, Beaten]
+    seen_worse: Mapping[str, tuple[str, int]]
     undecided: tuple[Undecided, ...]
     same: tuple[tuple[str, ...], ...]
     too_few: bool
+
+    @property
+    def preferred(self) -> tuple[str, ...]:
+        """The arms to name first: those of the chosen that are not in `seen_worse`."""
+        return tuple(arm for arm in self.chosen if arm not in self.seen_worse)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +141,63 @@ class _Arm:
         values = {each.name: np.asarray(each.values(ordered), dtype=np.float64) for each in CRITERIA}
         return cls(ordered["seed"].to_numpy(), ordered["outcome"].astype("str").to_numpy(dtype="str"), values)
 
-    def shared_positions(self, other: _Arm) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return the positions of the seeds that both arms have, in each arm."""
-        _, mine, theirs = np.intersect1d(self.seeds, other.seeds, return_indices=True)
-        return mine, theirs
+
+@dataclass(frozen=True, eq=False)
+class _Difference:
+    """By how much the first arm is better than the second in each run, with the sign turned so that more is better.
+
+    values: over the seeds of both, in the unit of the measure. spread: the range of both arms' values. p_value: of the
+    sign-flip test. level: p values up to it are evidence, over all pairs and measures. largest: what one event could
+    cost at most, in the measure's unit; 0 where the measure is a share.
+    """
+
+    criterion: Criterion
+    values: Floats
+    spread: float
+    p_value: float
+    level: float
+    largest: float
+
+    def negated(self) -> _Difference:
+        return dataclasses.replace(self, values=-self.values)
+
+    @functools.cached_property
+    def interval(self) -> Interval:
+        return skewed_paired_interval(self.values, self.spread, 1.0 - self.level)
+
+    @functools.cached_property
+    def estimate(self) -> float:
+        return float(self.values.mean())
+
+    @functools.cached_property
+    def runs_better(self) -> int:
+        return int((self.values > self.criterion.margin + _ROUNDING).sum())
+
+    @functools.cached_property
+    def runs_worse(self) -> int:
+        return int((self.values < -self.criterion.margin - _ROUNDING).sum())
+
+    @property
+    def dominates(self) -> bool:
+        """Whether the first arm is better in some run and worse in none."""
+        return self.runs_better > 0 and not self.runs_worse
+
+    @property
+    def is_no_chance(self) -> bool:
+        """Whether the first arm is better by more than the margin, in the runs as they are."""
+        beyond = self.estimate > self.criterion.margin and self.p_value <= self.level
+        return beyond and (self.dominates or self.interval.low > self.criterion.margin)
+
+    @property
+    def unseen(self) -> float:
+        """What an event that these runs did not show could cost on average, at 95 % confidence."""
+        return self.largest * share_of_unseen(len(self.values), _CONFIDENCE)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the first arm is shown to be better, and an event that would outweigh it be likely to show."""
+        rare = self.largest * share_of_unseen(len(self.values), _LIKELY)
+        return self.is_no_chance and self.estimate - rare > self.criterion.margin
 
 
 def choose(runs: pd.DataFrame) -> Choice:
@@ -170,20 +206,27 @@ def choose(runs: pd.DataFrame) -> Choice:
     Args:
         runs: Rows of `runs` of one condition. Arms are compared over the seeds that both met.
     """
-    arms = {str(arm): group for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True)}
+    named = with_arms(runs)
+    arms = {str(arm): group for arm, group in named.groupby("arm", observed=True, sort=True)}
     refused = {arm: reason for arm, group in arms.items() if (reason := _refusal(group))}
-    left = {arm: _Arm.of(group) for arm, group in arms.items() if arm not in refused}
-    pairs = [len(left[first].shared_positions(left[second])[0]) for first, second in _pairs_of_arms(left)]
-    fewest = min(pairs, default=min((len(each.seeds) for each in left.values()), default=0))
+    if not any(gave_something(arms[arm]).any() for arm in arms if arm not in refused):
+        # Beside runs that only timed out, one that failed by itself is no worse: neither caller has an answer.
+        timed_out = [arm for arm in arms if arm not in refused]
+        refused = {arm: why for arm, why in refused.items() if not timed_out or why not in ENDED_UNANSWERED}
+    held = {arm: _Arm.of(group) for arm, group in arms.items() if arm not in refused}
+    differences = _differences(held, runs)
+    pairs = [len(np.intersect1d(held[a].seeds, held[b].seeds)) for a, b in itertools.combinations(held, 2)]
+    fewest = min(pairs, default=min((len(each.seeds) for each in held.values()), default=0))
+    left = list(held)
     beaten: dict[str, Beaten] = {}
     if fewest >= FEWEST_PAIRS:
         for criterion in CRITERIA:
-            result = _beaten(left, criterion)
+            result = _beaten(left, differences, criterion)
             beaten |= result
-            left = {arm: each for arm, each in left.items() if arm not in result}
+            left = [arm for arm in left if arm not in result]
     undecided: dict[tuple[str, str], Undecided] = {}
     for criterion in CRITERIA:
-        if (open_difference := _undecided(left, criterion)) is not None:
+        if (open_difference := _undecided(left, differences, criterion)) is not None:
             # One measure of a pair is enough to say: what decides sooner comes first.
             undecided.setdefault((open_difference.first, open_difference.second), open_difference)
     return Choice(
@@ -191,8 +234,9 @@ def choose(runs: pd.DataFrame) -> Choice:
         fewest,
         refused,
         beaten,
+        _seen_worse(left, differences),
         tuple(undecided.values()),
-        _same(left),
+        _same({arm: held[arm] for arm in left}),
         len(left) > 1 and fewest < FEWEST_PAIRS,
     )
 
@@ -216,79 +260,98 @@ def _refusal(group: pd.DataFrame) -> str:
     return ""
 
 
-def _pairs_of_arms(arms: Mapping[str, _Arm]) -> list[tuple[str, str]]:
-    return list(itertools.combinations(arms, 2))
+_Differences = Mapping[tuple[str, str, str], _Difference]
 
 
-def _beaten(arms: Mapping[str, _Arm], criterion: Criterion) -> dict[str, Beaten]:
-    """Return the arms that another one beats by more than the margin, corrected for all comparisons of an arm."""
-    result: dict[str, Beaten] = {}
-    for arm in arms:
-        rivals = [
-            (rival, _difference(arms[rival], arms[arm], criterion, _confidence(arms))) for rival in arms if rival != arm
-        ]
-        shown = [(rival, by.interval) for rival, by in rivals if by is not None and by.interval.low > criterion.margin]
-        if shown:
-            rival, by = max(shown, key=lambda each: each[1].low)
-            result[arm] = Beaten(rival, criterion, by)
+def _differences(arms: Mapping[str, _Arm], runs: pd.DataFrame) -> _Differences:
+    """Return the difference of each two arms, both ways, in each measure that is known for all of their runs."""
+    seeds = np.unique(np.concatenate([each.seeds for each in arms.values()])) if arms else np.empty(0)
+    values: dict[tuple[str, str, str], Floats] = {}
+    flippable: dict[tuple[str, str, str], Floats] = {}
+    for (first, one), (second, other) in itertools.combinations(arms.items(), 2):
+        shared, mine, theirs = np.intersect1d(one.seeds, other.seeds, return_indices=True)
+        for criterion in CRITERIA:
+            both = [one.values[criterion.name][mine], other.values[criterion.name][theirs]]
+            if len(shared) < 2 or np.isnan(both).any():
+                continue
+            key = (first, second, criterion.name)
+            values[key] = np.stack(both)
+            flippable[key] = np.zeros(len(seeds))
+            flippable[key][np.searchsorted(seeds, shared)] = both[0] - both[1]
+    margins = [_BY_NAME[name].margin for _, _, name in values]
+    p_values, level = sign_flip_tests(list(flippable.values()), margins, 1.0 - _CONFIDENCE)
+    result = {}
+    for ((first, second, name), known), p_value in zip(values.items(), p_values, strict=True):
+        criterion = _BY_NAME[name]
+        by = criterion.better * (known[0] - known[1])
+        largest = _largest_cost(criterion, runs)
+        one_way = _Difference(criterion, by, float(np.ptp(known)), float(p_value), level, largest)
+        result[first, second, name], result[second, first, name] = one_way, one_way.negated()
     return result
 
 
-@dataclass(frozen=True)
-class _Difference:
-    """first − second over shared seeds, with the sign turned so that more is better. deviation: of one pair."""
+def _largest_cost(criterion: Criterion, runs: pd.DataFrame) -> float:
+    """Return what one event could cost an arm at most, in the measure's unit; 0 for a share, which has bounds.
 
-    interval: Interval
-    deviation: float
-
-    def negated(self) -> _Difference:
-        by = self.interval
-        return _Difference(Interval(-by.estimate, -by.high, -by.low, by.confidence, by.method, by.n), self.deviation)
-
-
-def _difference(first: _Arm, second: _Arm, criterion: Criterion, confidence: float) -> _Difference | None:
-    """Return by how much the first arm is better; None if the measure is not known for every run."""
-    mine, theirs = first.shared_positions(second)
-    one = criterion.better * first.values[criterion.name][mine]
-    other = criterion.better * second.values[criterion.name][theirs]
-    if len(mine) < 2 or np.isnan(one).any() or np.isnan(other).any():
-        return None
-    if few_differ(one - other):
-        interval = adjusted_paired_interval(one - other, float(np.ptp(np.concatenate((one, other)))), confidence)
-    else:
-        interval = student_interval(one - other, confidence)
-    return _Difference(interval, float(np.std(one - other, ddof=1)))
+    It costs no more than the run without a deadline, or any other, was seen to cost; without that run, no more than
+    observation lasts.
+    """
+    if not criterion.unit:
+        return 0.0
+    values = criterion.values(runs)
+    largest = 0.0 if values.isna().all() else float(values.max())
+    if not (runs["alternative"].astype("str") == CONTROL).any():
+        largest = max(largest, float((runs["horizon_s"] - runs["decision_timeout_s"]).max()))
+    return largest
 
 
-def _undecided(arms: Mapping[str, _Arm], criterion: Criterion) -> Undecided | None:
+def _beaten(arms: Sequence[str], differences: _Differences, criterion: Criterion) -> dict[str, Beaten]:
+    """Return the arms that another one is shown to beat in this measure."""
+    result: dict[str, Beaten] = {}
+    for arm in arms:
+        rivals = [(rival, differences.get((rival, arm, criterion.name))) for rival in arms if rival != arm]
+        shown = [(rival, by) for rival, by in rivals if by is not None and by.is_shown]
+        if shown:
+            rival, by = max(shown, key=lambda each: each[1].interval.low)
+            result[arm] = Beaten(rival, criterion, by.interval, by.runs_better, by.runs_worse, by.unseen)
+    return result
+
+
+def _seen_worse(arms: Sequence[str], differences: _Differences) -> dict[str, tuple[str, int]]:
+    """Return the arms than which another one is better in some run and worse in none, by any measure."""
+    result: dict[str, tuple[str, int]] = {}
+    for rival, arm in itertools.permutations(arms, 2):
+        each = [differences[rival, arm, name] for name in _BY_NAME if (rival, arm, name) in differences]
+        better = max((by.runs_better for by in each if by.estimate > by.criterion.margin), default=0)
+        if better > max(_SEEN_RUNS - 1, result.get(arm, ("", 0))[1]) and not any(by.runs_worse for by in each):
+            result[arm] = rival, better
+    return result
+
+
+def _undecided(arms: Sequence[str], differences: _Differences, criterion: Criterion) -> Undecided | None:
     """Return the largest difference among the arms that is shown neither to matter nor to be negligible."""
     result = []
-    for first, second in _pairs_of_arms(arms):
-        difference = _difference(arms[first], arms[second], criterion, _confidence(arms))
-        if difference is None or not difference.interval.estimate:
-            # No difference was seen at all: there is nothing to settle by this measure.
+    for first, second in itertools.permutations(arms, 2):
+        by = differences.get((first, second, criterion.name))
+        if by is None or by.estimate <= 0 or by.interval.high <= criterion.margin:
+            # No difference was seen at all, or none that matters: there is nothing to settle by this measure.
             continue
-        if difference.interval.estimate < 0:
-            first, second, difference = second, first, difference.negated()
-        if difference.interval.high > criterion.margin:
-            more = _more_runs(difference, criterion.margin)
-            result.append(Undecided(first, second, criterion, difference.interval, more))
+        unseen = by.unseen if by.is_no_chance else 0.0
+        result.append(Undecided(first, second, criterion, by.interval, _more_runs(by), unseen))
     return max(result, key=lambda each: each.better_by.estimate, default=None)
 
 
-def _confidence(arms: Mapping[str, _Arm]) -> float:
-    """Return the confidence of one comparison, so that all of an arm's hold together (Bonferroni)."""
-    return 1.0 - (1.0 - _CONFIDENCE) / max(1, len(arms) - 1)
-
-
-def _more_runs(difference: _Difference, margin: float) -> float:
+def _more_runs(by: _Difference) -> float:
     """Return how many more runs would show the difference to be above the margin, or below it."""
-    by = difference.interval
-    from_margin = abs(by.estimate - margin)
-    if from_margin == 0.0 or math.isinf(by.high):
+    from_margin = abs(by.estimate - by.criterion.margin)
+    if from_margin == 0.0 or math.isinf(by.interval.high):
         return math.inf
-    quantiles = float(stats.norm.ppf(0.5 + by.confidence / 2)) + float(stats.norm.ppf(_POWER))
-    return float(max(1, math.ceil((quantiles * difference.deviation / from_margin) ** 2) - by.n))
+    quantiles = float(stats.norm.ppf(1.0 - by.level / 2)) + float(stats.norm.ppf(_POWER))
+    needed = (quantiles * float(by.values.std(ddof=1)) / from_margin) ** 2
+    if by.estimate > by.criterion.margin and by.largest > from_margin:
+        # As many as would likely show an event that costs more than the difference.
+        needed = max(needed, math.log(1.0 - _LIKELY) / math.log(1.0 - from_margin / by.largest))
+    return float(max(1, math.ceil(needed) - len(by.values)))
 
 
 def _same(arms: Mapping[str, _Arm]) -> tuple[tuple[str, ...], ...]:

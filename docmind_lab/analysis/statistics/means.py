@@ -36,6 +36,7 @@ Samples = tuple[Floats, ...]
 # any effect on a 95 % interval; more means that the sample has too few values that differ.
 _WITHOUT_SPREAD = 0.01
 _NUMBERS_AT_ONCE = 2_000_000
+_ROUNDING: Final = 1e-9
 
 
 def studentised_interval(samples: Samples, confidence: float, seed: int, resamples: int) -> Interval:
@@ -194,9 +195,42 @@ def _most_frequent(values: Floats) -> tuple[float, int]:
     return float(values[places[counts.argmax()]]), int(counts.max())
 
 
-def student_interval(values: Floats, confidence: float) -> Interval:
-    """Return Student's interval of a mean, for many comparisons at once, where the bootstrap is too slow."""
-    return _student(values, float(values.mean()), len(values), confidence, "Student, paired")
+def skewed_paired_interval(differences: Floats, spread: float, confidence: float) -> Interval:
+    """Return an interval of the mean of paired differences, which may be skewed; in closed form.
+
+    Student's statistic is corrected for the skewness of the differences by Hall's cubic transformation. Where few
+    differ, it is the wider of this interval and `adjusted_paired_interval` on either side. It covers at least 93 % at
+    12 to 40 pairs with a skewness of 2 to 3, zeros among them, where Student's covers 82 to 93 %
+    (tests/statistics/test_skewed.py).
+
+    Args:
+        differences: One number for each pair, in the unit of the measure.
+        spread: As for `adjusted_paired_interval`.
+        confidence: Confidence of the interval, between 0 and 1.
+
+    Source: Hall (1992), "On the removal of skewness by transformation", JRSS B 54:221.
+    """
+    n, estimate = len(differences), float(differences.mean())
+    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    few = adjusted_paired_interval(differences, spread, confidence) if few_differ(differences) else None
+    if few is not None and (math.isinf(few.low) or error <= _ROUNDING * float(np.abs(differences).max())):
+        return few
+    # The skewness of a sample is held down by its size: without its correction for bias the long side is too short.
+    unbiased = math.sqrt(n * (n - 1)) / (n - 2) if n > 2 else 0.0
+    skewness = unbiased * float(np.mean((differences - estimate) ** 3)) / float(differences.std()) ** 3 / math.sqrt(n)
+    quantile = float(stats.t.ppf(0.5 + confidence / 2, n - 1))
+    low, high = (estimate - error * _untransformed(side * quantile, skewness, n) for side in (1.0, -1.0))
+    low, high = min(low, estimate), max(high, estimate)
+    if few is None:
+        return Interval(estimate, low, high, confidence, "Hall's skewness-adjusted t, paired", n)
+    return Interval(estimate, min(low, few.low), max(high, few.high), confidence, f"{few.method}, for skewness", n)
+
+
+def _untransformed(value: float, skewness: float, n: int) -> float:
+    """Return the t whose transformation by Hall has this value; skewness: over √n."""
+    if abs(skewness) < _ROUNDING:
+        return value
+    return 3.0 / skewness * (float(np.cbrt(1.0 + skewness * (value - skewness / 6.0))) - 1.0)
 
 
 def _student(values: Floats, estimate: float, n: int, confidence: float, method: str) -> Interval:

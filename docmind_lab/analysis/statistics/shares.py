@@ -45,6 +45,11 @@ def runs_needed_for_share(target: float, confidence: float = 0.95) -> int:
     return max(1, math.ceil(target * z * z / (1.0 - target)))
 
 
+def share_of_unseen(runs: int, confidence: float = 0.95) -> float:
+    """Return the share of runs that an event may have which none of so many runs showed; 40 → 0.072 (one-sided)."""
+    return 1.0 - math.pow(1.0 - check_confidence(confidence), 1.0 / runs)
+
+
 def paired_share_difference(
     first: Sequence[bool] | NDArray[np.bool_], second: Sequence[bool] | NDArray[np.bool_], confidence: float = 0.95
 ) -> Difference:

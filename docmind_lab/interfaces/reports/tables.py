@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import by_condition, in_words, with_arms
-from docmind_lab.analysis.findings.choice import overran
+from docmind_lab.analysis.findings.criteria import overran
 from docmind_lab.analysis.findings.second_budgets import KINDS, spending_of
 from docmind_lab.analysis.statistics.differences import column_values
 from docmind_lab.analysis.statistics.means import studentised_interval
