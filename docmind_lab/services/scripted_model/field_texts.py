@@ -128,6 +128,17 @@ def _identifier(of: str, task: str, conversation: Conversation) -> str:
     return _shown(_WITH_DIGIT, task) or "1"
 
 
+def shown_in(conversation: Conversation, pattern: str) -> str:
+    """Return the newest text of the conversation that an expression matches; empty if it shows none.
+
+    Args:
+        conversation: The request.
+        pattern: The expression.
+    """
+    matches = (re.search(pattern, text) for text in _said(conversation))
+    return next((match[0] for match in matches if match), "")
+
+
 def _shown(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return match[0].strip() if match else ""

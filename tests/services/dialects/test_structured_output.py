@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from typing import Annotated, Any, Literal, TypedDict
 
 import jsonschema
@@ -389,3 +390,58 @@ def test_with_structured_output_gives_the_model_of_every_method(model: str, meth
     (measured,) = simulated(graph.compile(), alternatives="unguarded", decision_timeout_s=AMPLE_S)
     assert measured.run.outcome == "answered"
     assert isinstance(seen[0], Finding)
+
+
+@pytest.mark.parametrize(
+    ("description", "form"),
+    [
+        ("Day of arrival, YYYY-MM-DD", r"2026-\d\d-\d\d"),
+        ("Format: DD/MM/YYYY", r"\d\d/\d\d/2026"),
+        ("Date as YYYYMMDD.", r"2026\d{4}"),
+        ("Opening time (HH:MM, 24 hours)", r"[0-2]\d:[0-5]\d"),
+        ("Day and hour, %Y-%m-%d %H:%M", r"2026-\d\d-\d\d \d\d:[0-5]\d"),
+        ("When it begins, in ISO 8601", r"2026-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
+        ("Date of departure (ISO 8601)", r"2026-\d\d-\d\d"),
+        ("How long, an ISO 8601 duration", r"PT\dH"),
+        ("Year (YYYY)", "2026"),
+        ("Currency, a three-letter code", "[A-Z]{3}"),
+        ("Two lowercase letters of the country", "[a-z]{2}"),
+        ("The 6-digit code", r"\d{6}"),
+        ("Matches ^BERTH-[0-9]{3}$", "BERTH-[0-9]{3}"),
+        ("UUID of the order", "[0-9a-f]{8}-.{27}"),
+    ],
+)
+@pytest.mark.parametrize("name", ["value", "date", "city", "query", "order_id"])
+def test_the_form_that_a_description_states_is_obeyed_whatever_the_field_is_called(
+    name: str, description: str, form: str
+) -> None:
+    properties = {
+        name: {"type": "string", "description": description},
+        "several": {"type": "array", "items": {"type": "string"}, "description": description, "minItems": 2},
+    }
+    made = value_for({"type": "object", "properties": properties, "required": [*properties]}, asked())
+    assert all(re.fullmatch(form, text) for text in (made[name], *made["several"]))
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "At most 5 digits",
+        "Between 3 and 5 letters",
+        "A summary of up to ten letters",
+        "The amount with 2 digits after the point",
+        "A word of the user",
+        "Matches ^(BERTH$",
+    ],
+)
+def test_a_bound_or_a_broken_expression_is_no_form(description: str) -> None:
+    schema = {"type": "string", "description": description}
+    assert value_for(schema, asked(), name="topic") == value_for({"type": "string"}, asked(), name="topic")
+
+
+def test_a_text_of_the_stated_form_is_the_one_that_the_conversation_shows() -> None:
+    text = "A berth from 2027-12-31 on, paid in EUR."
+    for description, value in (("First day, YYYY-MM-DD", "2027-12-31"), ("Currency, three letters", "EUR")):
+        assert value_for({"type": "string", "description": description}, asked(text=text), name="value") == value
+    either = "Currency, three letters: one of 'NOK', 'SEK'"
+    assert value_for({"type": "string", "description": either}, asked(), name="currency") in ("NOK", "SEK")
