@@ -11,6 +11,7 @@ from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 from docmind_lab.analysis.manifest import chosen_by
 from docmind_lab.analysis.summary import Summary, summarise
 from docmind_lab.analysis.tables.records import RunRecord
+from docmind_lab.analysis.text import in_python
 from docmind_lab.core.catalogue import label_of
 
 
@@ -123,6 +124,52 @@ def test_settings_are_proposed_for_the_labs_own_systems_only() -> None:
     assert any(line.startswith("Settings: ") for line in summary_of(*runs).advice)
     own = [dataclasses.replace(run, workload="docmind_lab.workloads.own:my_app:graph") for run in runs]
     assert not any(line.startswith("Settings: ") for line in summary_of(*own).advice)
+
+
+def of_own_graph(*records: RunRecord) -> Summary:
+    manifest = {**MANIFEST, "systems": {"my_app:graph": {"kind": "own:my_app:graph", "reads_settings": False}}}
+    own = [dataclasses.replace(run, workload="my_app:graph") for run in records]
+    return summarise(study_of(own).runs, manifest)
+
+
+def test_the_advice_on_a_graph_of_ones_own_says_that_no_service_failed_and_who_tries_that() -> None:
+    """`compare` said "Choose A, B, C, D, E or F" where `doctor` finds none that keeps the deadline."""
+    runs = [sample_run(level, repeat) for level in ("cooperative", "hybrid") for repeat in range(12)]
+    advice = of_own_graph(*runs).advice
+    assert advice[0].startswith("Choose A cooperative or E hybrid: where no service fails, under each of them every")
+    assert "No run reached the deadline of 2 s: nothing here shows how an alternative keeps it." in advice
+    assert any("No service failed here: docmind-lab doctor --graph tries the worst faults" in line for line in advice)
+    faulty = of_own_graph(*(dataclasses.replace(run, fault="hang", faulted_calls=1) for run in runs)).advice
+    assert "where no service fails" not in faulty[0]
+    assert any("Only hang was tried: docmind-lab doctor" in line for line in faulty)
+
+
+def test_a_run_that_reached_the_deadline_shows_how_it_was_kept() -> None:
+    cut = {"outcome": "partial", "answered_in_time": False, "stop_reason": "deadline", "returned_at_s": 2.0}
+    runs = [sample_run(level, n, **(cut if n == 3 else {})) for level in ("cooperative", "hybrid") for n in range(12)]
+    assert not any("No run reached the deadline" in line for line in of_own_graph(*runs).advice)
+
+
+def test_advice_in_python_names_keywords_and_on_the_command_line_options() -> None:
+    few = [sample_run(level, n) for level in ("cooperative", "hybrid") for n in range(2)]
+    summary = summary_of(*few)
+    assert "Add --runs 24 or more" in summary.advice[0]
+    assert "Add runs=24 or more" in summary.text()
+    assert not [word for word in summary.markdown().split() if word.startswith("--") and word.strip("-|:")]
+
+
+@pytest.mark.parametrize(
+    ("options", "keywords"),
+    [
+        ("Add --runs 24 or more.", "Add runs=24 or more."),
+        ("--fault hang and --fault http_500@1 show it.", "fault='hang' and fault='http_500@1' show it."),
+        ("Give --budget-calls 12 or more.", "Give Budget(calls=12) or more."),
+        ("Answer with --resume (resume=[...]).", "Answer with resume=[...]."),
+        ("Its line: docmind-lab doctor --graph my_app:graph.", "Its line: docmind-lab doctor --graph my_app:graph."),
+    ],
+)
+def test_an_option_becomes_the_keyword_and_a_command_stays(options: str, keywords: str) -> None:
+    assert in_python(options) == keywords
 
 
 def test_failures_are_named_once_with_their_node_and_count() -> None:

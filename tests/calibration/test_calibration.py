@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from advice_trials import HEADER, TRIALS, Trial, calibrated, drawn, means_of, pool, truly_worse_by
+from advice_trials import DRAWN, HEADER, TRIALS, Trial, calibrated, drawn, means_of, pool, truly_worse_by
 
 import docmind_lab as dl
 from docmind_lab.analysis.findings.choice import choose
@@ -20,6 +20,12 @@ def test_following_the_advice_gives_what_it_promised(trial: Trial, name: str) ->
     runs = pool(name)
     found = trial(12, runs.assign(original_seed=runs["seed"]))
     assert found.given + found.silent == 12
+    assert found.is_within_claim, found.row()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_advice_in_a_world_that_is_drawn_holds_its_claim(name: str) -> None:
+    found = DRAWN[name](12)
     assert found.is_within_claim, found.row()
 
 

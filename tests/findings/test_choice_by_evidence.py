@@ -170,6 +170,12 @@ def test_dominance_and_what_a_rare_event_could_cost_are_said() -> None:
     assert "An event that no run showed, in up to 19% of runs, could still cost the better alternative up to" in text
 
 
+def test_the_interval_of_a_share_stays_within_its_bounds() -> None:
+    found = chosen(arm("cooperative", 14, outcome=[*["partial"] * 3, *["timed_out"] * 11]), arm("native", 14))
+    assert all(each.better_by.high <= 1.0 for each in found.undecided)
+    assert all(each.worse_by.high <= 1.0 for each in found.beaten.values())
+
+
 def test_an_arm_that_is_only_seen_to_be_worse_is_not_named_first() -> None:
     left = [*[3.0] * 5, *[0.0] * 9]
     study = study_of([*arm("cooperative", 14), *arm("hard_timeout", 14, busy_after_deadline_s=left)])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,11 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.diff import diff
-from docmind_lab.analysis.findings.choice import CRITERIA, Choice, Criterion, choose
+from docmind_lab.analysis.findings.choice import Choice, choose
+from docmind_lab.analysis.findings.criteria import CRITERIA, Criterion
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.second_budgets import budget_sufficiency
+from docmind_lab.analysis.statistics.means import skewed_paired_interval
 from docmind_lab.analysis.study import Study
 
 POOLS = Path(__file__).parents[1] / "calibration"
@@ -291,6 +293,90 @@ def what_ifs(repetitions: int, runs: pd.DataFrame, kind: str, count: int = 100, 
     )
 
 
+SIX = ("cooperative", "hard_timeout", "async_cancellation", "stop_flag", "hybrid", "native")
+
+
+def _arms_alike(alternatives: Sequence[str], count: int) -> pd.DataFrame:
+    from sample_runs import sample_run
+    from sample_runs import study_of as made_up
+
+    runs = [sample_run(arm, n, run_id=f"{arm}-{n}", horizon_s=100.0) for arm in alternatives for n in range(count)]
+    return made_up(runs).runs
+
+
+def _failing(runs: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    failed = rng.random(len(runs)) < 0.3
+    outcome = runs["outcome"].astype("str").where(~failed, "failed")
+    return runs.assign(outcome=outcome, answered_in_time=~failed, source_recall=np.where(failed, 0.0, 1.0))
+
+
+def _skewed_seconds(runs: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return runs.assign(busy_after_deadline_s=_skewed(rng, len(runs)))
+
+
+def _skewed(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Gamma distributed seconds with a skewness of 3 and a mean of 1.8 s."""
+    return rng.gamma(4 / 9, 4.0, count)
+
+
+def _all_noise(runs: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    count = len(runs)
+    noise = {"work_overrun_s": _skewed(rng, count), "source_recall": rng.binomial(4, 0.6, count) / 4}
+    return _skewed_seconds(_failing(runs, rng), rng).assign(**noise)
+
+
+NULLS = {"failures": _failing, "seconds of skewness 3": _skewed_seconds, "every measure": _all_noise}
+
+
+def equal_arms(repetitions: int, what: str, count: int = 40, seed: int = 9) -> Calibration:
+    """Six arms that are truly alike, but for noise in what is named: none is beaten."""
+    rng, arms = np.random.default_rng(seed), _arms_alike(SIX, count)
+    kept = sum(not choose(NULLS[what](arms, rng)).beaten for _ in range(repetitions))
+    return Calibration(f"choice, six equal alternatives, noise in {what}", "none is beaten", 0.95, repetitions, kept, 0)
+
+
+def rare_costs(repetitions: int, count: int = 40, seed: int = 10) -> Calibration:
+    """Half a second to 1.5 s in every run beats 60 s in three runs of a hundred; these runs mostly miss the latter."""
+    rng, runs = np.random.default_rng(seed), _arms_alike(SIX[:2], count)
+    steady, kept = (runs["alternative"].astype("str") == SIX[0]).to_numpy(), 0
+    for _ in range(repetitions):
+        rare = 60.0 * (rng.random(len(runs)) < 0.03)
+        found = choose(runs.assign(busy_after_deadline_s=np.where(steady, rng.uniform(0.5, 1.5, len(runs)), rare)))
+        kept += "A  cooperative" not in found.beaten
+    return Calibration("choice, beside a rare cost", "the truly better is not beaten", 0.95, repetitions, kept, 0)
+
+
+def dominance(repetitions: int, count: int = 14, seed: int = 11) -> Calibration:
+    """Work goes on under one arm in nine of fourteen runs, as it does without a deadline; in none of the other arm."""
+    rng, runs, kept = np.random.default_rng(seed), _arms_alike(("unguarded", *SIX[:2]), count), 0
+    alternatives = runs["alternative"].astype("str")
+    for _ in range(repetitions):
+        work_s = np.zeros(count)
+        work_s[rng.permutation(count)[:9]] = rng.gamma(4.0, 2.5, 9)
+        left_s = np.where(alternatives == SIX[0], 0.0, work_s[runs["seed"].to_numpy()])
+        kept += "B  hard timeout" in choose(runs.assign(busy_after_deadline_s=left_s)).beaten
+    return Calibration("choice, worse in 9 of 14 runs and never better", "it is beaten", 0.8, repetitions, kept, 0)
+
+
+def printed_seconds(repetitions: int, count: int = 14, seed: int = 12) -> Calibration:
+    """The interval of a difference in seconds, of arms of skewness 2 and 3 with zeros among them, holds the truth."""
+    rng, kept = np.random.default_rng(seed), 0
+    for number in range(repetitions):
+        shape = (1.0, 4 / 9)[number % 2]
+        some = (1.0, 0.6)[number // 2 % 2]
+        differences = rng.gamma(shape, 4.0, count) * (rng.random(count) < some)
+        interval = skewed_paired_interval(differences, float(np.ptp(differences)), 0.95)
+        kept += interval.low <= 4.0 * shape * some <= interval.high
+    return Calibration(
+        f"difference in seconds, {count} pairs, skewness 2 to 3",
+        "its interval holds the truth",
+        0.93,
+        repetitions,
+        kept,
+        0,
+    )
+
+
 def _faults(runs: pd.DataFrame) -> str:
     fault = str(runs["fault"].iloc[0])
     return "no fault" if fault == "none" else f"fault {fault}"
@@ -346,11 +432,23 @@ TRIALS: dict[str, tuple[Trial, str]] = {
 TRIALS |= {f"what-if, {kind}": (functools.partial(what_ifs, kind=kind), "pool") for kind in LIMITS}
 
 
+# Worlds that are drawn, and no pool.
+DRAWN: dict[str, Callable[[int], Calibration]] = {
+    **{f"equal arms, {what}": functools.partial(equal_arms, what=what) for what in NULLS},
+    "rare costs": rare_costs,
+    "dominance": dominance,
+    "seconds of 14 pairs": printed_seconds,
+    "seconds of 40 pairs": functools.partial(printed_seconds, count=40),
+}
+
+
 def calibrated(repetitions: int) -> Iterator[Calibration]:
     """Every kind of advice, over so many repetitions."""
     for trial, name in TRIALS.values():
         runs = pool(name)
         yield trial(repetitions, runs.assign(original_seed=runs["seed"]))
+    for drawn_world in DRAWN.values():
+        yield drawn_world(repetitions)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Small graphs of one's own that a comparison must describe truly: one fails, one is async only, one interrupts."""
+"""Small graphs of one's own that a comparison must describe truly: some fail, interrupt, or are async only."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import Any, TypedDict
 
 from langgraph.checkpoint.memory import InMemorySaver
@@ -38,6 +39,20 @@ def _ask(state: State) -> State:
     return {"answer": interrupt("Is that so?")}
 
 
+async def _fail_sometimes(state: State) -> State:
+    """Takes from half of the deadline to twice as long, and fails in a third of the runs; the lab seeds `random`."""
+    await asyncio.sleep(random.uniform(1.0, 4.0))
+    if random.random() < 1 / 3:
+        raise ValueError("no such order")
+    return {"answer": "done"}
+
+
+def _ask_thrice(state: State) -> State:
+    return {"answer": " ".join(interrupt(f"Question {number}?") for number in (1, 2, 3))}
+
+
 failing = _of(_fail)
+failing_sometimes = _of(_fail_sometimes)
+interrupting_thrice = _of(_ask_thrice)
 async_only = _of(_wait)
 interrupting = _of(_ask)

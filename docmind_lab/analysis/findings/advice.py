@@ -361,7 +361,10 @@ def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None
     could_be_struck = (runs["llm_calls"] + runs["retrieval_calls"] > 0) | (runs["outcome"].astype("str") == "failed")
     if chosen_by == "enforce":
         tried = "No service failed here" if _is_without_fault(runs) else f"Only {runs['fault'].iloc[0]} was tried"
-        text += f" {tried}: docmind-lab doctor --graph tries the worst faults, and says which alternatives keep to it."
+        text += (
+            f" {tried}: docmind-lab doctor --graph tries the worst faults, and says which alternatives keep the "
+            "deadline."
+        )
     elif could_be_struck.any() and _is_without_fault(runs):
         text += " No server failed here: --fault hang and --fault trickle show what happens then."
     return text

@@ -124,7 +124,7 @@ class Choice:
     @property
     def preferred(self) -> tuple[str, ...]:
         """The arms to name first: those of the chosen that are not in `seen_worse`."""
-        return tuple(arm for arm in self.chosen if arm not in self.seen_worse)
+        return tuple(arm for arm in self.chosen if arm not in self.seen_worse) or self.chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,9 @@ class _Difference:
 
     @functools.cached_property
     def interval(self) -> Interval:
-        return skewed_paired_interval(self.values, self.spread, 1.0 - self.level)
+        by = skewed_paired_interval(self.values, self.spread, 1.0 - self.level)
+        # A share, or a mean of shares, cannot differ by more than 1.
+        return by if self.criterion.unit else dataclasses.replace(by, low=max(-1.0, by.low), high=min(1.0, by.high))
 
     @functools.cached_property
     def estimate(self) -> float:
