@@ -167,7 +167,8 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
 def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, calls: pd.DataFrame) -> dict[str, Any]:
     """Return what of a user's graph no run came to, as entries of the manifest; none if nothing is missing.
 
-    never_reached: the nodes and tools. no_model_calls: True if no run called a model. errors_in_state: key of the
+    never_reached: the nodes and tools. no_model_calls: True if no run called a model. loops_blocked: line of code that
+    blocked the event loop past the deadline → runs that the caller left so. errors_in_state: key of the
     graph's state → runs at whose end it held an error. outputs_not_set: key of its declared output → runs at whose end
     it had no value.
 
@@ -192,4 +193,8 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
         noted = events.loc[names == event, ["run_id", "detail"]].drop_duplicates()
         if len(noted):
             without[entry] = dict(Counter(str(json.loads(detail)["key"]) for detail in noted["detail"]))
+    blocked = events.loc[names == "loop_blocked", ["run_id", "detail"]]
+    if len(blocked):
+        lines = Counter(str(json.loads(detail)["line"]) for detail in blocked["detail"])
+        without["loops_blocked"] = dict(lines)
     return without | ({"never_reached": missing} if any(missing.values()) else {})

@@ -63,6 +63,9 @@ def doctor(
     endpoints: Annotated[
         str, typer.Option(help=f"{_OF_A_GRAPH}file with simulated endpoints of other services that it calls (TOML).")
     ] = "",
+    verbose: Annotated[
+        bool, typer.Option(help=f"{_OF_A_GRAPH}also print each node, the run behind each finding, and each request.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON and nothing else.")] = False,
 ) -> None:
     """Check versions, settings and endpoints, and how late this machine's timers are. Exit code 1: something failed.
@@ -81,6 +84,7 @@ def doctor(
         "--store": store,
         "--resume": resume,
         "--endpoints": endpoints,
+        "--verbose": verbose,
     }
     named = [option for option, name in (("--agent", agent), ("--graph", graph), ("--command", command)) if name]
     if len(named) > 1:
@@ -103,7 +107,7 @@ def doctor(
     options |= {"alternatives": alternatives or None, "deadline_key": deadline_key or None, "store": store or None}
     options["endpoints"] = endpoints or None
     options |= of_graph(context, config, resume)
-    _lint(graph, inputs, as_json, {name: value for name, value in options.items() if value is not None})
+    _lint(graph, inputs, as_json, verbose, {name: value for name, value in options.items() if value is not None})
 
 
 def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bool) -> None:
@@ -139,7 +143,7 @@ def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _lint(graph: str, inputs: str, as_json: bool, options: dict[str, Any]) -> None:
+def _lint(graph: str, inputs: str, as_json: bool, verbose: bool, options: dict[str, Any]) -> None:
     if not inputs:
         raise ConfigurationError("--graph without --inputs: name a file with one input in each line")
     load_settings()
@@ -156,9 +160,10 @@ def _lint(graph: str, inputs: str, as_json: bool, options: dict[str, Any]) -> No
         typer.echo(json.dumps(json_safe(report.to_dict()), indent=2))
     else:
         out = console()
-        out.print(nodes_table(report))
-        out.print()
-        for line in lines_of(report):
+        if verbose:
+            out.print(nodes_table(report))
+            out.print()
+        for line in lines_of(report, verbose=verbose):
             out.print(line, markup=False, soft_wrap=True)
     if not report.keeps:
         raise typer.Exit(1)
