@@ -1,4 +1,4 @@
-"""An alternative in its async form, for a graph that has no sync one."""
+"""An alternative in its async form: for a graph that has no sync one, and as a caller on an event loop has it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from docmind_lab.core.deadlines import Deadline
 
 def on_event_loop(alternative: Alternative) -> Alternative:
     """Return an alternative that runs graphs on an event loop: itself if it does so anyway."""
-    return alternative if alternative.node_mode == "async" else _OnEventLoop(alternative)  # type: ignore[return-value]
+    return alternative if alternative.node_mode == "async" else awaited(alternative)
+
+
+def awaited(alternative: Alternative) -> Alternative:
+    """Return an alternative that runs graphs by its `run_async`, as a caller does that awaits them."""
+    return _OnEventLoop(alternative)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)

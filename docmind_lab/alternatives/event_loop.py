@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from docmind_lab.core.users_code import line_at_work
 from docmind_lab.virtual_time import VirtualClock, current_clock
 
 Result = TypeVar("Result")
@@ -43,6 +45,12 @@ class LoopThread:
     def is_alive(self) -> bool:
         """Whether the loop can still run coroutines."""
         return self._thread.is_alive()
+
+    @property
+    def line_at_work(self) -> str:
+        """The line of the user's own code that the loop's thread is at, such as "my_app.py:17"; empty if at none."""
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return "" if frame is None else line_at_work(frame)
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine in the caller's context, wait for it in the calling thread, and return its result.

@@ -54,11 +54,14 @@ class Hybrid(Propagation):
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Stream the graph on the shared loop; the calling thread waits until shortly after the deadline at most."""
-        guard = _Guard.around(runnable, recorder)
-        future = shared_loop().submit(self._answer(guard, inputs, deadline, recorder))
+        guard, loop = _Guard.around(runnable, recorder), shared_loop()
+        future = loop.submit(self._answer(guard, inputs, deadline, recorder))
         try:
             return future.result(timeout=max(0.0, deadline.remaining()) + RETURN_SLACK_S)
         except FutureTimeoutError:
+            if not any(limit.expired() for limit in guard.limits):
+                # The loop has not come to the limit of the last step, which is over: a node blocks it.
+                recorder.event("loop_blocked", line=loop.line_at_work)
             future.cancel()
             return guard.left_behind(recorder)
         finally:
@@ -109,7 +112,8 @@ class Hybrid(Propagation):
 
         async def stream() -> None:
             # One limit for whichever step is at work then: LangGraph's own, of each step, costs a task for each.
-            async with asyncio.timeout(max(0.0, deadline.remaining()) + STEP_SLACK_S):
+            async with asyncio.timeout(max(0.0, deadline.remaining()) + STEP_SLACK_S) as limit:
+                guard.limits.append(limit)
                 await self._stream_async(guard.runnable, inputs, deadline, guard.progress, **options)
 
         def step_timed_out(error: Exception) -> str:
@@ -120,12 +124,13 @@ class Hybrid(Propagation):
 
 @dataclass(frozen=True)
 class _Guard:
-    """What stands around one run: its graph with a fence, its flag and its progress."""
+    """What stands around one run: its graph with a fence, its flag, its progress, and the limit of its last step."""
 
     runnable: Runnable
     fence: Fence
     control: RunControl
     progress: RunProgress
+    limits: list[asyncio.Timeout] = field(default_factory=list)
 
     @classmethod
     def around(cls, runnable: Runnable, recorder: RunLog) -> _Guard:

@@ -218,6 +218,12 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
             "No run called a model, so these are times of the graph's own code. If one should have, look for a caught "
             "exception, a missing setting, or an input that does not lead there."
         )
+    for line, runs in manifest.get("loops_blocked", {}).items():
+        yield (
+            f"In {count_of(runs, 'run')} of E {line or 'a coroutine'} blocked the event loop past the deadline. The "
+            "caller was outside the loop (invoke) and left it behind; one that awaits E (ainvoke) waits until the "
+            "block ends."
+        )
     for key, runs in manifest.get("errors_in_state", {}).items():
         yield (
             f"In {count_of(runs, 'run')} the graph came to its end with an error of its own in its state, under {key}. "

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import socket
+import textwrap
+import time
 from typing import Any
 
 import hung_graphs
 import pytest
 from langchain_core.messages import HumanMessage
+from langchain_core.tools import StructuredTool
 from langgraph.types import interrupt
 
 from docmind_lab.core.errors import GraphError, NotSimulated
@@ -25,7 +28,7 @@ CHAT: dict[str, Any] = {"messages": [HumanMessage("Why?")]}
 
 @functools.cache
 def linted(name: str, decision_timeout_s: float = 1.0) -> LintReport:
-    asked = CHAT if name in ("searching_then_asking", "asking_twice") else ASKED
+    asked = CHAT if name in ("searching_then_asking", "asking_twice", "many") else ASKED
     return lint_graph(f"hung_graphs:{name}", [asked], decision_timeout_s=decision_timeout_s)
 
 
@@ -35,7 +38,6 @@ def keeping(report: LintReport) -> dict[str, str]:
 
 OF_SYNC_CODE_WITH_A_LONG_REQUEST = {
     "A": "keeps",
-    "A:per_read": "does not keep",
     "B": "caller only",
     "C": "caller only",
     "D": "does not keep",
@@ -124,6 +126,67 @@ def test_an_error_handler_that_no_run_reached_is_named_in_words() -> None:
 def test_a_call_that_is_cut_names_the_error_handler_that_was_at_work() -> None:
     result = asyncio.run(enforce(hung_graphs.handling, 0.2, "E").ainvoke(ASKED))
     assert (result.outcome, result.cut_at) == ("timed_out", ("__error_handler__breaks",))
+
+
+def test_a_caller_that_awaits_a_blocked_loop_is_told_how_late_and_by_which_line() -> None:
+    report = linted("blocking")
+    line = f"hung_graphs.py:{hung_graphs.line_that_blocks}"
+    assert keeping(report)["E"] == "does not keep"
+    of_e = [overrun for overrun in report.overruns if overrun.trial.alternative == "E"]
+    assert {overrun.trial.awaited for overrun in of_e} == {True, False}
+    assert max(overrun.caller_s for overrun in of_e if overrun.trial.awaited) == pytest.approx(1.0)
+    assert max(overrun.caller_s for overrun in of_e if not overrun.trial.awaited) == pytest.approx(0.1)
+    said = " ".join(lines_of(report))
+    assert f"{line} blocks the event loop. Called outside it (invoke): caller only." in said
+
+
+@pytest.mark.parametrize("enforced", [False, True])
+def test_a_comparison_says_of_e_that_who_awaits_it_waits_for_a_block(enforced: bool) -> None:
+    study = compare(1, 1, graph=hung_graphs.blocking, inputs=[ASKED], alternatives="E", workers=None, enforced=enforced)
+    assert study.manifest["loops_blocked"] == {f"hung_graphs.py:{hung_graphs.line_that_blocks}": 1}
+    assert "one that awaits E (ainvoke) waits until the block ends" in " ".join(str(study.report()).split())
+
+
+def test_e_awaited_and_not_are_the_same_where_nothing_blocks_the_loop() -> None:
+    assert not any(overrun.trial.awaited for overrun in linted("searching").overruns)
+
+
+async def async_with_a_sync_tool(state: hung_graphs.State) -> dict[str, Any]:
+    return {"answer": await StructuredTool.from_function(slow_tool).ainvoke({"query": "q"})}
+
+
+def slow_tool(query: str) -> str:
+    """Take a second."""
+    time.sleep(1.0)
+    return query
+
+
+def sync_with_a_sync_tool(state: hung_graphs.State) -> dict[str, Any]:
+    return {"answer": StructuredTool.from_function(slow_tool).invoke({"query": "q"})}
+
+
+@pytest.mark.parametrize(("node", "mode"), [(async_with_a_sync_tool, "sync inside"), (sync_with_a_sync_tool, "sync")])
+def test_an_async_node_is_not_called_sync_for_a_tool_inside_it(node: Any, mode: str) -> None:
+    (facts,) = lint_graph(hung_graphs.one_node(node), [ASKED], decision_timeout_s=5.0, alternatives="C").nodes
+    assert facts.mode == mode
+
+
+def test_findings_are_grouped_over_nodes_after_the_verdicts_on_25_lines_of_a_terminal() -> None:
+    report = linted("many")
+    lines = list(lines_of(report))
+    physical = [part for line in lines for part in (textwrap.wrap(line, 80) or [""])]
+    assert len(physical) <= 25, "\n".join(physical)
+    assert [line.split()[0] for line in lines[:6]] == list("ABCDEF")
+    assert any("nodes node_0, node_1 and 2 others" in line for line in lines)
+    assert len({finding.kind for finding in report.findings}) >= 4
+    whole = "\n".join(lines_of(report, verbose=True))
+    assert all(evidence.says in whole for finding in report.findings for evidence in finding.evidence)
+
+
+def test_a_documented_mistake_that_nobody_chose_is_no_finding() -> None:
+    assert not any("per_read" in name for finding in linted("searching").findings for name in finding.defeats)
+    chosen = lint_graph(hung_graphs.searching, [ASKED], decision_timeout_s=1.0, alternatives="A:per_read")
+    assert keeping(chosen) == {"A:per_read": "does not keep"}
 
 
 def asking_twice(state: hung_graphs.State) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import time
 from typing import Any, TypedDict
 
 import httpx
+from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, MessagesState, StateGraph
 
@@ -25,10 +26,10 @@ def one_node(node: Any, name: str = "only", state: Any = State, **options: Any) 
     return builder.add_edge(START, name).add_edge(name, END).compile()
 
 
-def chat_model(timeout_s: float) -> ChatOpenAI:
-    """Return a model that is tried once."""
+def chat_model(timeout_s: float, tries: int = 1) -> ChatOpenAI:
+    """Return a model of another host."""
     address = "https://models.example.com/v1"
-    return ChatOpenAI(model="m", base_url=address, api_key="k", timeout=timeout_s, max_retries=0)
+    return ChatOpenAI(model="m", base_url=address, api_key="k", timeout=timeout_s, max_retries=tries - 1)
 
 
 def ask_tavily(timeout_s: float) -> Any:
@@ -80,6 +81,30 @@ def _ask_instead(state: State) -> State:
     return {"answer": ask_tavily(60)}
 
 
+def _many() -> Any:
+    """Return four nodes in a row that wait, ask a search service and a model, and one that blocks the loop."""
+
+    def work(state: MessagesState) -> dict[str, Any]:
+        time.sleep(1)
+        ask_tavily(60)
+        return {"messages": [chat_model(60, tries=3).invoke(state["messages"])]}
+
+    async def blocked(state: MessagesState) -> dict[str, Any]:
+        time.sleep(1)
+        return {}
+
+    builder = StateGraph(MessagesState)
+    for number in range(4):
+        builder.add_node(f"node_{number}", work)
+        builder.add_edge(f"node_{number - 1}" if number else START, f"node_{number}")
+    builder.add_node("last", RunnableLambda(lambda state: {}, blocked))
+    return builder.add_edge("node_3", "last").add_edge("last", END).compile()
+
+
+many = _many()
+"""Five nodes with findings of many kinds."""
+line_that_blocks = _block.__code__.co_firstlineno + 1
+"""Of `blocking`, in this file."""
 searching = one_node(_search)
 """Sync; its one request, to a search service, has a timeout of 60 s."""
 searching_then_asking = one_node(_search_then_ask, state=MessagesState)

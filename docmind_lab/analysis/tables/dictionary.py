@@ -39,6 +39,7 @@ EVENTS: Final[Mapping[str, str]] = {
     "handoff_refused": "A handoff was refused. detail: agent, reason.",
     "thread_ended": "It was done, which a cancellation does not hasten. detail: node, begun_at_s.",
     "node_ended": "A graph node ended. detail: node, outcome (ok, error), begun_at_s.",
+    "loop_blocked": "A caller left a run whose event loop stood still; one that awaits it could not. detail: line.",
     "interrupt_answered": "An interrupt was answered, and the run goes on. detail: interrupts, left (answers).",
     "error_in_state": "The graph came to its end with an error of its own in its state. detail: key.",
     "output_not_set": "The graph came to its end without a value of an output that it declares. detail: key.",

@@ -167,7 +167,8 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
 def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, calls: pd.DataFrame) -> dict[str, Any]:
     """Return what of a user's graph no run came to, and what failed, as entries of the manifest.
 
-    never_reached: the nodes and tools. no_model_calls: True if no run called a model. errors_in_state: key of the
+    never_reached: the nodes and tools. no_model_calls: True if no run called a model. loops_blocked: line of code that
+    blocked the event loop past the deadline → runs that the caller left so. errors_in_state: key of the
     graph's state → runs at whose end it held an error. outputs_not_set: key of its declared output → runs at whose end
     it had no value. made_up_answers: what the simulated services do not have → runs in which they were asked for it.
     failed_calls: see `failed_calls_of`. An entry without anything in it is left out.
@@ -203,6 +204,7 @@ _ENTRIES = {
     "error_in_state": ("errors_in_state", "key"),
     "output_not_set": ("outputs_not_set", "key"),
     "answer_made_up": ("made_up_answers", "of"),
+    "loop_blocked": ("loops_blocked", "line"),
 }
 
 

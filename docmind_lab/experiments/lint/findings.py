@@ -13,47 +13,32 @@ from docmind_lab.experiments.lint.overruns import Overrun
 
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "call": (
-        "calls go on past the deadline when nothing hands it to them",
-        (
-            "have the deadline travel with the run (A, E, or another with :propagate), and set max_retries=0 and a "
-            "timeout of what is left on every client"
-        ),
+        "requests go on past the deadline when nothing hands it to them",
+        "have the deadline travel (A, E, :propagate); max_retries=0 on every client",
     ),
     "per_read": (
-        "a client's timeout bounds one read and not the call: a body that comes in pieces outlives it",
-        (
-            "bound the call in total: asyncio.timeout around an async call, or the caps of A and E; a client's own "
-            "timeout is no deadline"
-        ),
+        "a client's timeout bounds one read: a body that comes in pieces outlives it",
+        "bound the whole call: asyncio.timeout, or the caps of A and E",
     ),
     "retries": (
         "retries multiply, and the wait before the next one heeds no deadline",
-        (
-            "leave retries to one layer, and have it try again only while enough of the budget is left; max_retries=0 "
-            "elsewhere. An async wait can be cancelled (C, E, F), a sync one cannot"
-        ),
+        "retry in one layer, within what is left; elsewhere max_retries=0",
     ),
     "code": (
         "code outside every call, which a deadline that is handed to calls does not cut",
-        (
-            "wait with asyncio.sleep in an async node, which C, E and F can cancel, or for no longer than what is left "
-            "of the deadline; divide a long computation into steps"
-        ),
+        "wait with asyncio.sleep in an async node, or for no longer than is left",
     ),
     "blocks_loop": (
-        "async in name only: it holds up the event loop, and with it every cancellation and every timer",
-        "await an async client and asyncio.sleep, or make the node a plain function: LangGraph puts it into a thread",
+        "async in name only: it blocks the event loop, and with it every cancellation",
+        "await an async client and asyncio.sleep, or make the node a plain function",
     ),
     "thread": (
         "sync code that an event loop has put into a thread: a cancellation leaves it running",
-        (
-            "write it as async def with an async client, or have the deadline travel too, which cuts its calls "
-            "(C:propagate, E)"
-        ),
+        "write it as async def, or have the deadline travel too (C:propagate, E)",
     ),
     "key": (
         "the key of the deadline does not reach it",
-        "name the key in the state schema of the node or agent (state_schema=…), and pass it on in every Send",
+        "name the key in the state schema of node or agent, and in every Send",
     ),
     "cannot_run": (
         "does not run in this mode",
@@ -61,10 +46,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "graph": (
         "something outside every node goes on past the deadline",
-        (
-            "measure the run again with its command and --out FOLDER (--verbose prints the command), and look at it: "
-            "docmind-lab show RUN --study FOLDER"
-        ),
+        "measure its run again (--verbose prints the command), then docmind-lab show",
     ),
 }
 """Kind → what it means, and the remedy."""
@@ -142,7 +124,7 @@ def lateness_of(overrun: Overrun) -> str:
     work = f"work went on for {'at least ' if overrun.is_censored else ''}{overrun.work_s:.3f} s past it"
     lateness = caller if overrun.caller_s >= overrun.work_s else f"{caller}, {work}"
     trial = overrun.trial
-    under = f"{trial.alternative}, {trial.decision_timeout_s:.3f} s" + (
+    under = f"{trial.called}, {trial.decision_timeout_s:.3f} s" + (
         f", fault {trial.fault}" if trial.fault != "none" else ""
     )
     return f"{under}: {lateness}: {overrun.what_ate_it()}"

@@ -29,7 +29,8 @@ class Overrun:
     caller_s, work_s: how long the caller waited past the deadline, and how long anything went on past it, seconds;
     lower bounds if the caller `is_unfinished`, or the work `is_censored`, at the horizon. node: where most of that was.
     call_id: of the call that was under way, or that had failed and was to be tried again; empty where there was none.
-    Its instants are in seconds since the run's start.
+    Its instants are in seconds since the run's start. blocked_at: the line of code that blocked the event loop, where E
+    left it behind; empty if it is not known.
     """
 
     trial: Trial
@@ -43,6 +44,7 @@ class Overrun:
     work_s: float
     is_censored: bool
     is_unfinished: bool = False
+    blocked_at: str = ""
 
     @property
     def worst_s(self) -> float:
@@ -53,7 +55,8 @@ class Overrun:
         """Name the call, or the code, that took the time, in words."""
         node = node_in_words(self.node)
         if not self.call_id:
-            return f"code of {node} outside every call" if self.node else "work outside every node"
+            line = f", at {self.blocked_at}" if self.blocked_at else ""
+            return f"code of {node} outside every call{line}" if self.node else "work outside every node"
         if self.cause == "retries":
             return f"the wait in {node} after call {self.call_id} had failed at {self.call_ended_at_s:.3f} s"
         ended = "was still under way at the horizon"

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from docmind_lab.analysis.tables.records import CallRecord
+from docmind_lab.core.users_code import line_of_error
 from docmind_lab.experiments.lint.observation import (
     Observation,
     ObservedAlternative,
@@ -24,7 +25,7 @@ from docmind_lab.experiments.lint.overruns import requests_of, span_of, threads_
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.faults import Fault
-from docmind_lab.workloads.own.references import line_of_users_code, one_line
+from docmind_lab.workloads.own.references import one_line
 
 # So long that no limit is met, and no alternative has anything to do.
 AMPLE_S = 3600.0
@@ -62,7 +63,7 @@ class Scene:
         if error is None:
             return self.failed
         node = self.measured.run.error_node
-        line = line_of_users_code(error)
+        line = line_of_error(error)
         places = [f"in node {node}" if node else "", f"at {line}" if line else ""]
         return " ".join([one_line(error), *filter(None, places)])
 

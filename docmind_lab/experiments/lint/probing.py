@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from docmind_lab.alternatives.bound import without_wrappers
 from docmind_lab.analysis.text import count_of
 from docmind_lab.core.errors import GraphError
+from docmind_lab.docmind.graphs.observer import role_of
 from docmind_lab.experiments.lint.facts import (
     SLOWEST_GAP_S,
     NodeFacts,
@@ -27,6 +29,7 @@ from docmind_lab.experiments.lint.facts import (
 from docmind_lab.experiments.lint.observation import length_of
 from docmind_lab.experiments.lint.probe import INTERRUPTED, UNTIMED, UNTIMED_ASYNC, Scene, observe_run
 from docmind_lab.experiments.lint.trials import TrialBench
+from docmind_lab.workloads.own.references import AnyGraph
 
 # Of a stretch that cannot be cut: early enough that most of it is still to come.
 _CUT_AFTER = 0.1
@@ -140,7 +143,7 @@ def _facts(
     with_key = [scene for scene in probed.with_key.values() if scene.outermost(node)]
     return NodeFacts(
         node=node,
-        mode=_mode(under_loop, node),
+        mode=_mode(bench.graph, under_loop, node),
         calls=calls_in(first, node),
         timeouts_s=timeouts_s,
         capped=capped_in(probed.with_key[question_id], node),
@@ -174,10 +177,21 @@ def _strike(
     return retries_of(bench, scenes[0], failing[0], node) if node else None, never
 
 
-def _mode(under_loop: list[Scene], node: str) -> str:
+def _mode(graph: AnyGraph, under_loop: list[Scene], node: str) -> str:
     seen = {scene.mode(node) for scene in under_loop}
+    if "sync" in seen and not _is_sync(graph, node):
+        seen = seen - {"sync"} | {"sync inside"}
+    modes = ("blocking async", "sync", "sync inside", "async", "takes no time")
     # With one input a node may do nothing that shows its mode.
-    return next((mode for mode in ("blocking async", "sync", "async", "takes no time") if mode in seen), "sync only")
+    return next((mode for mode in modes if mode in seen), "sync only")
+
+
+def _is_sync(graph: AnyGraph, role: str) -> bool:
+    """Whether a node is a plain function, which an event loop puts into a thread as a whole."""
+    made = [without_wrappers(node.bound) for name, node in graph.nodes.items() if role_of(name) == role]
+    forms = [(getattr(each, "func", None), getattr(each, "afunc", None)) for each in made]
+    # LangGraph gives a plain function an async form that runs it in a thread.
+    return any(plain and (form is None or getattr(form, "__wrapped__", None) is plain) for plain, form in forms)
 
 
 def _add_trials(probed: GraphProbe, scene: Scene, node: str, slack_s: float) -> None:

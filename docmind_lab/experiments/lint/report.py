@@ -114,38 +114,124 @@ def verdict_of(
         return Verdict(alternative, "not known", why, runs, 0)
     if not overruns:
         return Verdict(alternative, "keeps", f"back and quiet within {slack_s:g} s in {runs} runs", runs, 0)
+    by_invoke = [overrun for overrun in overruns if not overrun.trial.awaited]
+    keeping, why = _keeping(overruns, slack_s), lateness_of(_worst(overruns, slack_s))
+    if len(by_invoke) < len(overruns) and _keeping(by_invoke, slack_s) != keeping:
+        why += f"; called outside the event loop (invoke): {_keeping(by_invoke, slack_s)}"
+    late = len({dataclasses.replace(overrun.trial, awaited=False) for overrun in overruns})
+    return Verdict(alternative, keeping, why, runs, late, _worst(overruns, slack_s))
+
+
+def _keeping(overruns: Sequence[Overrun], slack_s: float) -> Keeping:
+    if not overruns:
+        return "keeps"
+    return "does not keep" if any(overrun.caller_s > slack_s for overrun in overruns) else "caller only"
+
+
+def _worst(overruns: Sequence[Overrun], slack_s: float) -> Overrun:
     waited = [overrun for overrun in overruns if overrun.caller_s > slack_s]
-    worst = max(waited or overruns, key=lambda overrun: overrun.caller_s if waited else overrun.work_s)
-    keeping: Keeping = "does not keep" if waited else "caller only"
-    return Verdict(alternative, keeping, lateness_of(worst), runs, len(overruns), worst)
+    return max(waited or overruns, key=lambda overrun: overrun.caller_s if waited else overrun.work_s)
 
 
 def _in_words(unprobed: Sequence[tuple[str, str]]) -> str:
     return join_names([f"{address} ({node_in_words(node) if node else 'no node'})" for node, address in unprobed])
 
 
-def lines_of(report: LintReport) -> Iterator[str]:
-    """Yield the findings and verdicts, a line each; `nodes_table` has the nodes."""
-    for number, finding in enumerate(report.findings, 1):
-        where = node_in_words(finding.node) if finding.node else "the graph"
-        defeats = f" (defeats {', '.join(finding.defeats)})" if finding.defeats else ""
-        yield f"{number}. {where}: {finding.what}{defeats}"
-        for evidence in finding.evidence:
-            yield f"   {evidence.says}  [{evidence.run_id}]"
-        yield f"   → {finding.remedy}"
-    yield "" if report.findings else "No findings."
-    for address, node, count in report.requests:
-        yield f"Answered by a simulated service: {address} ({count_of(count, 'request')} of {node or 'no node'})"
-    for request in report.unanswered:
-        yield f"Answered with a made-up {{}}, since no simulated service answers it: {request} ({request.where})"
-    if report.requests or report.unanswered:
-        yield ""
+def lines_of(report: LintReport, *, verbose: bool = False) -> Iterator[str]:
+    """Yield the verdicts, the summary and the findings; `nodes_table` has the nodes.
+
+    Args:
+        report: What the lint found.
+        verbose: Yield every finding with the runs that show it, and every request, instead of the foremost findings.
+    """
     for verdict in report.verdicts:
-        late = f"{verdict.late} of {verdict.runs} runs late; " if verdict.late else ""
+        why = verdict.why if verbose else _in_short(verdict)
+        late = f"{verdict.late} of {verdict.runs} runs late" + ("; " if why else "") if verdict.late else ""
         made_up = "; answers were made up" if report.unanswered and verdict.keeping != "does not run" else ""
-        yield f"{verdict.alternative:<12} {verdict.keeping:<14} {late}{verdict.why}{made_up}"
+        yield f"{verdict.alternative:<{_width(report)}}  {verdict.keeping:<13}  {late}{why}{made_up}".rstrip()
     yield ""
     yield summary_of(report)
+    yield from _of_awaited(report)
+    for request in report.unanswered:
+        yield f"Answered with a made-up {{}}, since no simulated service answers it: {request} ({request.where})"
+    yield ""
+    groups = _by_kind(report.findings)
+    shown = groups if verbose else groups[:_FOREMOST]
+    for number, group in enumerate(shown, 1):
+        defeats = list(dict.fromkeys(name for finding in group for name in finding.defeats))
+        what = f"{group[0].what} (defeats {', '.join(defeats)})" if defeats else group[0].what
+        yield f"{number}. {_places(group, verbose=verbose)}: {what}"
+        for evidence in [evidence for finding in group for evidence in finding.evidence] if verbose else ():
+            yield f"   {evidence.says}"
+            yield f"     $ {evidence.command}"
+        yield f"   → {group[0].remedy}"
+    if not groups:
+        yield "No findings."
+    for address, node, count in report.requests if verbose else ():
+        yield f"Answered by a simulated service: {address} ({count_of(count, 'request')} of {node or 'no node'})"
+    if not verbose:
+        yield from _left_out(report, len(groups) - len(shown))
+
+
+# Findings in the short form: those that defeat most, on one screen of 24 lines with the verdicts.
+_FOREMOST = 4
+_NAMED = 2
+
+
+def _width(report: LintReport) -> int:
+    return max((len(verdict.alternative) for verdict in report.verdicts), default=0)
+
+
+def _in_short(verdict: Verdict) -> str:
+    worst = verdict.worst
+    if worst is None:
+        return f"{count_of(verdict.runs, 'run')}" if verdict.keeping == "keeps" else verdict.why
+    if verdict.keeping == "caller only":
+        return f"work went on for {'at least ' if worst.is_censored else ''}{worst.work_s:.3g} s"
+    form = " (ainvoke)" if worst.trial.awaited else ""
+    return f"the caller waited {'at least ' if worst.is_unfinished else ''}{worst.caller_s:.3g} s{form}"
+
+
+def _of_awaited(report: LintReport) -> Iterator[str]:
+    """Yield how a caller that awaits is worse off than one outside the event loop, and what blocks the loop."""
+    for verdict in report.verdicts:
+        of_one = [overrun for overrun in report.overruns if overrun.trial.alternative == verdict.alternative]
+        awaited = [overrun for overrun in of_one if overrun.trial.awaited]
+        if awaited:
+            lines = list(dict.fromkeys(overrun.blocked_at or "a coroutine" for overrun in awaited))
+            by_invoke = _keeping([overrun for overrun in of_one if not overrun.trial.awaited], report.slack_s)
+            verb = "blocks" if len(lines) == 1 else "block"
+            late_s = max(overrun.caller_s for overrun in awaited)
+            bound = "at least" if any(overrun.is_unfinished for overrun in awaited) else "up to"
+            yield (
+                f"Awaited (ainvoke), {verdict.alternative} is late by {bound} {late_s:.3g} s: "
+                f"{join_names(lines)} {verb} the event loop. Called outside it (invoke): {by_invoke}."
+            )
+
+
+def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.kind, []).append(finding)
+    return sorted(groups.values(), key=lambda group: -max(len(finding.defeats) for finding in group))
+
+
+def _places(group: Sequence[Finding], *, verbose: bool) -> str:
+    words = {finding.node: node_in_words(finding.node) if finding.node else "the graph" for finding in group}
+    plain = [node for node, said in words.items() if said == f"node {node}"]
+    more = 0 if verbose else len(plain) - _NAMED
+    names = plain if more <= 0 else [*plain[:_NAMED], count_of(more, "other")]
+    nodes = [f"node{'s' if len(plain) > 1 else ''} {join_names(names)}"] if plain else []
+    return join_names([*nodes, *(said for node, said in words.items() if node not in plain)])
+
+
+def _left_out(report: LintReport, findings: int) -> Iterator[str]:
+    asked = len({address for address, _, _ in report.requests})
+    left = [count_of(findings, "further finding")] if findings else []
+    left += ["their runs"] if report.findings else []
+    left += ["the nodes"]
+    left += [count_of(asked, "request")] if asked else []
+    yield f"With --verbose: {join_names(left)}."
 
 
 def failed_after_made_up(requests: Sequence[Unanswered], error: GraphError) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from docmind_lab.analysis.text import node_in_words
@@ -20,6 +21,7 @@ from docmind_lab.experiments.lint.probe import UNTIMED
 from docmind_lab.experiments.lint.probing import GraphProbe, probe
 from docmind_lab.experiments.lint.report import LintReport, Verdict, failed_after_made_up, verdict_of
 from docmind_lab.experiments.lint.trials import Trial, TrialBench
+from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.workloads.own import Inputs, StoreMaker
 from docmind_lab.workloads.own.inputs import input_keys
 from docmind_lab.workloads.own.kind import parts_of
@@ -53,8 +55,7 @@ def lint_graph(
         inputs: As `compare` takes them.
         decision_timeout_s: The budget, in seconds.
         slack_s: How much later the caller may be back, and the last work be over, in seconds.
-        alternatives: Those in question; None for every way to enforce a deadline, and the cap for each read that most
-            clients have.
+        alternatives: Those in question; None for every way to enforce a deadline.
         deadline_key: Key of the graph's input that takes the deadline.
         context: As `compare` takes it.
         config: As `compare` takes it.
@@ -136,13 +137,7 @@ def _requests(probed: GraphProbe) -> tuple[tuple[str, str, int], ...]:
 
 
 def _all_that_enforce() -> str:
-    names = []
-    for level in default_alternatives():
-        entry = CATALOGUE[level]
-        if not entry.is_control:
-            name = letter_of(level)
-            names += [name, *(f"{name}:{variant}" for variant in entry.variants if variant == "per_read")]
-    return ",".join(names)
+    return ",".join(letter_of(level) for level in default_alternatives() if not CATALOGUE[level].is_control)
 
 
 def _add_probe_findings(bench: TrialBench, findings: Findings, probed: GraphProbe, modes: Mapping[str, str]) -> None:
@@ -179,12 +174,22 @@ def _judge(
         late = []
         for decision_timeout_s, fault, question_id in probed.trials:
             trial = Trial(name, decision_timeout_s, question_id, fault)
-            measured = bench.measure(trial)
-            found = overrun_of(trial, measured, is_async=mode == "async", blocking=blocking, slack_s=slack_s)
-            late += [found] if found is not None else []
+            for each, measured, line in _both_forms(bench, trial):
+                found = overrun_of(each, measured, is_async=mode == "async", blocking=blocking, slack_s=slack_s)
+                late += [dataclasses.replace(found, blocked_at=line)] if found is not None else []
             done += 1
             if progress is not None:
                 progress(done, sum(of not in refused for of in modes.values()) * len(probed.trials))
         verdicts.append(verdict_of(name, len(probed.trials), late, slack_s, probed.unprobed))
         overruns += late
     return tuple(verdicts), overruns
+
+
+def _both_forms(bench: TrialBench, trial: Trial) -> Iterator[tuple[Trial, MeasuredRun, str]]:
+    """Yield a trial, its run and the line that blocked the event loop; where one did, the same as awaited too."""
+    measured = bench.measure(trial)
+    lines = [str(json.loads(event.detail)["line"]) for event in measured.events if event.event == "loop_blocked"]
+    yield trial, measured, "".join(lines[:1])
+    if lines:
+        as_awaited = dataclasses.replace(trial, awaited=True)
+        yield as_awaited, bench.measure(as_awaited), lines[0]

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.async_form import on_event_loop
+from docmind_lab.alternatives.async_form import awaited, on_event_loop
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import DEADLINE_KEY
@@ -46,12 +46,19 @@ class Trial:
     """One run to measure.
 
     alternative: as `parse_alternatives` takes it. question_id: id of the input. fault: several are joined by " + ".
+    awaited: by a caller on the event loop that the graph runs on; else as `compare` has it.
     """
 
     alternative: str
     decision_timeout_s: float
     question_id: str
     fault: str = "none"
+    awaited: bool = False
+
+    @property
+    def called(self) -> str:
+        """The alternative, and how it is called if not as `compare` calls it."""
+        return f"{self.alternative} awaited (ainvoke)" if self.awaited else self.alternative
 
     @property
     def faults(self) -> list[str]:
@@ -112,6 +119,8 @@ class TrialBench:
             return self._done[trial]
         comparison = self._comparison(trial)
         (order,) = [one for one in comparison.orders() if one.question.id == trial.question_id]
+        if trial.awaited:
+            order = dataclasses.replace(order, alternative=awaited(order.alternative))
         if seen_by is not None:
             order = dataclasses.replace(order, alternative=seen_by(order.alternative))
         services = ServiceOptions(

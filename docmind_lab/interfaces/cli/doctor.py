@@ -70,6 +70,9 @@ def doctor(
         str,
         typer.Option(help=f"{_OF_A_GRAPH}file to which rows are added for what no simulated service answers (TOML)."),
     ] = "",
+    verbose: Annotated[
+        bool, typer.Option(help=f"{_OF_A_GRAPH}also print each node, the run behind each finding, and each request.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON and nothing else.")] = False,
 ) -> None:
     """Check versions, settings and endpoints, and how late this machine's timers are. Exit code 1: something failed.
@@ -90,6 +93,7 @@ def doctor(
         "--resume": resume,
         "--endpoints": endpoints,
         "--write-endpoints": write_endpoints,
+        "--verbose": verbose,
     }
     named = [option for option, name in (("--agent", agent), ("--graph", graph), ("--command", command)) if name]
     if len(named) > 1:
@@ -113,7 +117,7 @@ def doctor(
     options["endpoints"] = endpoints or None
     options |= of_graph(context, config, resume)
     given = {name: value for name, value in options.items() if value is not None}
-    _lint(graph, inputs, as_json, write_endpoints, given)
+    _lint(graph, inputs, as_json, verbose, write_endpoints, given)
 
 
 def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bool) -> None:
@@ -149,7 +153,7 @@ def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _lint(graph: str, inputs: str, as_json: bool, write_endpoints: str, options: dict[str, Any]) -> None:
+def _lint(graph: str, inputs: str, as_json: bool, verbose: bool, write_endpoints: str, options: dict[str, Any]) -> None:
     if not inputs:
         raise ConfigurationError("--graph without --inputs: name a file with one input in each line")
     load_settings()
@@ -170,9 +174,10 @@ def _lint(graph: str, inputs: str, as_json: bool, write_endpoints: str, options:
         typer.echo(json.dumps(json_safe(report.to_dict()), indent=2))
     else:
         out = console()
-        out.print(nodes_table(report))
-        out.print()
-        for line in lines_of(report):
+        if verbose:
+            out.print(nodes_table(report))
+            out.print()
+        for line in lines_of(report, verbose=verbose):
             out.print(line, markup=False, soft_wrap=True)
     _add_rows(write_endpoints, report.unanswered)
     if not report.is_clean:

@@ -19,12 +19,10 @@ import json
 import os
 import socket
 import sys
-import sysconfig
-import traceback
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from langgraph.graph import StateGraph
@@ -32,6 +30,7 @@ from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.core.users_code import line_of_error
 from docmind_lab.workloads.agents import agent_graph, load_agent
 
 AnyGraph = Pregel[Any, Any, Any, Any]
@@ -43,7 +42,6 @@ AGENT_PREFIX = "agent:"
 """Before a reference that names an agent, and no graph."""
 
 _HOW_TO_WRITE = "write it as module:attribute, such as my_app:graph, or as file.py:attribute"
-_NOT_THE_USERS = tuple({*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parents[2])})
 _GRAPHS = (StateGraph, Pregel, FunctionType)
 # As urllib3, httpx, openai and grpc call a host that cannot be reached.
 _NO_CONNECTION = frozenset({"MaxRetryError", "NameResolutionError", "ConnectError", "APIConnectionError"})
@@ -275,7 +273,7 @@ def _import_error(reference: str, module: str, what: str, error: BaseException) 
 
 
 def _at(error: BaseException) -> str:
-    line = line_of_users_code(error)
+    line = line_of_error(error)
     return f" (at {line})" if line else ""
 
 
@@ -367,22 +365,3 @@ def one_line(error: BaseException) -> str:
     """Return the type of an error and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def line_of_users_code(error: BaseException) -> str:
-    """Return "file.py:17" for the innermost line of the user's own code in a traceback; empty if there is none."""
-    return _users_line(traceback.extract_tb(error.__traceback__))
-
-
-def line_of_calling_code(frame: FrameType | None = None) -> str:
-    """Return "file.py:17" for the innermost line of the user's own code that is at work; empty if there is none.
-
-    Args:
-        frame: Of the thread in question, at its innermost; None for the calling one.
-    """
-    return _users_line(traceback.extract_stack(frame))
-
-
-def _users_line(frames: traceback.StackSummary) -> str:
-    users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
-    return f"{Path(users[-1].filename).name}:{users[-1].lineno}" if users else ""

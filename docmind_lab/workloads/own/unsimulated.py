@@ -19,8 +19,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, Protocol
 
+from docmind_lab.core.users_code import line_at_work
 from docmind_lab.network.guests import Replacements
-from docmind_lab.workloads.own.references import line_of_calling_code
 
 REMEDY: Final = (
     'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
@@ -175,7 +175,7 @@ def _no_process(command: Any) -> str:
 
 
 def _at_line() -> str:
-    line = line_of_calling_code()
+    line = line_at_work()
     return f", at {line}" if line else ""
 
 
