@@ -79,8 +79,10 @@ class Kernel:
 def overlaid(requirement: str, folder: Path) -> None:
     """Install one package without what it needs, which is there; skips where it is not to be had."""
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--target", str(folder)]
+    # Where a proxy signs, its certificate is among the system's and not among those that uv brings.
+    env = {**os.environ, "UV_SYSTEM_CERTS": "true"}
     try:
-        subprocess.run([*command, requirement], check=True, capture_output=True, text=True, timeout=120)
+        subprocess.run([*command, requirement], check=True, capture_output=True, text=True, timeout=120, env=env)
     except subprocess.TimeoutExpired:
         pytest.skip(f"{requirement} could not be installed within 2 minutes")
     except subprocess.CalledProcessError as error:
