@@ -29,6 +29,11 @@ SCENARIOS: Mapping[str, Mapping[str, Any]] = {
     "hang": {"fault": "hang"},
     "trickle": {"fault": "trickle"},
     "rate_limit": {"fault": "rate_limit=30"},
+    "hang_at_servers_that_go_on": {"fault": "hang", "stops_on_disconnect": False},
+    "http_500": {"fault": "http_500@1"},
+    "brownout": {"fault": "brownout"},
+    "one_run": {"runs": 1},
+    "two_runs": {"runs": 2},
     "no_stops_on_disconnect": {"stops_on_disconnect": False},
     "research": {"workload": "research"},
     "staged": {"workload": "staged"},
@@ -36,7 +41,7 @@ SCENARIOS: Mapping[str, Mapping[str, Any]] = {
     "hops": {"workload": "hops", "adoption": 0.5, "stops_on_disconnect": False},
     "mistakes": {"alternatives": "A,A:per_read,B:naive,F:per_step,fake_timeout", "fault": "trickle"},
 }
-GRAPHS = ("failing", "async_only", "interrupting")
+GRAPHS = ("failing", "async_only", "interrupting", "failing_sometimes", "interrupting_thrice")
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
