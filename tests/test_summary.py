@@ -150,6 +150,16 @@ def test_a_run_that_reached_the_deadline_shows_how_it_was_kept() -> None:
     assert not any("No run reached the deadline" in line for line in of_own_graph(*runs).advice)
 
 
+def test_one_run_says_nothing_about_which_alternative_to_choose() -> None:
+    cut = {"outcome": "partial", "answered_in_time": False, "stop_reason": "deadline", "returned_at_s": 2.0}
+    late = {"answered_in_time": False, "returned_at_s": 5.0, "caller_overrun_s": 3.0}
+    runs = [sample_run(level, 0, **(late if level == "unguarded" else cut)) for level in ("unguarded", *LEVELS[1:4])]
+    text = " ".join(summary_of(*runs).advice)
+    assert "1 of each is compared seed by seed" in text
+    assert "Choose among them" not in text
+    assert "who stops best" not in text
+
+
 def test_advice_in_python_names_keywords_and_on_the_command_line_options() -> None:
     few = [sample_run(level, n) for level in ("cooperative", "hybrid") for n in range(2)]
     summary = summary_of(*few)

@@ -81,8 +81,9 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_b
         yield f"Only {names} was run: {_facts(preferred, rows, runs, chosen_by)}"
     elif found.too_few:
         yield (
-            f"Too few runs to choose among {_names(found.chosen)}: {found.runs} of each are compared seed by seed, and "
-            f"nothing is told apart below {FEWEST_PAIRS}. Add --runs {2 * FEWEST_PAIRS} or more."
+            f"Too few runs to choose among {_names(found.chosen)}: {found.runs} of each "
+            f"{'is' if found.runs == 1 else 'are'} compared seed by seed, and nothing is told apart below "
+            f"{FEWEST_PAIRS}. Add --runs {2 * FEWEST_PAIRS} or more."
         )
     else:
         open_pairs = [item for item in found.undecided if {item.first, item.second} <= set(preferred)]
@@ -92,9 +93,11 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_b
     yield from (_open_difference(item) for item in found.undecided)
     if len(preferred) > 1:
         same = [f"{_names(group)} gave the same result in every run." for group in found.same]
-        yield " ".join([*same, "Choose among them by what each asks of your code: --verbose lists it."])
+        by_price = ["Choose among them by what each asks of your code: --verbose lists it."] * (not found.too_few)
+        if same or by_price:
+            yield " ".join([*same, *by_price])
     first = rows[preferred[0]]
-    if not any(rows[arm]["answered_in_time"] for arm in preferred):
+    if not found.too_few and not any(rows[arm]["answered_in_time"] for arm in preferred):
         timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
         yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
     if not _met_deadline(runs):
