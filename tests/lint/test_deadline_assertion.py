@@ -16,7 +16,7 @@ from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
 
-from docmind_lab.core.errors import ConfigurationError, GraphError, NotSimulated
+from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.experiments.testing import assert_keeps_deadline
 from docmind_lab.interfaces.cli import main
@@ -75,12 +75,15 @@ def test_a_node_that_only_the_second_input_reaches_is_looked_at() -> None:
     assert [(finding.node, finding.kind) for finding in report.findings] == [("only", "code")]
 
 
-def test_a_graph_that_leaves_virtual_time_is_refused_by_what_it_asks_for() -> None:
+def test_a_graph_whose_request_nothing_answers_has_no_clean_report_and_is_told_what_it_asks_for() -> None:
     def node(state: Any) -> dict[str, Any]:
         return {"answer": httpx.get("https://search.example.org/find?key=secret").text}
 
-    with pytest.raises(NotSimulated, match=r"GET https://search.example.org/find: .*in node only.*virtual time only"):
-        lint_graph(one_node(node), [INPUT])
+    report = lint_graph(one_node(node), [INPUT])
+    assert [f"{each} ({each.where})" for each in report.unanswered] == [
+        "GET https://search.example.org/find (in node only)"
+    ]
+    assert not report.is_clean
 
 
 def test_a_graph_that_fails_by_itself_has_no_verdict() -> None:

@@ -59,7 +59,7 @@ def test_a_call_that_blocks_the_loop_is_found_and_defeats_what_is_async() -> Non
     report = linted(graphs_to_mutate.made(blocks=True))
     assert new(report) == {("answer", "blocks_loop")}
     # E leaves the loop behind; what blocks it goes on.
-    assert keeping(report) == {"A": "keeps", "C": "does not keep", "E": "caller only"}
+    assert keeping(report) == {"A": "keeps", "C": "does not keep", "E": "does not keep"}
 
 
 def test_a_state_key_that_was_dropped_is_found() -> None:

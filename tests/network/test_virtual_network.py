@@ -16,6 +16,7 @@ import httpcore2
 import pytest
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
+from docmind_lab.core.errors import NotSimulated
 from docmind_lab.network.streams import SyncBackend, SyncBackend2
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
@@ -130,7 +131,8 @@ def test_what_is_not_registered_is_refused_at_once(core):
         assert Network().timed(lambda ask=ask: ask("http://127.0.0.1:9/")) == (core.ConnectError, 0.0)
         assert Network().timed(lambda ask=ask: ask("https://a.test:80/")) == (core.ConnectError, 0.0)
     in_a_file = core.ConnectionPool(uds="/run/some.sock")
-    assert Network().timed(get, in_a_file) == (core.ConnectError, 0.0)
+    with pytest.raises(NotSimulated, match="a Unix socket has no virtual time"):
+        Network().timed(get, in_a_file)
 
 
 @both_cores

@@ -148,7 +148,7 @@ def test_the_doctor_names_every_host_in_one_pass_and_runs_clean_with_the_rows_th
     for place in PLACES:
         assert f"GET https://{place}.made-up.test/v1/{place} (in node {place})" in out.out
     assert "secret" not in out.out + out.err + Path("rows.toml").read_text(encoding="utf-8")
-    (verdict,) = [line for line in out.out.splitlines() if line.startswith("A   ")]
+    (verdict,) = [line for line in out.out.splitlines() if line.startswith("A  ")]
     assert verdict.endswith("answers were made up")
     assert "With made-up answers to 5 requests" in out.out
     assert [row.host for row in read_endpoints("rows.toml")] == [f"{place}.made-up.test" for place in PLACES]

@@ -373,9 +373,7 @@ def test_a_page_of_a_site_is_read_in_virtual_time() -> None:
 
 
 def test_a_refused_request_is_told_of_the_file_that_can_answer_it() -> None:
-    with pytest.raises(
-        NotSimulated, match=r"a row of --endpoints FILE \(endpoints=\.\.\.\) can answer it; use the wall"
-    ):
+    with pytest.raises(NotSimulated, match=r"a table of endpoints can, --endpoints FILE \(endpoints=\.\.\.\)"):
         run(lambda state: httpx.get("https://somewhere.org/todos/1") and {})
 
 

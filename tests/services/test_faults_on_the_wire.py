@@ -250,8 +250,8 @@ def test_the_async_qdrant_client_sees_the_same(serve_here):
     asyncio.run(main())
 
 
-def test_a_search_that_cannot_be_served_is_refused_as_without_a_fault(serve_here):
-    with filled(faulty(serve_here, "retrieval_503")) as store, pytest.raises(UnexpectedResponse, match="404"):
+def test_a_search_in_a_collection_that_only_users_have_meets_the_fault_too(serve_here):
+    with filled(faulty(serve_here, "retrieval_503")) as store, pytest.raises(UnexpectedResponse, match="503"):
         store.query_points("no-such-collection", **SEARCH)
 
 
