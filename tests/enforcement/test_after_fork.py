@@ -14,6 +14,7 @@ import pytest
 from held_graphs import wait_until
 from stub_server import StubConnection, StubRequest, StubServer
 
+from docmind_lab.alternatives import event_loop
 from docmind_lab.alternatives.event_loop import shared_loop
 
 Stub = Callable[..., StubServer]
@@ -91,10 +92,12 @@ def test_both_workers_of_gunicorn_answer_under_every_alternative(workers: httpx.
     assert len(by_worker) == 12, "each of two workers under each of six alternatives"
 
 
-def test_a_loop_that_was_stopped_is_replaced() -> None:
+def test_a_loop_that_was_stopped_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     async def one() -> int:
         return 1
 
+    # A loop of this test's own: clients of other tests belong to the process's.
+    monkeypatch.setattr(event_loop, "_shared", None)
     before = shared_loop()
     before._loop.call_soon_threadsafe(before._loop.stop)
     before._thread.join(5)
