@@ -160,7 +160,7 @@ def test_an_eighth_alternative_is_a_row_and_a_class(monkeypatch: pytest.MonkeyPa
     assert colour_of("eighth") == ROW.colour
     texts = plots.timeline(study).get_figure().findobj(match=Text)
     assert any("H  eighth" in text.get_text() for text in texts)
-    with pytest.raises(ConfigurationError, match="name at least one of A,A:per_read,B,C,D,E,F,H"):
+    with pytest.raises(ConfigurationError, match="name at least one of A,B,C,D,E,F,H"):
         lint_graph(graph(), ["a"], alternatives="")
 
 
