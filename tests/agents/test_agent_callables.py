@@ -176,7 +176,7 @@ def test_a_reference_is_an_agent_that_worker_processes_find() -> None:
 
 def test_the_lint_judges_an_agent_by_the_alternatives_that_it_can_have() -> None:
     report = lint_graph("agent:agents_here:ask", [QUESTION], decision_timeout_s=3.0)
-    assert [verdict.alternative for verdict in report.verdicts] == ["A", "A:per_read", "B", "C", "E"]
+    assert [verdict.alternative for verdict in report.verdicts] == ["A", "B", "C", "E"]
     with pytest.raises(ConfigurationError, match="alternative F native: a function has no timeout of its own"):
         lint_graph("agent:agents_here:ask", [QUESTION], decision_timeout_s=3.0, alternatives="F")
 
