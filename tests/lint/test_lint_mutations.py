@@ -58,8 +58,12 @@ def test_a_retry_that_was_added_is_found_at_each_node_that_has_it() -> None:
 def test_a_call_that_blocks_the_loop_is_found_and_defeats_what_is_async() -> None:
     report = linted(graphs_to_mutate.made(blocks=True))
     assert new(report) == {("answer", "blocks_loop")}
-    # E leaves the loop behind; what blocks it goes on.
+    # Outside the loop, a caller of E leaves it behind; one that awaits E cannot.
     assert keeping(report) == {"A": "keeps", "C": "does not keep", "E": "does not keep"}
+    waited = {
+        (overrun.trial.alternative, overrun.trial.awaited) for overrun in report.overruns if overrun.caller_s > 0.15
+    }
+    assert waited == {("C", False), ("E", True)}
 
 
 def test_a_state_key_that_was_dropped_is_found() -> None:

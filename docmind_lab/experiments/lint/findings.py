@@ -14,7 +14,7 @@ from docmind_lab.experiments.lint.overruns import Overrun
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "call": (
         "requests go on past the deadline when nothing hands it to them",
-        "have the deadline travel (A, E, :propagate); max_retries=0 on every client",
+        "have the deadline travel (A, E, :propagate); max_retries=0 in all clients",
     ),
     "per_read": (
         "a client's timeout bounds one read: a body that comes in pieces outlives it",

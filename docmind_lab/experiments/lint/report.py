@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
@@ -142,8 +143,18 @@ def lines_of(report: LintReport, *, verbose: bool = False) -> Iterator[str]:
 
     Args:
         report: What the lint found.
-        verbose: Yield every finding with the runs that show it, and every request, instead of the foremost findings.
+        verbose: Yield every finding with the runs that show it, and every request, instead of what fits on a screen.
     """
+    if verbose:
+        yield from _lines(report, _by_kind(report.findings), verbose=True)
+        return
+    foremost = _by_kind(report.findings)[:_FOREMOST]
+    while len(foremost) > 1 and _height(_lines(report, foremost, verbose=False)) > _SCREEN[0]:
+        foremost.pop()
+    yield from _lines(report, foremost, verbose=False)
+
+
+def _lines(report: LintReport, shown: Sequence[Sequence[Finding]], *, verbose: bool) -> Iterator[str]:
     for verdict in report.verdicts:
         why = verdict.why if verbose else _in_short(verdict)
         late = f"{verdict.late} of {verdict.runs} runs late" + ("; " if why else "") if verdict.late else ""
@@ -154,9 +165,9 @@ def lines_of(report: LintReport, *, verbose: bool = False) -> Iterator[str]:
     yield from _of_awaited(report)
     for request in report.unanswered:
         yield f"Answered with a made-up {{}}, since no simulated service answers it: {request} ({request.where})"
+    if report.requests:
+        yield "Measured with requests that hang, trickle and fail; compare has ordinary ones."
     yield ""
-    groups = _by_kind(report.findings)
-    shown = groups if verbose else groups[:_FOREMOST]
     for number, group in enumerate(shown, 1):
         defeats = list(dict.fromkeys(name for finding in group for name in finding.defeats))
         what = f"{group[0].what} (defeats {', '.join(defeats)})" if defeats else group[0].what
@@ -165,17 +176,22 @@ def lines_of(report: LintReport, *, verbose: bool = False) -> Iterator[str]:
             yield f"   {evidence.says}"
             yield f"     $ {evidence.command}"
         yield f"   → {group[0].remedy}"
-    if not groups:
+    if not shown:
         yield "No findings."
     for address, node, count in report.requests if verbose else ():
         yield f"Answered by a simulated service: {address} ({count_of(count, 'request')} of {node or 'no node'})"
     if not verbose:
-        yield from _left_out(report, len(groups) - len(shown))
+        yield from _left_out(report, len(_by_kind(report.findings)) - len(shown))
 
 
-# Findings in the short form: those that defeat most, on one screen of 24 lines with the verdicts.
+# Of the short form: kinds of findings, nodes of each that are named, and the lines and columns that it fits on.
 _FOREMOST = 4
 _NAMED = 2
+_SCREEN = (25, 80)
+
+
+def _height(lines: Iterable[str]) -> int:
+    return sum(len(textwrap.wrap(line, _SCREEN[1])) or 1 for line in lines)
 
 
 def _width(report: LintReport) -> int:
