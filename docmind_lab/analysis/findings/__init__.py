@@ -1,6 +1,6 @@
 """Findings from the tables of a study beyond its summary, as frames and sentences.
 
-choice.py            which arms of one condition to choose; advice.py says it
+choice.py            which arms of one condition to choose; criteria.py has the measures, advice.py says it
 recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it
 contrasts.py         every arm against one, seed by seed
 controls.py          negative controls: who enforces nothing is caught, who is the same is not told apart
