@@ -21,7 +21,7 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.diff import diff
-from docmind_lab.analysis.findings.choice import Choice, choose
+from docmind_lab.analysis.findings.choice import choose
 from docmind_lab.analysis.findings.criteria import CRITERIA, Criterion
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.second_budgets import budget_sufficiency
@@ -120,39 +120,6 @@ def bests(repetitions: int, runs: pd.DataFrame, count: int = 40, seed: int = 2) 
         kept += bool(best & set(choose(drawn(runs, rng, count)).chosen))
     return Calibration(
         f"choice, {_faults(runs)}", "a truly best alternative is among the chosen", 0.95, repetitions, kept, 0
-    )
-
-
-def more_runs(repetitions: int, runs: pd.DataFrame, count: int = 15, seed: int = 3) -> Calibration:
-    """So many more runs, where the difference is near what was seen, do settle it."""
-    truth, rng, kept, given = means_of(runs), np.random.default_rng(seed), 0, 0
-    for _ in range(repetitions):
-        found: Choice = choose(drawn(runs, rng, count))
-        near = [
-            each
-            for each in found.undecided
-            if math.isfinite(each.more_runs)
-            and each.more_runs < 1500
-            and abs(truly_worse_by(truth, each.second, each.first, each.criterion) - each.better_by.estimate)
-            < abs(each.better_by.estimate - each.criterion.margin) / 4
-        ]
-        if not near:
-            continue
-        given += 1
-        open_before = near[0]
-        again = choose(drawn(runs, rng, count + int(open_before.more_runs)))
-        kept += not any(
-            {each.first, each.second} == {open_before.first, open_before.second}
-            and each.criterion.name == open_before.criterion.name
-            for each in again.undecided
-        )
-    return Calibration(
-        '"N more runs would settle it"',
-        "they do, where the truth is near what was seen",
-        0.6,
-        given,
-        kept,
-        repetitions - given,
     )
 
 
@@ -300,8 +267,9 @@ def _arms_alike(alternatives: Sequence[str], count: int) -> pd.DataFrame:
     from sample_runs import sample_run
     from sample_runs import study_of as made_up
 
-    runs = [sample_run(arm, n, run_id=f"{arm}-{n}", horizon_s=100.0) for arm in alternatives for n in range(count)]
-    return made_up(runs).runs
+    one_of_each = made_up([sample_run(arm, 0, horizon_s=100.0) for arm in alternatives]).runs
+    runs = one_of_each.loc[one_of_each.index.repeat(count)].reset_index(drop=True)
+    return runs.assign(seed=np.tile(np.arange(count), len(alternatives)))
 
 
 def _failing(runs: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -377,6 +345,33 @@ def printed_seconds(repetitions: int, count: int = 14, seed: int = 12) -> Calibr
     )
 
 
+def more_runs(repetitions: int, count: int = 40, seed: int = 3, truth: float = 0.06) -> Calibration:
+    """So many more runs, where the difference of source recall is near what was seen, do settle it."""
+    rng, kept, given = np.random.default_rng(seed), 0, 0
+    for _ in range(repetitions):
+        better_by = rng.normal(truth, 0.2, 440)
+        found = choose(_recalls(better_by[:count]))
+        near = [each for each in found.undecided if abs(each.better_by.estimate - truth) < truth / 6]
+        if not near or not near[0].more_runs < 400:
+            continue
+        given += 1
+        kept += not choose(_recalls(better_by[: count + int(near[0].more_runs)])).undecided
+    return Calibration(
+        '"N more runs would settle it"',
+        "they do, where the truth is near what was seen",
+        0.6,
+        given,
+        kept,
+        repetitions - given,
+    )
+
+
+def _recalls(better_by: np.ndarray) -> pd.DataFrame:
+    runs = _arms_alike(SIX[:2], len(better_by))
+    first = (runs["alternative"].astype("str") == SIX[0]).to_numpy()
+    return runs.assign(source_recall=0.5 + np.where(first, better_by[runs["seed"].to_numpy()], 0.0))
+
+
 def _faults(runs: pd.DataFrame) -> str:
     fault = str(runs["fault"].iloc[0])
     return "no fault" if fault == "none" else f"fault {fault}"
@@ -422,7 +417,6 @@ TRIALS: dict[str, tuple[Trial, str]] = {
     "choices under refusals": (choices, "pool_rate_limit"),
     "bests": (bests, "pool"),
     "bests under refusals": (bests, "pool_rate_limit"),
-    "more runs": (more_runs, "pool"),
     "timeouts": (timeouts, "pool"),
     "budgets": (budgets, "pool"),
     "false regressions": (false_regressions, "pool"),
@@ -436,6 +430,7 @@ TRIALS |= {f"what-if, {kind}": (functools.partial(what_ifs, kind=kind), "pool") 
 DRAWN: dict[str, Callable[[int], Calibration]] = {
     **{f"equal arms, {what}": functools.partial(equal_arms, what=what) for what in NULLS},
     "rare costs": rare_costs,
+    "more runs": more_runs,
     "dominance": dominance,
     "seconds of 14 pairs": printed_seconds,
     "seconds of 40 pairs": functools.partial(printed_seconds, count=40),

@@ -1,6 +1,6 @@
 """Findings from the tables of a study beyond its summary, as frames and sentences.
 
-choice.py            which arms of one condition to choose, by the measures of criteria.py; advice.py says it
+choice.py            which arms of one condition to choose; criteria.py has the measures, advice.py says it
 recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it
 endings.py           runs that failed or were interrupted by themselves, which no timeout changes
 contrasts.py         every arm against one, seed by seed
