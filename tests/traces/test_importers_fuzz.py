@@ -193,6 +193,15 @@ def test_no_export_ends_in_an_error_of_somebody_else(name: str, tmp_path: Path, 
     read("\n".join(map(json.dumps, records)), tmp_path, format_name)
 
 
+@pytest.mark.parametrize("empty", [None, ""])
+def test_a_span_without_an_id_is_named(empty: str | None, tmp_path: Path) -> None:
+    record = json.loads(json.dumps(SPANS["otlp"]))
+    put(record, ("resourceSpans", 0, "scopeSpans", 0, "spans", 0, "spanId"), empty)
+    (tmp_path / "export.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(RecordError, match="'chat' has no id of its own"):
+        import_traces(tmp_path / "export.json", "otlp")
+
+
 @pytest.mark.parametrize("number", ["9" * 400, "-" + "9" * 5000, "1e400"])
 @pytest.mark.parametrize("name", SPANS)
 def test_a_number_of_any_size_is_no_foreign_error(name: str, number: str, tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ class ExportedSpan:
     def __post_init__(self) -> None:
         for name in ("trace_id", "span_id", "parent_id", "name", "model", "node", "session"):
             object.__setattr__(self, name, well_formed(getattr(self, name)))
+        if not self.span_id:
+            raise RecordError(f"{self.where}: span {self.name!r} has no id of its own; export spans with their ids")
         for instant in (self.started_ns, self.ended_ns, self.first_ns):
             if instant is not None and not 0 <= instant < _LAST_NS:
                 raise RecordError(f"{self.where}: span {self.name!r} has an instant that is not of these centuries")
