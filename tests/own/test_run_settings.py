@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import operator
@@ -462,6 +463,32 @@ def test_a_function_that_makes_a_graph_is_told_that_a_run_is_to_come(given: dict
         makes_as_the_server_asks, alternatives="A", decision_timeout_s=20, given={"question": "a"}, config=given
     )
     assert [event.role for event in run.events if event.event == "node_started"] == ["act"]
+
+
+OPENED: list[str] = []
+
+
+@contextlib.asynccontextmanager
+async def makes_one_a_run(config: RunnableConfig) -> AsyncIterator[Any]:
+    """As a server's graph with sessions of its own: opened for a run, and closed after it, by one task."""
+    task, thread = asyncio.current_task(), config["configurable"]["thread_id"]
+
+    def act(state: State, config: RunnableConfig) -> State:
+        assert config["configurable"]["thread_id"] == thread
+        return {"answer": "seen"}
+
+    OPENED.append("opened")
+    yield graph_of(act)
+    assert asyncio.current_task() is task
+    OPENED.append("closed")
+
+
+def test_a_function_of_the_configuration_is_called_for_each_run_and_what_it_opened_is_closed() -> None:
+    OPENED.clear()
+    runs = simulated(makes_one_a_run, alternatives="A,B", decision_timeout_s=20, given={"question": "a"})
+    assert {run.run.outcome for run in runs} == {"answered"}
+    # Once to be looked at; then one a run, whose thread it is told.
+    assert OPENED == ["opened", *["opened", "closed"] * len(runs)]
 
 
 def test_a_thread_of_the_configuration_is_the_runs_where_nothing_is_kept_in_it() -> None:

@@ -28,6 +28,7 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.observer import role_of
 from docmind_lab.services.endpoints import EndpointTable, read_endpoints
+from docmind_lab.virtual_time import current_clock, outside_simulation
 from docmind_lab.workloads.agents import Agent, AgentGraph
 from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, refusal_of
 from docmind_lab.workloads.agents.inputs import as_question
@@ -36,10 +37,12 @@ from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, re
 from docmind_lab.workloads.own.making import simulated_while_made
 from docmind_lab.workloads.own.references import (
     AnyGraph,
+    RunMaker,
     compile_graph,
     digest_of,
     load_graph,
     load_object,
+    maker_for_runs,
     notes_on_module,
     takes_config,
 )
@@ -163,13 +166,16 @@ def own_kind(workload: str) -> WorkloadKind:
     services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
     store = _store_maker(options.get("store", ""))
     name = shown_name(f"{OWN_PREFIX}{reference}").removeprefix(OWN_PREFIX)
+    make = maker_for_runs(graph)
+    if make is not None:
+        make = functools.partial(_made_for_run, make, services, options.get("endpoints", ""))
 
     def build(around: Surroundings) -> OwnWorkload:
         addresses = around.addresses
         simulated = SimulatedDestinations(
             addresses.openai_base_url, addresses.qdrant_url, EndpointTable(options.get("endpoints", ""))
         )
-        made = OwnWorkload(name, graph, Own() if services == "own" else simulated, key, store)
+        made = OwnWorkload(name, graph, Own() if services == "own" else simulated, key, store, make)
         return made.in_node_mode(around.node_mode)
 
     return WorkloadKind(
@@ -204,6 +210,16 @@ def _load_once(reference: str, config: str, services: str, endpoints: str) -> An
     """Load a graph; a module is imported once in a process, and a function that makes a graph called once."""
     with _making(services, endpoints):
         return load_graph(reference, json.loads(config) if config else None)
+
+
+def _made_for_run(
+    make: RunMaker, services: str, endpoints: str, config: Mapping[str, Any], stack: contextlib.ExitStack
+) -> AnyGraph:
+    """Make the graph of a run. In virtual time it takes none, and what it asks is no request of the run."""
+    if current_clock() is None:
+        return make(config, stack)
+    with outside_simulation(), _making(services, endpoints):
+        return make(config, stack)
 
 
 def _making(services: str, endpoints: str) -> contextlib.AbstractContextManager[None]:

@@ -5,12 +5,15 @@
     load_graph("langgraph.json:agent")        # an entry of that file; without a name, its only one
 
 Each names a graph, compiled or not, or a function that makes one: without arguments, or with the run's configuration as
-its only one, in which LangGraph's server says that a run is to come: `thread_id` and `__is_for_execution__`. A function
-may be async, and may be a context manager, which stays open as long as the process does.
+its only one, in which LangGraph's server says that a run is to come: `thread_id` and `__is_for_execution__`. One that
+takes the configuration is called again for each run, as the server does, with the run's own. A function may be async,
+and may be a context manager, which stays open as long as its run, or the process, does.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import importlib
 import importlib.util
@@ -19,11 +22,13 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
@@ -47,8 +52,13 @@ _GRAPHS = (StateGraph, Pregel, FunctionType)
 _NO_CONNECTION = frozenset({"MaxRetryError", "NameResolutionError", "ConnectError", "APIConnectionError"})
 # Reference → the error that its module ended with, after it had made the graph.
 _ended_early: dict[str, str] = {}
+# How long what a function opened for a run may take to close.
+_LEAVING_PATIENCE_S = 5.0
 # Context managers that made a graph, which is used as long as the process lives.
-_open: list[Any] = []
+_open = contextlib.ExitStack()
+RunMaker = Callable[[Mapping[str, Any], contextlib.ExitStack], AnyGraph]
+# Graph that a function made from a configuration → makes that of one run.
+_makers: weakref.WeakKeyDictionary[AnyGraph, RunMaker] = weakref.WeakKeyDictionary()
 
 
 def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
@@ -154,10 +164,25 @@ def compile_graph(found: Any, reference: str, config: Mapping[str, Any] | None =
         raise ConfigurationError(
             f"graph {reference!r} is a {_kind(found)}, not a LangGraph graph or a function that makes one"
         )
-    made = _call_factory(found, reference, config)
-    if not isinstance(made, StateGraph | Pregel):
-        raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a LangGraph graph")
-    return _compiled(made, reference)
+
+    def make(config: Mapping[str, Any], stack: contextlib.ExitStack) -> AnyGraph:
+        made = _call_factory(found, reference, config, stack)
+        if not isinstance(made, StateGraph | Pregel):
+            raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a LangGraph graph")
+        return _compiled(made, reference)
+
+    graph = make(config or {}, _open)
+    if _config_parameter(found):
+        _makers[graph] = make
+    return graph
+
+
+def maker_for_runs(graph: AnyGraph) -> RunMaker | None:
+    """Return what makes the graph of one run from the run's configuration, where a function made this one so.
+
+    It is closed, if it has to be, by the stack that the maker is given.
+    """
+    return _makers.get(graph)
 
 
 def _compiled(graph: StateGraph[Any, Any, Any, Any] | AnyGraph, reference: str) -> AnyGraph:
@@ -314,7 +339,7 @@ def _config_parameter(factory: Any) -> str:
     return found[0].name if is_it else ""
 
 
-def _call_factory(factory: Any, reference: str, config: Mapping[str, Any] | None) -> Any:
+def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack: contextlib.ExitStack) -> Any:
     needed = _needed(factory)
     of_config = _config_parameter(factory)
     if needed and not of_config:
@@ -323,10 +348,10 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any] | None
             "or of the configuration alone, is needed"
         )
     try:
-        made = factory(_for_a_run(config or {})) if of_config else factory()
+        made = factory(_for_a_run(config)) if of_config else factory()
         if inspect.isawaitable(made):
             made = shared_loop().run(_await(made))
-        return _entered(made)
+        return _entered(made, stack)
     except DocmindLabError:
         raise
     except Exception as error:
@@ -340,17 +365,31 @@ def _for_a_run(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "configurable": {**_FOR_A_RUN, **config.get("configurable", {})}}
 
 
-def _entered(made: Any) -> Any:
-    """Return what a context manager gives, which stays open."""
+def _entered(made: Any, stack: contextlib.ExitStack) -> Any:
+    """Return what a context manager gives, which the stack closes."""
     if isinstance(made, StateGraph | Pregel):
         return made
     if isinstance(made, AbstractAsyncContextManager):
-        _open.append(made)
-        return shared_loop().run(made.__aenter__())
-    if isinstance(made, AbstractContextManager):
-        _open.append(made)
-        return made.__enter__()
-    return made
+        return _entered_in_a_task(made, stack)
+    return stack.enter_context(made) if isinstance(made, AbstractContextManager) else made
+
+
+def _entered_in_a_task(made: AbstractAsyncContextManager[Any], stack: contextlib.ExitStack) -> Any:
+    """Enter and leave in one task: sessions of MCP and all else that is built on anyio must be left where they began."""
+    entered: Future[tuple[Any, Callable[[], object]]] = Future()
+
+    async def hold() -> None:
+        leave, loop = asyncio.Event(), asyncio.get_running_loop()
+        async with made as graph:
+            entered.set_result((graph, lambda: loop.call_soon_threadsafe(leave.set)))
+            await leave.wait()
+
+    held = shared_loop().submit(hold())
+    held.add_done_callback(lambda _: entered.done() or entered.set_exception(cast(Exception, held.exception())))
+    graph, leave = entered.result()
+    stack.callback(held.result, _LEAVING_PATIENCE_S)
+    stack.callback(leave)
+    return graph
 
 
 async def _await(made: Any) -> Any:
