@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from docmind_lab.analysis.statistics.differences import mean_difference, paired_mean_difference
+from docmind_lab.analysis.statistics.means import adjusted_paired_interval
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -78,7 +79,7 @@ def test_bounds_are_infinite_where_no_run_differs_from_any_other() -> None:
 def test_for_shares_it_is_bonett_and_prices_interval_with_students_quantile() -> None:
     first, second = np.zeros(40), np.zeros(40)
     first[:3] = second[3] = 1.0
-    found = paired_mean_difference(first, second).interval
+    found = adjusted_paired_interval(first - second, 1.0, 0.95)
     values = np.concatenate((first - second, [1.0, -1.0]))
     half = 2.019541 * values.std(ddof=1) / math.sqrt(42)  # Student, 41 degrees of freedom
     assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=1e-6)
