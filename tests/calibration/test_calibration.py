@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from advice_trials import DRAWN, HEADER, TRIALS, Trial, calibrated, drawn, means_of, pool, truly_worse_by
+from advice_trials import DRAWN, HEADER, TRIALS, Trial, calibrated, drawn, means_of, pool, rare_costs, truly_worse_by
 
 import docmind_lab as dl
 from docmind_lab.analysis.findings.choice import choose
@@ -27,6 +27,16 @@ def test_following_the_advice_gives_what_it_promised(trial: Trial, name: str) ->
 def test_advice_in_a_world_that_is_drawn_holds_its_claim(name: str) -> None:
     found = DRAWN[name](12)
     assert found.is_within_claim, found.row()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("share", "cost_s", "steady_s"), [(0.02, 60.0, 1.0), (0.05, 60.0, 2.0), (0.03, 20.0, 0.5)])
+@pytest.mark.parametrize("count", [14, 40, 80])
+def test_a_rare_cost_beats_no_better_arm_in_worlds_that_set_no_level(
+    count: int, share: float, cost_s: float, steady_s: float
+) -> None:
+    found = rare_costs(60, count, 77, share, cost_s, steady_s)
+    assert found.kept / found.given >= 0.95
 
 
 @pytest.mark.full

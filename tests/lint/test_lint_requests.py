@@ -57,6 +57,12 @@ def test_a_request_to_another_service_is_never_answered_and_comes_in_pieces() ->
     assert report.unprobed == ()
 
 
+def test_the_report_says_what_it_measured_with_beside_what_compare_does() -> None:
+    """`compare` may say "Choose A" of ordinary latencies where no alternative keeps the deadline here."""
+    says = "Measured with requests that hang, trickle and fail; compare has ordinary ones."
+    assert says in list(lines_of(linted("searching")))
+
+
 def test_a_request_is_struck_alone_where_an_earlier_one_of_its_node_would_end_the_run() -> None:
     report = linted("searching_then_asking", 5.0)
     assert keeping(report) == OF_SYNC_CODE_WITH_A_LONG_REQUEST

@@ -465,7 +465,7 @@ def test_a_function_that_makes_a_graph_is_told_that_a_run_is_to_come(given: dict
     assert [event.role for event in run.events if event.event == "node_started"] == ["act"]
 
 
-OPENED: list[str] = []
+sessions: list[str] = []
 
 
 @contextlib.asynccontextmanager
@@ -477,18 +477,18 @@ async def makes_one_a_run(config: RunnableConfig) -> AsyncIterator[Any]:
         assert config["configurable"]["thread_id"] == thread
         return {"answer": "seen"}
 
-    OPENED.append("opened")
+    sessions.append("opened")
     yield graph_of(act)
     assert asyncio.current_task() is task
-    OPENED.append("closed")
+    sessions.append("closed")
 
 
 def test_a_function_of_the_configuration_is_called_for_each_run_and_what_it_opened_is_closed() -> None:
-    OPENED.clear()
+    sessions.clear()
     runs = simulated(makes_one_a_run, alternatives="A,B", decision_timeout_s=20, given={"question": "a"})
     assert {run.run.outcome for run in runs} == {"answered"}
     # Once to be looked at; then one a run, whose thread it is told.
-    assert OPENED == ["opened", *["opened", "closed"] * len(runs)]
+    assert sessions == ["opened", *["opened", "closed"] * len(runs)]
 
 
 def test_a_thread_of_the_configuration_is_the_runs_where_nothing_is_kept_in_it() -> None:

@@ -303,13 +303,17 @@ def equal_arms(repetitions: int, what: str, count: int = 40, seed: int = 9) -> C
     return Calibration(f"choice, six equal alternatives, noise in {what}", "none is beaten", 0.95, repetitions, kept, 0)
 
 
-def rare_costs(repetitions: int, count: int = 40, seed: int = 10) -> Calibration:
+def rare_costs(
+    repetitions: int, count: int = 40, seed: int = 10, share: float = 0.03, cost_s: float = 60.0, steady_s: float = 1.0
+) -> Calibration:
     """Half a second to 1.5 s in every run beats 60 s in three runs of a hundred; these runs mostly miss the latter."""
     rng, runs = np.random.default_rng(seed), _arms_alike(SIX[:2], count)
     steady, kept = (runs["alternative"].astype("str") == SIX[0]).to_numpy(), 0
     for _ in range(repetitions):
-        rare = 60.0 * (rng.random(len(runs)) < 0.03)
-        found = choose(runs.assign(busy_after_deadline_s=np.where(steady, rng.uniform(0.5, 1.5, len(runs)), rare)))
+        rare = cost_s * (rng.random(len(runs)) < share)
+        found = choose(
+            runs.assign(busy_after_deadline_s=np.where(steady, steady_s * rng.uniform(0.5, 1.5, len(runs)), rare))
+        )
         kept += "A  cooperative" not in found.beaten
     return Calibration("choice, beside a rare cost", "the truly better is not beaten", 0.95, repetitions, kept, 0)
 

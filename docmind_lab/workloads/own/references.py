@@ -28,7 +28,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, cast
+from typing import Any
 
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
@@ -375,7 +375,7 @@ def _entered(made: Any, stack: contextlib.ExitStack) -> Any:
 
 
 def _entered_in_a_task(made: AbstractAsyncContextManager[Any], stack: contextlib.ExitStack) -> Any:
-    """Enter and leave in one task: sessions of MCP and all else that is built on anyio must be left where they began."""
+    """Enter and leave in one task: what is built on anyio, such as a session of MCP, must be left where it began."""
     entered: Future[tuple[Any, Callable[[], object]]] = Future()
 
     async def hold() -> None:
@@ -385,7 +385,7 @@ def _entered_in_a_task(made: AbstractAsyncContextManager[Any], stack: contextlib
             await leave.wait()
 
     held = shared_loop().submit(hold())
-    held.add_done_callback(lambda _: entered.done() or entered.set_exception(cast(Exception, held.exception())))
+    held.add_done_callback(lambda _: None if entered.done() else entered.set_exception(held.exception()))
     graph, leave = entered.result()
     stack.callback(held.result, _LEAVING_PATIENCE_S)
     stack.callback(leave)
