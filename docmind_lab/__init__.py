@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from docmind_lab.experiments import lint
     from docmind_lab.experiments.comparison import compare
     from docmind_lab.experiments.crash_test import crash_test
-    from docmind_lab.experiments.policy_ranking import rank_by_regret
     from docmind_lab.experiments.sweeps.design import StudyDesign
     from docmind_lab.experiments.sweeps.runner import sweep
     from docmind_lab.interfaces.panels import browse, tune
@@ -88,7 +87,6 @@ _HOMES = {
     "enforce": "docmind_lab.enforcement",
     "exclude": "docmind_lab.enforcement",
     "install": "docmind_lab.enforcement",
-    "rank_by_regret": "docmind_lab.experiments.policy_ranking",
     "remaining_s": "docmind_lab.enforcement",
     "sweep": "docmind_lab.experiments.sweeps.runner",
     "transport": "docmind_lab.enforcement",
@@ -134,7 +132,6 @@ __all__ = [
     "install",
     "lint",
     "plots",
-    "rank_by_regret",
     "remaining_s",
     "sweep",
     "transport",

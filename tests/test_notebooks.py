@@ -47,7 +47,6 @@ def test_the_notebooks_that_have_been_promised_are_there():
     promised |= {"04_faults_and_retries", "05_after_the_deadline", "06_can_virtual_time_be_trusted"}
     promised |= {"11_does_the_decision_stand", "12_does_a_replay_hold_on_a_real_server"}
     promised |= {"13_what_if_my_deadline_were_another", "14_what_does_a_deadline_leave_behind"}
-    promised |= {"15_which_policy_spends_a_deadline_best"}
     assert promised <= {path.stem for path in NOTEBOOKS}
 
 

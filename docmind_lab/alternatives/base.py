@@ -20,7 +20,7 @@ from docmind_lab.alternatives.bound import state_reader
 from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, RunCut
-from docmind_lab.core.levels import NOT_ADMITTED, SPENDING_REASONS, RunOutcome
+from docmind_lab.core.levels import SPENDING_REASONS, RunOutcome
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.network.recorder import current_recorder
 
@@ -282,7 +282,7 @@ class RunProgress:
         documents, draft = _documents(state), _draft(state)
         has_some = self._has_some(state)
         # With nothing to show it failed, and was not cut by its deadline, which may have been far.
-        if reason in ("error", NOT_ADMITTED) or (reason in SPENDING_REASONS and not has_some):
+        if reason == "error" or (reason in SPENDING_REASONS and not has_some):
             return Outcome("failed", draft, documents, reason, error_type, error, state)
         kind: RunOutcome = "partial" if has_some else "timed_out"
         return Outcome(kind, draft, documents, reason, error_type, error, state)

@@ -24,7 +24,7 @@ _ALLOCATIONS = {kind.name: kind for kind in (Equal, ReserveFirst)}
 def parse_alternatives(
     chosen: Sequence[str | Alternative] | str | None, retries: int | None = None, *, budgeted_retries: int = 1
 ) -> tuple[Alternative, ...]:
-    """Return the alternatives that names ("A,B:naive,A+hedge", ["cooperative"]) or instances select; None selects all.
+    """Return the alternatives that names ("A,A+hedge:2s", ["cooperative"]) or instances select; None selects all.
 
     retries: tries after the first for those that propagate, whose retries are ours; None leaves instances as they are
     and gives named ones `budgeted_retries`.

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from docmind_lab.alternatives.base import STREAM_MODES, Inputs, Runnable, RunProgress
-from docmind_lab.core.call_history import current_history
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
-from docmind_lab.core.errors import NotAdmitted
-from docmind_lab.core.levels import NOT_ADMITTED
-from docmind_lab.network.recorder import current_recorder
 
 
 def with_deadline_in_input(inputs: Inputs, deadline: Deadline) -> Mapping[str, Any] | Command[Any]:
@@ -91,7 +86,7 @@ class Propagation:
     ) -> None:
         """Stream the graph to its end in the calling thread. options: of the graph's `stream`, and `between_steps`."""
         between_steps = options.pop("between_steps", _do_nothing)
-        with self._policy_in_force(deadline):
+        with policy_scope(self.policy, deadline):
             chunks = self._with_deadline(runnable, deadline).stream(
                 self._inputs(runnable, inputs, deadline), stream_mode=STREAM_MODES, **options
             )
@@ -104,45 +99,10 @@ class Propagation:
     ) -> None:
         """Stream the graph to its end on the calling loop, otherwise as `_stream`."""
         between_steps = options.pop("between_steps", _do_nothing)
-        with self._policy_in_force(deadline):
+        with policy_scope(self.policy, deadline):
             chunks = self._with_deadline(runnable, deadline).astream(
                 self._inputs(runnable, inputs, deadline), stream_mode=STREAM_MODES, **options
             )
             async for chunk in chunks:
                 if progress.show(chunk):
                     between_steps()
-
-    @contextlib.contextmanager
-    def _policy_in_force(self, deadline: Deadline) -> Iterator[None]:
-        """Apply the policy around the graph's run, in the thread or task that runs the graph.
-
-        Raises: NotAdmitted where it refuses the run before it begins.
-        """
-        with policy_scope(self.policy, deadline), _admitted(self.policy, deadline):
-            yield
-
-
-@contextlib.contextmanager
-def _admitted(policy: PropagationPolicy, deadline: Deadline) -> Iterator[None]:
-    """Count a query that is under way, and remember whether it ended in time. Raises: NotAdmitted."""
-    admission, history = policy.policies.admission, current_history()
-    if admission is None or history is None:
-        yield
-        return
-    queries, recorder = history.queries, current_recorder()
-    likely = queries.likely_in_time()
-    if likely is not None and likely < admission.share:
-        if recorder is not None:
-            recorder.event(NOT_ADMITTED, under_way=queries.count, in_time=likely)
-        raise NotAdmitted(
-            f"the query was refused: {likely:.0%} of earlier ones beside about as many were in time, and the policy "
-            f"asks for {admission.share:.0%}",
-            role="",
-            source="admission",
-        )
-    beside, was_in_time = queries.begin(), False
-    try:
-        yield
-        was_in_time = deadline.remaining() > policy.floor_s
-    finally:
-        queries.end(beside, was_in_time=was_in_time)

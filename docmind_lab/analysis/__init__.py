@@ -4,7 +4,6 @@ tables        runs, calls and events: their columns, and what each means
 cell_store    cells of a study as files; study_folder is the folder they are in
 study         the three tables of a study with its manifest
 conditions    the conditions of runs, and the arms that are compared under them
-regret        policies for the time of calls against a clairvoyant
 role_times    how long each agent takes
 statistics    intervals and tests
 findings      choices, recommendations and scorecards from the runs

@@ -7,8 +7,7 @@ deadline_headers  the headers that carry a remaining duration between processes
 budgets        tokens, calls and cost of a run
 clock          the protocol of a clock, real time, and the CPU time that virtual time charges
 levels         the values that levels of tables may take
-call_history   what a session has shown: durations of calls, retries, failures, queries in time
-time_policies  how time is spent: hedges, timeouts, retries, refusals, agents that know how much is left
+time_policies  how time is spent: second requests, and agents that know how much is left
 time_left      the line of a prompt that says how much time is left
 catalogue      the alternatives, one row each: names, letters, colours, prices, variants
 randomness     draws by key

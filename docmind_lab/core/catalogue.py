@@ -55,8 +55,6 @@ class Entry:
 
 POLICIES: Final = "policies"
 """The option that names the time policies of an alternative's calls, in `alternative_options`."""
-POLICY_MISTAKES: Final = ("naive_timeout",)
-"""Policies that are common mistakes, measured but never recommended."""
 
 _ALL_ASYNC: Final = "every node, tool and client must be async"
 _PROPAGATE: Final = {"propagate": {"propagate": True}}
@@ -188,11 +186,8 @@ def is_mistake(alternative: str, options: str) -> bool:
     entry = CATALOGUE.get(alternative)
     chosen = json.loads(options)
     mistakes = (each.variants[variant] for each in CATALOGUE.values() for variant in each.mistakes)
-    policies = {part.partition(":")[0] for part in str(chosen.get(POLICIES, "")).split("+")}
-    return (
-        (entry is not None and entry.is_control)
-        or not policies.isdisjoint(POLICY_MISTAKES)
-        or any(chosen.get(option) == value for mistake in mistakes for option, value in mistake.items())
+    return (entry is not None and entry.is_control) or any(
+        chosen.get(option) == value for mistake in mistakes for option, value in mistake.items()
     )
 
 

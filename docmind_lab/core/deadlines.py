@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, ClassVar, Final, Literal, Protocol
 
-from docmind_lab.core.call_history import history_scope
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
@@ -320,9 +319,7 @@ def policy_scope(policy: PropagationPolicy, run: Deadline | None = None) -> Iter
     """
     token, token_of_run = _policy.set(policy), _run.set(run)
     try:
-        # Runs of one session learn from each other; a run without one learns from itself.
-        with history_scope():
-            yield
+        yield
     finally:
         _run.reset(token_of_run)
         _policy.reset(token)

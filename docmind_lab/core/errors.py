@@ -8,12 +8,10 @@ DocmindLabError
 │   │   ├── DeadlineExceeded               a call was cut because the budget ran out while it was under way
 │   │   └── BudgetRefused                  a call was not started because no budget was left
 │   ├── CallerLeft                         the caller cancelled the run, so a call was cut or not started
-│   ├── NotAdmitted                        a query was refused before it began, since it would likely be late
 │   └── SpendingRefused                    budget, limit, spent: a call was not started because another is spent
 │       ├── TokensSpent                    the budget of tokens
 │       ├── CallsSpent                     the budget of calls
 │       └── CostSpent                      the budget of cost
-├── CircuitOpen                            several calls failed in a row, so a call was not started
 ├── GraphError (also ValueError)           a graph that cannot be built or run as asked
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
 │   └── StoreError                         a store of pending calls that fails, or has lost an entry
@@ -31,8 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
-
-from docmind_lab.core.levels import NOT_ADMITTED
 
 
 def _made_again(kind: type[DocmindLabError], arguments: tuple[Any, ...], values: dict[str, Any]) -> DocmindLabError:
@@ -100,12 +96,6 @@ class CallerLeft(BudgetError):
     stop_reason = "caller_left"
 
 
-class NotAdmitted(BudgetError):
-    """A query was refused before it began, since it would likely miss its deadline."""
-
-    stop_reason = NOT_ADMITTED
-
-
 class SpendingRefused(BudgetError):
     """The budget of tokens, calls or cost was spent, so the call was never started.
 
@@ -135,10 +125,6 @@ class CostSpent(SpendingRefused):
     """The budget of cost was spent, so the call was never started."""
 
     budget, stop_reason = "cost", "cost_budget"
-
-
-class CircuitOpen(DocmindLabError):
-    """Several calls of a session failed in a row, so the call was never started."""
 
 
 class GraphError(DocmindLabError, ValueError):

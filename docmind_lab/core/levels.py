@@ -29,14 +29,10 @@ TIMEOUT_REASONS: Final = (
 SPENDING_REASONS: Final = ("token_budget", "call_budget", "cost_budget")
 """Stop reasons of a run that a budget of tokens, calls or cost ended."""
 
-NOT_ADMITTED: Final = "not_admitted"
-"""Stop reason of a query that was refused before it began, since it would likely miss its deadline."""
-
 STOP_REASONS: Final = (
     "",
     *TIMEOUT_REASONS,
     *SPENDING_REASONS,
-    NOT_ADMITTED,
     "step_limit",
     "no_agent",
     "error",

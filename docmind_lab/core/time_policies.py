@@ -1,7 +1,6 @@
-"""Policies for the time before a deadline: hedges, timeouts, retries, and agents that know how much time is left.
+"""Policies for the time before a deadline: second requests, and agents that know how much time is left.
 
-    TimePolicies.parse("hedge")                              # a second request after the 90th percentile
-    TimePolicies.parse("hedge:2s+retry_budget:0.1")          # after two seconds; one retry for ten calls
+    TimePolicies.parse("hedge:2s")                           # a second request after two seconds
     TimePolicies.parse("aware+wind_down:0.25")               # the model is told; no tools in the last quarter
 
 To enforce a deadline is one thing, to spend its time well another. Each policy applies to a run under an alternative
@@ -15,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from docmind_lab.core.call_history import CallHistory
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.time_left import TELLING_STYLES, TellingStyle
 
@@ -27,100 +25,15 @@ class Hedge:
     The other request is cancelled. What its server does then, and what it costs, is the server's behaviour.
 
     Args:
-        quantile: Of the role's calls so far: the second request is sent when the first has taken longer.
-        after_s: Seconds in place of the quantile.
-        at_least: Calls of the role that must be known before a quantile is taken.
+        after_s: Seconds that a call takes before the second request is sent.
     """
 
-    quantile: float = 0.9
-    after_s: float | None = None
-    at_least: int = 5
+    after_s: float
 
     @property
     def text(self) -> str:
         """The policy as `TimePolicies.parse` reads it."""
-        return _text("hedge", self, self.quantile if self.after_s is None else f"{self.after_s:g}s")
-
-    def wait_s(self, role: str, history: CallHistory) -> float:
-        """Return after how many seconds the second request is sent; inf for never."""
-        if self.after_s is not None:
-            return self.after_s
-        return history.quantile(role, self.quantile) if len(history.durations(role)) >= self.at_least else math.inf
-
-
-@dataclass(frozen=True)
-class CallTimeout:
-    """Cuts a call after a time of its own, and lets it be tried again.
-
-    Args:
-        quantile: Of the role's calls so far; the timeout is `margin` times as long.
-        after_s: Seconds in place of the quantile.
-        margin: Factor on the quantile.
-        floor_s: Least timeout that is learned, seconds.
-        ceiling_s: Longest timeout that is learned, seconds; also the timeout while too little is known.
-        at_least: Calls of the role that must be known before a quantile is taken.
-        forgets_cuts: Whether it learns only from calls that ended. A mistake, kept to be shown: the timeout collapses.
-    """
-
-    quantile: float = 0.95
-    after_s: float | None = None
-    margin: float = 1.0
-    floor_s: float = 0.05
-    ceiling_s: float = math.inf
-    at_least: int = 5
-    forgets_cuts: bool = False
-
-    @property
-    def text(self) -> str:
-        """The policy as `TimePolicies.parse` reads it."""
-        if self.after_s is not None:
-            return f"call_timeout:{self.after_s:g}s"
-        return _text("naive_timeout" if self.forgets_cuts else "adaptive_timeout", self, self.quantile)
-
-    def timeout_s(self, role: str, history: CallHistory) -> float:
-        """Return the timeout of a call that begins now, seconds; inf for none."""
-        if self.after_s is not None:
-            return self.after_s
-        if len(history.durations(role)) < self.at_least:
-            return self.ceiling_s
-        learned_s = history.quantile(role, self.quantile, forgets_cuts=self.forgets_cuts)
-        return min(self.ceiling_s, max(self.floor_s, self.margin * learned_s))
-
-
-@dataclass(frozen=True)
-class RetryBudget:
-    """Allows retries as a share of the calls of a session, so that a crew does not multiply an outage.
-
-    Args:
-        share: Retries allowed for each call.
-        at_least: Retries allowed however few calls there were.
-    """
-
-    share: float = 0.1
-    at_least: int = 1
-
-    @property
-    def text(self) -> str:
-        """The policy as `TimePolicies.parse` reads it."""
-        return _text("retry_budget", self, self.share)
-
-
-@dataclass(frozen=True)
-class CircuitBreaker:
-    """Refuses calls for some time after several have failed in a row, then lets one through as a trial.
-
-    Args:
-        failures: Attempts that fail in a row before calls are refused.
-        open_s: Seconds for which they are refused.
-    """
-
-    failures: int = 5
-    open_s: float = 10.0
-
-    @property
-    def text(self) -> str:
-        """The policy as `TimePolicies.parse` reads it."""
-        return _text("circuit_breaker", self, self.failures)
+        return f"hedge:{self.after_s:g}s"
 
 
 @dataclass(frozen=True)
@@ -166,46 +79,20 @@ class Anytime:
 
 
 @dataclass(frozen=True)
-class Admission:
-    """Refuses a query at once that is likely to miss its deadline.
-
-    The likelihood is the share in time of earlier queries that began beside about as many others.
-
-    Args:
-        share: A query is refused when fewer than this share of those were in time.
-    """
-
-    share: float = 0.5
-
-    @property
-    def text(self) -> str:
-        """The policy as `TimePolicies.parse` reads it."""
-        return _text("admission", self, self.share)
-
-
-@dataclass(frozen=True)
 class TimePolicies:
     """The policies that are in force for a run.
 
     Args:
         hedge: When a second request is sent.
-        call_timeout: When a call is cut before the deadline.
-        retry_budget: How many retries there are.
-        circuit_breaker: When calls are refused.
         aware: How the model is told of the time left.
         wind_down: When agents lose their tools.
         anytime: Whether a draft is kept current.
-        admission: When a query is refused before it begins.
     """
 
     hedge: Hedge | None = None
-    call_timeout: CallTimeout | None = None
-    retry_budget: RetryBudget | None = None
-    circuit_breaker: CircuitBreaker | None = None
     aware: Aware | None = None
     wind_down: WindDown | None = None
     anytime: Anytime | None = None
-    admission: Admission | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -222,13 +109,11 @@ class TimePolicies:
         """Return the policies that a text names.
 
         Args:
-            text: Names joined by "+", each with one value after a colon where that is not the default: "hedge",
-                "hedge:0.95" (a quantile), "hedge:2s", "adaptive_timeout:0.99", "call_timeout:5s", "retry_budget:0.2",
-                "circuit_breaker:3", "aware:words", "wind_down:0.3", "anytime", "admission:0.5". Empty or "none" for
-                none.
+            text: Names joined by "+", each with one value after a colon where that is not the default: "hedge:2s",
+                "aware:words", "wind_down:0.3", "anytime". Empty or "none" for none.
 
         Raises:
-            ConfigurationError: A name is unknown, a value cannot be used, or two take the same place.
+            ConfigurationError: A name is unknown or stands twice, or a value cannot be used.
         """
         chosen: dict[str, Any] = {}
         for part in (each.strip() for each in text.split("+")):
@@ -237,11 +122,10 @@ class TimePolicies:
             name, _, value = part.partition(":")
             if name not in _MAKERS:
                 raise ConfigurationError(f"unknown policy {part!r}; the policies are {', '.join(_MAKERS)}")
-            field, make = _MAKERS[name]
-            if field in chosen:
-                raise ConfigurationError(f"policies {text!r}: {name} takes the place of another one; name one of them")
+            if name in chosen:
+                raise ConfigurationError(f"policies {text!r}: {name} stands there twice")
             try:
-                chosen[field] = make(value)
+                chosen[name] = _MAKERS[name](value)
             except ValueError as error:
                 raise ConfigurationError(f"policy {part!r}: {error}") from error
         return cls(**chosen)
@@ -249,7 +133,7 @@ class TimePolicies:
 
 def _text(name: str, policy: Any, value: float | str) -> str:
     """Return the name, with its one value where that is not the default."""
-    is_default = policy == _MAKERS[name][1]("")
+    is_default = policy == _MAKERS[name]("")
     return name if is_default else f"{name}:{value if isinstance(value, str) else f'{value:g}'}"
 
 
@@ -274,31 +158,7 @@ def _seconds(text: str) -> float:
 
 
 def _hedge(value: str) -> Hedge:
-    if value.endswith("s"):
-        return Hedge(after_s=_seconds(value))
-    return Hedge(quantile=_share(value)) if value else Hedge()
-
-
-def _adaptive(value: str) -> CallTimeout:
-    return CallTimeout(quantile=_share(value)) if value else CallTimeout()
-
-
-def _naive(value: str) -> CallTimeout:
-    return CallTimeout(quantile=_share(value) if value else 0.95, forgets_cuts=True)
-
-
-def _fixed(value: str) -> CallTimeout:
-    return CallTimeout(after_s=_seconds(value))
-
-
-def _retries(value: str) -> RetryBudget:
-    return RetryBudget(_share(value)) if value else RetryBudget()
-
-
-def _breaker(value: str) -> CircuitBreaker:
-    if value and not (value.isdecimal() and int(value)):
-        raise ValueError(f"give a number of failures of 1 or more, such as 5, not {value!r}")
-    return CircuitBreaker(int(value)) if value else CircuitBreaker()
+    return Hedge(_seconds(value))
 
 
 def _aware(value: str) -> Aware:
@@ -318,23 +178,13 @@ def _anytime(value: str) -> Anytime:
     return Anytime()
 
 
-def _admission(value: str) -> Admission:
-    return Admission(_share(value)) if value else Admission()
-
-
-_MAKERS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
-    "hedge": ("hedge", _hedge),
-    "adaptive_timeout": ("call_timeout", _adaptive),
-    "naive_timeout": ("call_timeout", _naive),
-    "call_timeout": ("call_timeout", _fixed),
-    "retry_budget": ("retry_budget", _retries),
-    "circuit_breaker": ("circuit_breaker", _breaker),
-    "aware": ("aware", _aware),
-    "wind_down": ("wind_down", _wind_down),
-    "anytime": ("anytime", _anytime),
-    "admission": ("admission", _admission),
+_MAKERS: Final[dict[str, Callable[[str], Any]]] = {
+    "hedge": _hedge,
+    "aware": _aware,
+    "wind_down": _wind_down,
+    "anytime": _anytime,
 }
-"""Name of a policy → the field of `TimePolicies` that it takes, and what makes it of its value."""
+"""Name of a policy, which is its field of `TimePolicies` → what makes it of its value."""
 
 
 def policy_names() -> tuple[str, ...]:

@@ -5,7 +5,6 @@ batch        runs over worker processes
 comparison   the alternatives side by side
 sweeps       designed studies, kept in folders
 load         queries that arrive whatever happens to those before
-policy_ranking  a study beside one that knows two latencies of every call
 recordings   live studies recorded and replayed
 crash_test   what a deadline or a kill leaves behind, wherever it falls
 lint         whether a graph keeps its deadline; testing asserts it in a test

@@ -1,4 +1,4 @@
-"""Whole runs in virtual time with policies for the time of their model calls (policies.md 2, 3, 4)."""
+"""Whole runs in virtual time with policies for the time of their model calls (policies.md 2)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from virtual_runs import VirtualRuns
 
-import docmind_lab as dl
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.tables.records import CallRecord
-from docmind_lab.experiments.load import run_load
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 # Without a fault the first question takes 10.1 s, of which synthesis is under way from 4.072 to 7.256.
@@ -32,9 +30,6 @@ def calls(run: MeasuredRun, seen_from: str, role: str = "synthesis") -> list[Cal
 
 def details(run: MeasuredRun, event: str) -> list[dict[str, Any]]:
     return [json.loads(each.detail) for each in run.events if each.event == event]
-
-
-# ---- hedged calls
 
 
 @pytest.mark.parametrize("name", PROPAGATING)
@@ -97,70 +92,3 @@ def test_both_requests_end_with_the_deadline(virtual_runs: VirtualRuns, name: st
     assert {call.ended_at_s for call in calls(run, "server")} == {TIMEOUT_S}
     assert len(calls(run, "server")) == 2
     assert run.run.threads_left == 0
-
-
-# ---- timeouts, retries, refusals
-
-
-@pytest.mark.parametrize("name", ["A", "C:propagate", "E"])
-def test_a_call_that_its_own_timeout_cut_is_tried_again(virtual_runs: VirtualRuns, name: str) -> None:
-    run = measured(virtual_runs, f"{name}+call_timeout:4s", "hang@1:synthesis")
-    first, second = calls(run, "client")
-    assert (first.outcome, second.outcome) == ("timeout", "ok")
-    assert first.latency_s == pytest.approx(4.0)
-    assert second.started_at_s == pytest.approx(first.ended_at_s)
-    assert run.run.outcome == "answered"
-    assert not details(run, "deadline_cut"), "the deadline cut nothing"
-
-
-def test_the_deadline_holds_a_call_whose_timeout_is_longer(virtual_runs: VirtualRuns) -> None:
-    run = measured(virtual_runs, "A+call_timeout:60s", "hang:synthesis")
-    assert [call.latency_s for call in calls(run, "client")] == [pytest.approx(TIMEOUT_S - BEGUN_S, abs=0.001)]
-    assert run.run.caller_overrun_s == 0.0
-
-
-def test_a_crew_has_one_budget_of_retries(virtual_runs: VirtualRuns) -> None:
-    # The first requests of two roles fail; each could be tried again.
-    faults = "http_500@1:synthesis", "http_500@1:validation"
-    unlimited, limited = (measured(virtual_runs, name, *faults) for name in ("A", "A+retry_budget:0.1"))
-    assert unlimited.run.outcome == "answered"
-    assert len(details(unlimited, "retry")) > 1
-    assert len(details(limited, "retry")) == 1
-    assert details(limited, "retry_refused") == [{"kind": "llm"}]
-    assert limited.run.outcome == "failed"
-    assert limited.run.llm_calls < unlimited.run.llm_calls
-
-
-def test_an_open_circuit_spares_a_server_that_fails() -> None:
-    """A research goes on with its next source where a model call fails, and each would ask the server that fails."""
-    study = dl.compare(
-        workload="research", alternatives="A,A+circuit_breaker:2", runs=2, fault="http_500:query_writer", retries=1
-    )
-    failed = study.runs.groupby("alternative_options", observed=True)["faulted_calls"].sum()
-    assert failed['{"policies": "circuit_breaker:2"}'] < failed["{}"]
-    happened = study.events["event"].value_counts()
-    assert happened["circuit_opened"] > 0
-    assert happened["refused"] > 0
-
-
-def test_an_overloaded_crowd_refuses_at_once_what_would_be_late_and_more_of_the_others_are_in_time() -> None:
-    crowd = run_load([0.9], alternatives="A,A+admission", queries=60, replicates=1, slots=4, warm_up_s=0.0)
-    options = crowd.queries["alternative_options"].astype("str")
-    plain, admitted = (crowd.queries[options == each] for each in ("{}", '{"policies": "admission"}'))
-    refused = admitted[admitted["stop_reason"].astype("str") == "not_admitted"]
-    assert len(refused)
-    assert (refused["outcome"].astype("str") == "failed").all()
-    assert (refused["returned_at_s"] < 0.01).all(), "the caller knows at once"
-    assert (refused["llm_calls"] == 0).all()
-    assert not (plain["stop_reason"].astype("str") == "not_admitted").any()
-    in_time = [(each["outcome"].astype("str") == "answered").sum() for each in (plain, admitted)]
-    assert in_time[1] > in_time[0]
-
-
-def test_one_process_learns_from_all_queries_of_a_crowd() -> None:
-    """A query of its own knows too little of any role for a quantile; side by side, queries learn from each other."""
-    alone = dl.compare(alternatives="A+hedge:0.5", runs=3, documents="handbook")
-    assert not (alone.events["event"] == "hedged").any()
-    crowd = run_load([0.3], alternatives="A,A+hedge:0.5", queries=12, replicates=1, slots=8, warm_up_s=0.0)
-    requests = crowd.queries.groupby("alternative_options", observed=True)["llm_calls"].sum()
-    assert requests['{"policies": "hedge:0.5"}'] > requests["{}"]

@@ -15,10 +15,8 @@ from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai import ChatOpenAI
 
-from docmind_lab.core.call_history import history_scope
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, deadline_scope, policy_scope
-from docmind_lab.core.errors import BudgetRefused, CircuitOpen, DeadlineExceeded
-from docmind_lab.core.time_policies import TimePolicies
+from docmind_lab.core.errors import BudgetRefused, DeadlineExceeded
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder, recording
@@ -393,54 +391,3 @@ def test_a_fake_model_gets_the_timeout_as_a_setting(clock: HandClock):
 
     middleware.wrap_model_call(asked, handler)
     assert model.settings == [{"timeout": 3.0}]
-
-
-# ---- policies.md 4: budgets of retries, circuit breakers
-
-
-def policies(text: str) -> PropagationPolicy:
-    return PropagationPolicy(policies=TimePolicies.parse(text))
-
-
-def test_a_retry_that_the_budget_of_retries_does_not_allow_is_not_made(call: Call, clock: HandClock, noted: Recorder):
-    with policy_scope(policies("retry_budget:0.1")):
-        # One retry is allowed for up to ten calls.
-        assert call(Server(clock, [server_error(), OK]), left_s=30) is OK
-        with pytest.raises(openai.InternalServerError):
-            call(Server(clock, [server_error()]), left_s=30, role="validation")
-    assert [event.role for event in events(noted, "retry_refused")] == ["validation"]
-
-
-def test_an_open_circuit_starts_no_call_until_a_trial_has_succeeded(call: Call, clock: HandClock, noted: Recorder):
-    with policy_scope(policies("circuit_breaker:2")):
-        with pytest.raises(openai.InternalServerError):
-            call(Server(clock, [server_error(), server_error()]), left_s=60)
-        assert [event.detail["open_s"] for event in events(noted, "circuit_opened")] == [10.0]
-        untouched = Server(clock, [OK])
-        with pytest.raises(CircuitOpen, match="2 calls in a row have failed"):
-            call(untouched, left_s=60)
-        assert untouched.answers == [OK]
-        assert [event.detail["budget"] for event in events(noted, "refused")] == ["circuit_breaker"]
-        # After ten seconds a trial fails, and the circuit stays open; the next one succeeds.
-        clock.now_s += 10
-        with pytest.raises((openai.InternalServerError, CircuitOpen)):
-            call(Server(clock, [server_error(), OK]), left_s=60)
-        clock.now_s += 10
-        assert call(Server(clock, [OK]), left_s=60) is OK
-        assert call(Server(clock, [OK]), left_s=60) is OK
-
-
-def test_what_the_deadline_cuts_opens_no_circuit(call: Call, clock: HandClock, noted: Recorder):
-    late = Server(clock, [openai.APITimeoutError(request=REQUEST), OK], takes_s=5.0)
-    with policy_scope(policies("circuit_breaker:1")):
-        with pytest.raises(DeadlineExceeded):
-            call(late, left_s=5)
-        late.takes_s = 0.0
-        assert call(late, left_s=5) is OK
-    assert not events(noted, "circuit_opened")
-
-
-def test_without_policies_nothing_is_learned_or_refused(call: Call, clock: HandClock):
-    with policy_scope(PropagationPolicy(retries=3)), history_scope() as history:
-        assert call(Server(clock, [server_error(), server_error(), OK], takes_s=0.5), left_s=60) is OK
-    assert len(history.durations("synthesis")) == 1

@@ -298,14 +298,14 @@ def test_a_profile_of_a_server_is_a_level_beside_the_two_extremes() -> None:
 
 def test_policies_for_the_time_of_calls_are_a_factor_of_alternatives_that_propagate():
     """policies.md: a factor like any other; what cannot know a deadline is left out, with the reason."""
-    made = design(alternative="A,B,E", policies=["none", "hedge:2s", "adaptive_timeout"])
+    made = design(alternative="A,B,E", policies=["none", "hedge:2s", "aware"])
     options = Counter((fact.alternative, fact.alternative_options) for fact in facts(made))
     assert set(options) == {
         *((name, "{}") for name in ("cooperative", "hard_timeout", "hybrid")),
         *(
             (name, f'{{"policies": "{policy}"}}')
             for name in ("cooperative", "hybrid")
-            for policy in ("hedge:2s", "adaptive_timeout")
+            for policy in ("hedge:2s", "aware")
         ),
     }
     assert all("hard_timeout with policies" in reason for reason in made.plan.left_out)

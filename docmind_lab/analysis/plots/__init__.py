@@ -12,7 +12,6 @@
     dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
     dl.plots.agreement(found)            how much later the same runs were on the wall clock than in virtual time
     dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
-    dl.plots.regret(ranking)             how far each policy is from the best there was; ranking: of `rank_by_regret`
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
     dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
@@ -36,7 +35,6 @@ from docmind_lab.analysis.plots.goodputs import abandoned_share, goodput, goodpu
 from docmind_lab.analysis.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
 from docmind_lab.analysis.plots.look import COLOURS
 from docmind_lab.analysis.plots.overruns import overrun, overrun_frame, overrun_summary
-from docmind_lab.analysis.plots.regrets import regret, regret_frame
 from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.analysis.plots.timelines import lanes_frame, timeline, timeline_frame
 from docmind_lab.analysis.plots.what_ifs import what_if_frontier
@@ -65,8 +63,6 @@ __all__ = [
     "overrun",
     "overrun_frame",
     "overrun_summary",
-    "regret",
-    "regret_frame",
     "save_figures",
     "save_latency_fit",
     "save_load_figures",

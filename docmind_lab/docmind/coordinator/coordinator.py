@@ -22,7 +22,6 @@ from docmind_lab.alternatives.base import Inputs, Outcome
 from docmind_lab.alternatives.fence import fenced
 from docmind_lab.alternatives.names import parse_alternatives, with_policies
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.call_history import CallHistory, history_scope
 from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import ConfigurationError
@@ -105,7 +104,6 @@ class MultiAgentCoordinator:
         sink = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
         self._telemetry = Delivery[EndedQuery](sink, "docmind-telemetry")
         self._closing = CloseTime()
-        self._history = CallHistory()
         self._telemetry_patience_s = 0.0 if telemetry is None else telemetry.patience_s
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)
@@ -223,8 +221,7 @@ class MultiAgentCoordinator:
                 callbacks: Sequence[BaseCallbackHandler] = () if tokens is None else (tokens,)
                 runnable = self.system.for_run(graph, recorder, key, context=context, callbacks=callbacks)
                 inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
-                # Time policies learn from all of the coordinator's queries.
-                with recording(recorder), tracing, history_scope(self._history):
+                with recording(recorder), tracing:
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
                 fallback = self._fallback(question, outcome, deadline, recorder)
         if tokens is not None and outcome.outcome in ("partial", "timed_out") and tokens.text:

@@ -14,7 +14,7 @@ from qdrant_client.http.exceptions import ApiException
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import DocmindLabError
-from docmind_lab.core.levels import NOT_ADMITTED, TIMEOUT_REASONS
+from docmind_lab.core.levels import TIMEOUT_REASONS
 from docmind_lab.docmind.retrieval import search
 from docmind_lab.docmind.retrieval.tool import RetrievalResources, optimised_query
 from docmind_lab.network.recorder import Recorder, recording, time_outside
@@ -104,8 +104,6 @@ def content_of(outcome: Outcome, decision_timeout_s: float, refusal: str = "") -
         return f"No answer: another question was still being answered on this thread for {decision_timeout_s:g} s."
     if outcome.stop_reason in _TIMED_OUT:
         return f"No answer within the decision timeout of {decision_timeout_s:g} s.{kept}"
-    if outcome.stop_reason == NOT_ADMITTED:
-        return "No answer: the query was refused at once, since it would likely miss its deadline beside the others."
     why = outcome.error_type or outcome.stop_reason
     return f"No answer: the agents failed ({f'{why}: {refusal}' if refusal else why}).{kept}"
 

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import current_deadline, current_policy
 from docmind_lab.core.holds import Hold, hold_scope
 from docmind_lab.docmind.sync_async import Operation
@@ -28,27 +27,16 @@ class Race:
 
     Args:
         admits_second: Called when the second request is due; returns whether it may be sent.
-        on_end: Called as each request ends, with the seconds that it took, its error or None, and whether another one
-            had won by then.
-        clock: What the wait for the second request is counted on.
     """
 
     admits_second: Callable[[], bool]
-    on_end: Callable[[float, BaseException | None, bool], None]
-    clock: Clock = WALL
-    begun_at: list[float] = field(default_factory=list)
+    begun: int = 0
     ended: dict[int, tuple[Any, BaseException | None]] = field(default_factory=dict)
 
     def begin(self) -> int:
         """Note that a request begins, and return its place."""
-        self.begun_at.append(self.clock.now())
-        return len(self.begun_at) - 1
-
-    def end(self, place: int, result: Any, error: BaseException | None) -> None:
-        """Note that a request has ended."""
-        has_lost = self.winner is not None
-        self.ended[place] = result, error
-        self.on_end(self.clock.now() - self.begun_at[place], error, has_lost)
+        self.begun += 1
+        return self.begun - 1
 
     @property
     def winner(self) -> int | None:
@@ -58,7 +46,7 @@ class Race:
     @property
     def is_decided(self) -> bool:
         """Whether one request has a result, or all have failed."""
-        return self.winner is not None or len(self.ended) == len(self.begun_at)
+        return self.winner is not None or len(self.ended) == self.begun
 
     def result(self) -> Any:
         """Return the result of the winner. Raises: the error of the request that failed last, if there is none."""
@@ -78,39 +66,20 @@ def hedged(call: Operation, wait_s: float, race: Race) -> Operation:
         race: Takes note of the requests.
     """
     if math.isinf(wait_s):
-        return Operation(lambda: _alone(call, race), lambda: _alone_async(call, race))
+        return call
     return Operation(lambda: _in_threads(call, wait_s, race), lambda: _in_tasks(call, wait_s, race))
-
-
-def _alone(call: Operation, race: Race) -> Any:
-    _run(call, race, race.begin())
-    return race.result()
-
-
-async def _alone_async(call: Operation, race: Race) -> Any:
-    await _run_async(call, race, race.begin())
-    return race.result()
-
-
-def _run(call: Operation, race: Race, place: int) -> None:
-    try:
-        result = call.blocking()
-    except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for the race
-        race.end(place, None, error)
-    else:
-        race.end(place, result, None)
 
 
 async def _run_async(call: Operation, race: Race, place: int) -> None:
     try:
         result = await call.awaited()
     except asyncio.CancelledError as error:
-        race.end(place, None, error)
+        race.ended[place] = None, error
         raise
     except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for the race
-        race.end(place, None, error)
+        race.ended[place] = None, error
     else:
-        race.end(place, result, None)
+        race.ended[place] = result, None
 
 
 def _in_threads(call: Operation, wait_s: float, race: Race) -> Any:
@@ -125,7 +94,7 @@ def _in_threads(call: Operation, wait_s: float, race: Race) -> Any:
             except BaseException as raised:  # noqa: BLE001 - raised again by whoever waits for the race
                 result, error = None, raised
         with changed:
-            race.end(place, result, error)
+            race.ended[place] = result, error
             changed.notify_all()
 
     def begin() -> None:

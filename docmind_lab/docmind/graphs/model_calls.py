@@ -25,11 +25,11 @@ from langchain_openai.chat_models.base import BaseChatOpenAI
 from docmind_lab.core.budgets import ReplyCap, current_meter
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
-from docmind_lab.core.errors import BudgetError, CircuitOpen, SpendingRefused
+from docmind_lab.core.errors import BudgetError, SpendingRefused
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.docmind.graphs.state import MultiAgentGraphState
-from docmind_lab.docmind.graphs.timed_calls import TimedCall, admits_retry
+from docmind_lab.docmind.graphs.timed_calls import TimedCall
 from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.network.recorder import current_recorder, position_of, refusal_detail
 
@@ -108,9 +108,9 @@ def settle(response: ModelResponse[Any], role: str, cap: ReplyCap | None) -> Non
 # These leave the reserve to synthesis and validation, which come after them.
 _ROLES_BEFORE_SYNTHESIS = frozenset({"router", "planner", "retrieval"})
 
-# What a model call fails with: the openai client's errors; a body that is not JSON, which it lets through; the
-# network's own, when a stream breaks after it was opened; and a circuit breaker's, when it is not started.
-FAILURES = (openai.OpenAIError, json.JSONDecodeError, httpx2.HTTPError, CircuitOpen)
+# What a model call fails with: the openai client's errors; a body that is not JSON, which it lets through; and the
+# network's own, when a stream breaks after it was opened.
+FAILURES = (openai.OpenAIError, json.JSONDecodeError, httpx2.HTTPError)
 TIMEOUTS = (openai.APITimeoutError, httpx2.TimeoutException)
 RETRYABLE = (
     openai.RateLimitError,
@@ -135,12 +135,7 @@ class _Budget:
 
     def wait_before_retry(self, error: BaseException, attempt: int, role: str) -> float | None:
         """Return the seconds to wait before another attempt; None if there must not be one."""
-        if attempt > self.policy.retries:
-            return None
-        if isinstance(error, TIMEOUTS):
-            # The call's own timeout cut it, since the deadline has not passed: another try may be quicker.
-            return None if self.policy.policies.call_timeout is None else 0.0
-        if not isinstance(error, RETRYABLE):
+        if attempt > self.policy.retries or isinstance(error, TIMEOUTS) or not isinstance(error, RETRYABLE):
             return None
         wait_s = retry_after_s(error)
         if wait_s is None:
@@ -212,12 +207,11 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             attempt, timed = 0, self._timed(budget)
             while True:
                 attempt += 1
-                timed.begin_attempt()
                 cap = reply_cap(request)
-                limited = self._limited(timed.prepared(request), budget, cap, timed.timeout_s)
+                limited = self._limited(timed.prepared(request), budget, cap)
                 call = functools.partial(handler, limited)
                 try:
-                    with _enforce(budget, timed.timeout_s):
+                    with _enforce(budget):
                         response = yield timed.hedged(Operation(call, call))
                 except FAILURES as error:
                     wait_s = self._wait_before_retry(error, budget, attempt)
@@ -231,8 +225,8 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
 
     def _timed(self, budget: _Budget | None) -> TimedCall:
         if budget is None:
-            return TimedCall(self.role, TimePolicies(), TIMEOUTS, self.clock)
-        return TimedCall(self.role, budget.policy.policies, TIMEOUTS, self.clock, budget.deadline)
+            return TimedCall(self.role, TimePolicies())
+        return TimedCall(self.role, budget.policy.policies, budget.deadline)
 
     def _budget(self, request: ModelRequest[Any]) -> _Budget | None:
         deadline = Deadline.from_state(request.state, self.clock)
@@ -259,13 +253,11 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         with recorder.call("llm", self.role, position, cap_from_deadline=budget is not None):
             yield
 
-    def _limited(
-        self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None, timeout_s: float
-    ) -> ModelRequest[Any]:
+    def _limited(self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None) -> ModelRequest[Any]:
         request = cap_reply(request, cap)
         if budget is None:
             return request
-        own = (timeout_s, self.request_timeout_s, request.model_settings.get("timeout"), _model_timeout(request.model))
+        own = (self.request_timeout_s, request.model_settings.get("timeout"), _model_timeout(request.model))
         timeouts = [timeout_s for timeout_s in own if isinstance(timeout_s, int | float)]
         settings = {**request.model_settings, "timeout": budget.deadline.cap(min(timeouts, default=None))}
         return request.override(model=self._without_client_retries(request.model), model_settings=settings)
@@ -294,8 +286,6 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         self._raise_if_spent(error, budget)
         wait_s = budget.wait_before_retry(error, attempt, self.role)
         if wait_s is None:
-            raise error
-        if not admits_retry(self.role):
             raise error
         # Looked at before the wait too: who waits for a call that will be refused keeps its caller waiting for nothing.
         meter = current_meter()
@@ -337,16 +327,9 @@ def _admit(role: str, budget: _Budget | None) -> None:
         meter.admit(role, "middleware")
 
 
-def _enforce(budget: _Budget | None, timeout_s: float) -> contextlib.AbstractContextManager[Deadline | None]:
-    """Put the deadline, or an earlier timeout of the call, in force at the network seam.
-
-    Under a per-read cap the client's timeout applies instead.
-    """
-    if budget is None or budget.policy.cap != "total":
-        return deadline_scope(None)
-    deadline = budget.deadline
-    left_out_s = max(0.0, deadline.remaining() - timeout_s)
-    return deadline_scope(deadline.child(left_out_s) if left_out_s else deadline)
+def _enforce(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadline | None]:
+    """Put the deadline in force at the network seam; under a per-read cap the client's timeout applies instead."""
+    return deadline_scope(budget.deadline if budget is not None and budget.policy.cap == "total" else None)
 
 
 def _model_timeout(model: Any) -> Any:

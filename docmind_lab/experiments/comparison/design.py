@@ -91,13 +91,6 @@ class CommonOptions:
         return {field.name: getattr(self, field.name) for field in fields(CommonOptions)}
 
 
-def _refusal_of_admission(alternative: Alternative) -> str:
-    policy = getattr(alternative, "policy", None)
-    if policy is None or policy.policies.admission is None:
-        return ""
-    return "policy admission: a run of its own has no others beside it; measure it with docmind-lab load"
-
-
 @dataclass(frozen=True)
 class Comparison(CommonOptions):
     """What to compare.
@@ -174,7 +167,7 @@ class Comparison(CommonOptions):
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
         require_one_time_budget(self.budget, self.decision_timeout_s)
         for alternative in self.alternatives:
-            reason = self.kind.refusal(alternative, by_name=True) or _refusal_of_admission(alternative)
+            reason = self.kind.refusal(alternative, by_name=True)
             if reason:
                 label = " ".join(label_of(alternative.name, options_json(alternative)).split())
                 raise ConfigurationError(f"alternative {label}: {reason}; leave it out")

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
-from docmind_lab.core.call_history import CallHistory, history_scope
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.experiments.measurement.run import MeasuredRun, RequestLog, RunOrder, measure
@@ -191,7 +190,6 @@ class _Crowd(Generic[Kept]):
         self.failures: list[Exception] = []
         self.threads: list[threading.Thread] = []
         self.is_over = threading.Event()
-        self._history = CallHistory()  # one process asks for all queries, and learns from all
 
     def attend(self, queries: Sequence[Query], clock: Clock) -> None:
         """Start each query at its instant and wait until all have ended. Raises: what the first failed query raised."""
@@ -229,8 +227,7 @@ class _Crowd(Generic[Kept]):
             try:
                 if self.is_over.is_set():
                     return
-                with history_scope(self._history):
-                    measured = measure(order, self._workload, self._log, clock)
+                measured = measure(order, self._workload, self._log, clock)
             finally:
                 if callers is not None:
                     callers.free(number)

@@ -3,7 +3,6 @@
 app.py         the application, and how it reports errors
 compare.py     the main job; options.py its options
 sweep.py       a designed experiment or a load study
-policies.py    policies for the time of calls, ranked by regret
 studies.py     finished studies: show, recommend, report, export
 traces.py      runs recorded anywhere, and what another deadline would have done
 diff.py        two studies

@@ -21,7 +21,6 @@ from docmind_lab.interfaces.cli.crash_test import crash_test
 from docmind_lab.interfaces.cli.diff import diff
 from docmind_lab.interfaces.cli.doctor import doctor
 from docmind_lab.interfaces.cli.documents import ask, index
-from docmind_lab.interfaces.cli.policies import policies
 from docmind_lab.interfaces.cli.probe import probe
 from docmind_lab.interfaces.cli.profile import profile
 from docmind_lab.interfaces.cli.servers import lab, serve
@@ -55,7 +54,6 @@ app = typer.Typer(
 for command, short_help in (
     (compare, "The main job: the same questions under every alternative."),
     (sweep, "A designed experiment: every combination of factors, repeated."),
-    (policies, "Policies for the time before a deadline, ranked by regret."),
     (recommend, "How long the decision timeout should be."),
     (report, "Write what a study says as one page."),
     (what_if, "What another deadline would have done to runs recorded anywhere."),

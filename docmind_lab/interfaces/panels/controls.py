@@ -21,7 +21,7 @@ from docmind_lab.workloads import WORKLOADS, workload_kind
 # A press of a key is 5 %: from one second to a hundred in as many presses as there are tones on a piano.
 _STEP_EXPONENT: Final = 0.02
 _PROFILES: Final = ("heavy_tail/3", "heavy_tail", "typical", "typical/6", "fast", "local_gpu")
-_POLICIES: Final = ("none", "hedge:4s", "call_timeout:8s", "retry_budget", "aware", "wind_down", "anytime")
+_POLICIES: Final = ("none", "hedge:4s", "aware", "wind_down", "anytime")
 _NAMED: Final = {"style": {"description_width": "initial"}}
 
 

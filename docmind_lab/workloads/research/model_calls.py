@@ -23,7 +23,7 @@ from docmind_lab.core.deadlines import Deadline, current_policy
 from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.docmind.graphs.model_calls import FIRST_BACKOFF_S, RETRYABLE, TIMEOUTS, retry_after_s
 from docmind_lab.docmind.graphs.model_client import ModelClient
-from docmind_lab.docmind.graphs.timed_calls import admits_retry, note_wound_down, winds_down
+from docmind_lab.docmind.graphs.timed_calls import note_wound_down, winds_down
 from docmind_lab.docmind.sync_async import Steps, pause
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.research.ledger import ResearchLedger
@@ -153,7 +153,7 @@ def reply_of(model_client: ModelClient, given: str, place: CallPlace, retries: i
             message = yield model_client.ask([HumanMessage(given)], place.state, system=PROMPTS[role])
         except retried as error:
             wait_s = _wait_s(error, attempt)
-            if attempt > retries or wait_s >= place.budget_left_s() or (propagated and not admits_retry(role)):
+            if attempt > retries or wait_s >= place.budget_left_s():
                 raise
             recorder = current_recorder()
             if recorder is not None:
