@@ -59,9 +59,9 @@ typecheck: $(READY) ## check types, strictly
 bench: $(READY) ## measure the project's own costs, as ratios within one run
 	@$(BIN)/python -m benchmarks
 
-probe: $(READY) ## run the agents of cases/ again, and write data/agent_probes, docs/does-it-stop.md and its figure
-	@$(BIN)/docmind-lab probe agents --repeats 2 --out data/agent_probes
-	@$(BIN)/python -m docmind_lab.experiments.probe.matrix
+probe: $(READY) ## run the agents of surveys/cases again, and write data/agent_probes, docs/does-it-stop.md and its figure
+	@$(BIN)/python -m surveys agents --repeats 2 --out data/agent_probes
+	@$(BIN)/python -m surveys page
 
 docs: $(READY) ## write docs/data-dictionary.md and the pictures of docs/gallery.md
 	@$(BIN)/python -m docmind_lab.interfaces.data_dictionary > docs/data-dictionary.md

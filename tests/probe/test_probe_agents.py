@@ -16,10 +16,16 @@ from matplotlib.colors import to_hex
 from served_here import Here
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.experiments.probe.agent_table import AgentRow, mark_of, read_rows, write_rows
-from docmind_lab.experiments.probe.agents import Cell, cells_of, counts_from, probe_agents, run_cell
-from docmind_lab.experiments.probe.cases import Case, NotMeasured, made_environment, read_cases
-from docmind_lab.experiments.probe.matrix import (
+from docmind_lab.services.agent_services import AGENT_FAULTS, AgentServices
+from docmind_lab.services.log import RequestRow
+from docmind_lab.services.scripted_model import Conversation
+from docmind_lab.services.scripted_model.any_agent import SUB_AGENT, is_answering, reply_of_agent
+from docmind_lab.services.server import ServiceAddresses
+from surveys.__main__ import main
+from surveys.agent_table import AgentRow, mark_of, read_rows, write_rows
+from surveys.agents import Cell, cells_of, counts_from, probe_agents, run_cell
+from surveys.case_files import Case, NotMeasured, made_environment, read_cases
+from surveys.matrix import (
     COLOURS,
     cell_text,
     cells_frame,
@@ -28,12 +34,6 @@ from docmind_lab.experiments.probe.matrix import (
     read_all,
     with_part,
 )
-from docmind_lab.interfaces.cli.app import main
-from docmind_lab.services.agent_services import AGENT_FAULTS, AgentServices
-from docmind_lab.services.log import RequestRow
-from docmind_lab.services.scripted_model import Conversation
-from docmind_lab.services.scripted_model.any_agent import SUB_AGENT, is_answering, reply_of_agent
-from docmind_lab.services.server import ServiceAddresses
 
 ROOT = Path(__file__).parents[2]
 # What a timeout falls into lasts 4 s longer than it. A busy machine takes tenths of a second from it.
@@ -166,7 +166,7 @@ def test_a_case_is_run_once_more_where_the_services_failed(known: Case, tmp_path
 @pytest.mark.wall
 def test_a_real_framework_is_measured() -> None:
     """One cell of the framework that installs quickest; its own timeout of a whole run ends the work."""
-    (case,) = read_cases(ROOT / "cases", ["pydantic-ai"])
+    (case,) = read_cases(ROOT / "surveys" / "cases", ["pydantic-ai"])
     try:
         environment = made_environment(case, ROOT / ".cases")
     except NotMeasured as reason:
@@ -310,9 +310,7 @@ def test_ways_and_faults_that_there_are_none_of_are_refused(known: Case) -> None
 
 def test_the_command_names_what_it_cannot_find(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in ((["nap"], "no case nap in"), (["--cases", str(tmp_path)], "has no cases")):
-        with pytest.raises(SystemExit) as ended:
-            main(["probe", "agents", *words])
-        assert ended.value.code == 2
+        assert main(["agents", *words]) == 2
         assert said in capsys.readouterr().err
 
 
@@ -387,7 +385,7 @@ def test_a_fault_that_there_is_none_of_is_refused() -> None:
 
 # ---- the cases of this project
 
-CASES = read_cases(ROOT / "cases")
+CASES = read_cases(ROOT / "surveys" / "cases")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -477,7 +475,7 @@ def test_every_cell_of_every_case_has_its_evidence() -> None:
                 found = measured[case.name, name, fault]
                 assert found.version == case.version, f"{case.name} was measured with another version; run make probe"
                 assert found.measured_on
-                assert found.command == f"docmind-lab probe agents {case.name} --way={name} --fault={fault}"
+                assert found.command == f"python -m surveys agents {case.name} --way={name} --fault={fault}"
                 assert found.mark == "error" or found.model_calls_after is not None
     assert {row.case for row in ROWS} <= {case.name for case in CASES}
 

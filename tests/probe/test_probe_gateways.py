@@ -10,9 +10,9 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES
-from docmind_lab.experiments.probe import gateways
-from docmind_lab.experiments.probe.gateways import Gateway, as_markdown, probe_gateway, started
 from docmind_lab.interfaces.cli.app import main
+from surveys import gateways
+from surveys.gateways import Gateway, as_markdown, probe_gateway, started
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,18 +1,11 @@
-"""Does it stop? Calls that are left half way and agents whose timeout fires, and what goes on of them.
+"""Does it stop? Calls that are left half way, and what goes on of them.
 
 calls.py         one call over a connection of its own, which can be left at any instant
 truth.py         what a server says of its own work: a log, or counters
 bench.py         a server under the probe: how its calls go undisturbed, and when the work on one that was left ended
 server.py        calls left in each phase
-gateways.py      the same, through a gateway in front of the lab's own service
 mcp_tools.py     tools of MCP servers, whose callers give up
 verdicts.py      what follows from them: the trials, and the behaviour of the server
-
-cases.py         agents of other frameworks as small programs, and their environments
-case_process.py  one of them as a process
-agents.py        all of them run, and judged by the log of the services
-agent_table.py   a row for each run, with its mark
-matrix.py        page and figure of the rows
 """
 
 from docmind_lab.experiments.probe.calls import ProbeCall, Target

@@ -1,6 +1,6 @@
 """Does an agent stop when its timeout fires? Cases are run as processes, and judged by the log of the services.
 
-    for row in probe_agents(read_cases(Path("cases")), cache=Path(".cases")):
+    for row in probe_agents(read_cases(Path("surveys/cases")), cache=Path(".cases")):
         print(row.case, row.way, row.fault, row.mark)
 
 Each run has services of its own. A case says when it starts and when its caller has an answer or an error. All else is
@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Any, Final, Self, cast
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.experiments.probe.agent_table import AgentRow, Outcome, mark_of
-from docmind_lab.experiments.probe.case_process import LOOK_S, TEXT_LIMIT, CaseProcess
-from docmind_lab.experiments.probe.cases import Case, NotMeasured, command_of, made_environment
 from docmind_lab.services.agent_services import AGENT_FAULTS, COMMAND, LASTS_S, TOOL_PATH, AgentFault, AgentServices
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceProcess
 from docmind_lab.workloads.programs.environment import SILENT, service_variables
+from surveys.agent_table import AgentRow, Outcome, mark_of
+from surveys.case_files import Case, NotMeasured, command_of, made_environment
+from surveys.case_process import LOOK_S, TEXT_LIMIT, CaseProcess
 
 TIMEOUT_S: Final = 2.0
 QUESTION: Final = "What does a timeout do to the work that goes on?"
@@ -164,7 +164,7 @@ def probe_agents(
             command_of(case, environments[case.name])
         except NotMeasured as error:
             environments.pop(case.name, None)
-            yield _row(case, mark="not measured", error=str(error), command=f"docmind-lab probe agents {case.name}")
+            yield _row(case, mark="not measured", error=str(error), command=f"python -m surveys agents {case.name}")
     cells = [cell for cell in cells if cell.case.name in environments]
     stop = threading.Event()
     with ThreadPoolExecutor(max(1, side_by_side), thread_name_prefix="probe") as pool:
@@ -287,7 +287,7 @@ def _variables(cell: Cell, addresses: ServiceAddresses, environment: Path, scrat
     # Where an async tool cannot be had, as in plain synchronous code, the tool is a plain function in every cell.
     has_async_tool = cell.fault != "sync_tool" and "async_tool" in way.faults
     # This package is on no index: a way that needs it finds it where it is.
-    own = {"PYTHONPATH": str(Path(__file__).parents[3])} if way.means == "enforce" else {}
+    own = {"PYTHONPATH": str(Path(__file__).parents[1])} if way.means == "enforce" else {}
     return {
         **SILENT,
         **own,

@@ -1,8 +1,8 @@
 """Cases: small programs, each an agent of one framework with that framework's own timeout, and their environments.
 
-cases/NAME/case.toml            framework, packages, the page that says how a timeout is set, and the ways to do so
-cases/NAME/main.py, main.mjs    the program
-cases/NAME/requirements.txt     its packages with hashes; in JavaScript, package-lock.json
+surveys/cases/NAME/case.toml     framework, packages, the page that says how a timeout is set, and the ways to do so
+surveys/cases/NAME/main.py, .mjs the program
+surveys/cases/NAME/requirements.txt its packages with hashes; in JavaScript, package-lock.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is published of the agent probes: a part of docs/does-it-stop.md and its figure, made of the measured rows.
 
-python -m docmind_lab.experiments.probe.matrix      # data/agent_probes/*.csv → page and figure
+python -m surveys page      # data/agent_probes/*.csv → page and figure
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from matplotlib.patches import Patch, Rectangle
 from docmind_lab.analysis.plots import look
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_bytes, as_text, write_or_refuse
-from docmind_lab.experiments.probe.agent_table import TOLERANCE_S, AgentRow, Mark, read_rows
-from docmind_lab.experiments.probe.agents import LIMIT_S, TIMEOUT_S
-from docmind_lab.experiments.probe.cases import Case, read_cases
 from docmind_lab.services.agent_services import AGENT_FAULTS, LASTS_S
+from surveys.agent_table import TOLERANCE_S, AgentRow, Mark, read_rows
+from surveys.agents import LIMIT_S, TIMEOUT_S
+from surveys.case_files import Case, read_cases
 
 BEGIN: Final = "<!-- The part up to the end mark is written by `make probe`. -->"
 END: Final = "<!-- end of what `make probe` writes -->"
@@ -186,7 +186,7 @@ def _commands(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
         if any(name == case.name for name, _ in measured)
     ]
     return (
-        "A cell is repeated with `docmind-lab probe agents CASE --way WAY --fault FAULT`; the faults are "
+        "A cell is repeated with `python -m surveys agents CASE --way WAY --fault FAULT`; the faults are "
         f"{', '.join(f'`{fault}`' for fault in AGENT_FAULTS)}, the cases with their ways {', '.join(ways)}."
     )
 
@@ -236,7 +236,7 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
     """
     cells = cells_frame(rows)
     if cells.empty:
-        raise ConfigurationError("there are no measured rows: run docmind-lab probe agents --out data/agent_probes")
+        raise ConfigurationError("there are no measured rows: run python -m surveys agents --out data/agent_probes")
     faults = [fault for fault in AGENT_FAULTS if fault in set(cells["fault"])]
     ways = list(_ways_in_order(cells))
     ax = ax if ax is not None else look.blank_axes(12.0, 2.2 + 0.3 * len(ways))
@@ -300,17 +300,12 @@ def read_all(folder: Path) -> list[AgentRow]:
     return [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
 
 
-def main(root: Path | None = None) -> None:
-    """Write the page and the figure of the rows in data/agent_probes. root: folder of the project; this one if None."""
-    root = root or Path.cwd()
-    rows, cases = read_all(root / "data" / "agent_probes"), read_cases(root / "cases")
+def write_page(root: Path) -> None:
+    """Write the page and the figure of the rows in data/agent_probes. root: folder of the project."""
+    rows, cases = read_all(root / "data" / "agent_probes"), read_cases(root / "surveys" / "cases")
     page = root / "docs" / "does-it-stop.md"
     text = with_part(page.read_text(encoding="utf-8"), page_part(rows, cases))
     write_or_refuse(
         root / "docs" / "images" / "does-it-stop.png", as_bytes(look.png_of(matrix(rows), dots_per_inch=85))
     )
     write_or_refuse(page, as_text(text))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,10 @@
+"""Surveys of what others' software does at a deadline. They are no part of the package; their rows are in data/.
+
+cases/           agents of other frameworks as small programs
+case_files.py    their descriptions and environments
+case_process.py  one of them as a process
+agents.py        all of them run, and judged by the log of the services
+agent_table.py   a row for each run, with its mark
+matrix.py        page and figure of the rows
+gateways.py      calls that are left half way through a gateway in front of the lab's own service
+"""
