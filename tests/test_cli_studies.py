@@ -149,27 +149,11 @@ def test_recommend_names_a_timeout_or_says_how_many_runs_are_missing(
     assert {row["arm"] for row in json.loads(printed)["alternatives"]} == {"A  cooperative", "B  hard timeout"}
 
 
-def test_an_export_to_a_file_that_is_no_database_is_refused(
-    swept: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _, complaint = said(capsys, "export", str(swept[0]), "--to", str(tmp_path / "tables.csv"))
-    assert code == 2
-    assert "name a folder for CSV files, or a file that ends in .duckdb" in complaint
-
-
-def test_tables_are_exported_as_csv(
-    swept: tuple[Path, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    code, _, _ = said(capsys, "export", str(swept[0]), "--to", str(tmp_path / "csv"))
-    assert code == 0
-    assert (tmp_path / "csv" / "runs.csv").read_text(encoding="utf-8").startswith("study_id,run_id,")
-
-
 @pytest.mark.parametrize("command", ["report", "export", "diff"])
 def test_a_folder_without_a_study_is_named(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = {
         "report": [str(tmp_path)],
-        "export": [str(tmp_path), "--to", str(tmp_path / "x")],
+        "export": [str(tmp_path), "--metrics-file", str(tmp_path / "x.prom")],
         "diff": [str(tmp_path), str(tmp_path)],
     }[command]
     code, _, err = said(capsys, command, *words)

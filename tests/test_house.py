@@ -44,12 +44,7 @@ PACKAGES = {
 }
 # Public path → where its names are at home.
 PUBLIC_PATHS = {
-    "docmind_lab.clocks": "docmind_lab.virtual_time",
     "docmind_lab.graphs": "docmind_lab.docmind.graphs",
-    "docmind_lab.recordings": "docmind_lab.experiments.recordings",
-    "docmind_lab.recordings.fidelity": "docmind_lab.experiments.recordings.fidelity",
-    "docmind_lab.retrieval": "docmind_lab.docmind.retrieval",
-    "docmind_lab.studies.load": "docmind_lab.experiments.load",
     "docmind_lab.telemetry": "docmind_lab.interfaces.telemetry",
     "docmind_lab.testing": "docmind_lab.experiments.testing",
 }

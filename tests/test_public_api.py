@@ -28,7 +28,7 @@ PUBLIC = {
         "StopFlag",
         "ALTERNATIVES",
     ],
-    "docmind_lab.retrieval": ["retrieve_documents"],
+    "docmind_lab.docmind.retrieval": ["retrieve_documents"],
 }
 
 

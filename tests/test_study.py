@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sample_runs import MANIFEST, sample_study
 
-from docmind_lab.analysis.manifest import without_checksums
+from docmind_lab.analysis.manifest import flatten, without_checksums
 from docmind_lab.analysis.study import Study, prepare_folder
 from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError, RecordError
@@ -108,3 +108,7 @@ def test_it_shows_itself_as_text_and_as_html() -> None:
     assert str(MANIFEST["design"]["seed"]) in html
     # A heading without words is an obstacle for who hears a table.
     assert "<th></th>" not in html
+
+
+def test_a_manifest_is_flattened_to_its_leaves() -> None:
+    assert flatten({"a": {"b": {"c": 1}, "d": [1, 2]}, "e": {}}) == {"a.b.c": 1, "a.d": [1, 2], "e": {}}

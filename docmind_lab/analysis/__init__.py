@@ -11,7 +11,7 @@ summary       a study in a table and sentences; titles is its title; run_timelin
 plots         figures
 latency       latency profiles, and how they are fitted to calls that were measured
 agreement     how far two clocks agree
-diff, export  two studies against each other; tables for other programs
+diff          two studies against each other
 enforced_calls, watch  calls in production, and whether they behave as a study said; watch_measures is one measure
 text          numbers, names and tables as text
 """

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION, varying, with_arms
-from docmind_lab.analysis.export import flatten
 from docmind_lab.analysis.findings.endings import errors_in_words
+from docmind_lab.analysis.manifest import flatten
 from docmind_lab.analysis.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
 from docmind_lab.analysis.statistics.interval import Difference
 from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference

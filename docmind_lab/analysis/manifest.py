@@ -187,3 +187,14 @@ def file_sha256(file: str | os.PathLike[str]) -> str:
 
 def _sha256(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json_text(content).encode()).hexdigest()
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return every leaf of nested mappings by its path, such as "agents.decision_timeout"; lists are leaves."""
+    result: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            result |= flatten(value, f"{prefix}{name}.")
+        else:
+            result[f"{prefix}{name}"] = value
+    return result

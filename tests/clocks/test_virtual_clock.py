@@ -66,9 +66,11 @@ def test_sleeping_on_the_clock_outside_its_run_is_refused() -> None:
 
 
 def test_importing_the_clocks_imports_no_event_loop() -> None:
-    code = "import sys, docmind_lab.clocks; print([name for name in ('asyncio', 'langgraph') if name in sys.modules])"
+    code = (
+        "import sys, docmind_lab.core.clock; print({'asyncio', 'langgraph'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "set()"
 
 
 # ---- a run

@@ -183,7 +183,7 @@ def test_importing_patches_nothing() -> None:
 def test_a_script_runs_and_ends_with_a_pool_left_open() -> None:
     code = (
         "import concurrent.futures, time\n"
-        "from docmind_lab.clocks import VirtualClock\n"
+        "from docmind_lab.virtual_time import VirtualClock\n"
         "clock = VirtualClock()\n"
         "clock.run(lambda: concurrent.futures.ThreadPoolExecutor(2).submit(time.sleep, 3600).result())\n"
         "print(clock)"

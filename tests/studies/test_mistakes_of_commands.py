@@ -82,7 +82,7 @@ def words_of(command: str, folder: Path, places: Path, out: Path) -> list[str]:
     return {
         "show": ["show", "cooperative-1", "--study", str(folder)],
         "report": ["report", str(folder), "--out", str(out / "report.html")],
-        "export": ["export", str(folder), "--to", str(out / "tables")],
+        "export": ["export", str(folder), "--metrics-file", str(out / "runs.prom")],
         "recommend": ["recommend", str(folder)],
         "diff": ["diff", str(folder), study],
         "diff, second": ["diff", study, str(folder)],
@@ -97,7 +97,7 @@ def damaged() -> list[tuple[str, str, str, tuple[str, ...]]]:
     for harm in HARMS:
         trials += [("study", f"{table}.parquet", harm, READERS) for table in ("runs", "calls")]
         # Who needs no events does not read them.
-        trials.append(("study", "events.parquet", harm, ("show", "report", "export")))
+        trials.append(("study", "events.parquet", harm, ("show", "report")))
         trials.append(("under way", "cells/00-000.parquet", harm, (*READERS, "sweep")))
     for harm in HARMS | NOT_OBJECTS:
         trials.append(("study", "manifest.json", harm, READERS))
@@ -151,7 +151,7 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         "sweep {places}/small.toml --workers 0 --out {tmp}/swept",
         "recommend {places}/study --target 2",
         "report {places}/study --format pdf",
-        "export {places}/study --to {tmp}/x.xls",
+        "export {places}/study",
         "serve --port 99999",
         "ask question --decision-timeout -1",
         "profile {places}/study --slots 0",
@@ -160,7 +160,6 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         "sweep {places}/wall.toml --workers 2 --out {tmp}/swept",
         "profile {places}/study --part retrieval_s",
         "doctor --inputs {places}/small.toml",
-        "export {places}/study --metrics-file {tmp}/x.prom --format csv",
         # A name that nothing has.
         "compare --fault nope",
         "compare --alternatives Z",

@@ -59,7 +59,7 @@ for command, short_help in (
     (what_if, "What another deadline would have done to runs recorded anywhere."),
     (diff, "What changed between two studies."),
     (watch, "Whether production behaves as a study said."),
-    (export, "Write a study's tables as CSV or DuckDB."),
+    (export, "Tell of a study's runs in spans and metrics."),
     (show, "What happened in one run, on a line of time."),
     (ask, "Answer one question within the budget."),
     (index, "Index a folder of documents, or bring its index up to date."),

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.analysis.conditions import by_condition, profiles_of_servers, second_budget_in_words, with_arms
-from docmind_lab.analysis.export import flatten
 from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, past_a_budget
+from docmind_lab.analysis.manifest import flatten
 from docmind_lab.analysis.statistics.sample_size import quantile_name, runs_needed
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.text import count_of, join_names, one_line

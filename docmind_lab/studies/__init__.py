@@ -1,1 +1,0 @@
-"""Studies under their public names."""
