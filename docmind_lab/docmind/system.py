@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
@@ -25,7 +26,7 @@ from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError, EndpointRefused, ServiceError
 from docmind_lab.core.levels import SUPERVISOR_ROLE
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import Library, LibraryPlace, load_project_docs, open_library
+from docmind_lab.docmind.documents import Library, LibraryPlace, library_of_documents, load_project_docs, read_library
 from docmind_lab.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -85,8 +86,13 @@ def named_corpus(name: str | LibraryPlace) -> Corpus:
 
 
 def library_corpus(folder: str | os.PathLike[str]) -> Corpus:
-    """Return the documents of an indexed folder as a corpus. Raises: as `library.open_library`."""
-    return _of_library(open_library(folder))
+    """Return the documents of a folder as a corpus. Raises: as `library.read_library`."""
+    return _of_library(read_library(folder))
+
+
+def documents_corpus(documents: Sequence[Document]) -> Corpus:
+    """Return LangChain's documents as a corpus. Raises: as `library.library_of_documents`."""
+    return _of_library(library_of_documents(documents))
 
 
 def _of_library(library: Library) -> Corpus:

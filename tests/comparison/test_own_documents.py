@@ -17,9 +17,9 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.records import TABLES
-from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import LibraryPlace, index_folder
+from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.experiments.batch.worker import run_cell
@@ -43,11 +43,9 @@ AMPLE_S = 500.0
 
 @pytest.fixture(scope="module")
 def harbour(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's documents, indexed."""
+    """The example's documents."""
     folder = tmp_path_factory.mktemp("own") / "harbour"
-    shutil.copytree(EXAMPLES / "harbour", folder, ignore=shutil.ignore_patterns(".docmind"))
-    report = index_folder(folder)
-    assert report.problems == ()
+    shutil.copytree(EXAMPLES / "harbour", folder)
     return folder
 
 
@@ -188,7 +186,7 @@ def test_both_clocks_find_the_same_in_them(harbour: Path) -> None:
         ({"documents": "harbour"}, "questions: documents of your own come without; name a file with questions"),
         (
             {"documents": "no/such/folder"},
-            r"docmind-lab index has indexed \(--documents\): check the path",
+            r"a folder of \.md and \.txt files \(--documents\): check the path",
         ),
         ({"documents": "novels"}, "documents must be one of language_reference, handbook, not 'novels'; or a folder"),
         ({"documents": "novels", "questions": QUESTIONS}, "not 'novels'; or a folder"),
@@ -212,8 +210,8 @@ def test_what_cannot_be_put_together_is_refused_before_anything_starts(
         dl.compare(runs=1, **words)
 
 
-def test_documents_that_were_never_indexed_are_refused_with_the_command(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="holds no index; make one with `docmind-lab index "):
+def test_a_folder_without_documents_is_refused_with_the_kinds_that_are_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"holds no document; the kinds that are read are \.md, \.txt"):
         dl.compare(documents=tmp_path, questions=QUESTIONS)
 
 

@@ -6,22 +6,23 @@ import pickle
 from pathlib import Path
 
 import pytest
+from langchain_core.documents import Document
 from library_folders import write
 
-from docmind_lab.core.errors import RecordError
-from docmind_lab.docmind.documents import LibraryPlace, index_folder, store
-from docmind_lab.docmind.documents.store import Manifest
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.docmind.documents import LibraryPlace, library_of_documents, read_library
 from docmind_lab.docmind.system import named_corpus
 
 
-def indexed(folder: Path, **texts: str) -> Path:
+def folder_of(folder: Path, **texts: str) -> Path:
     write(folder, {f"{name}.md": text for name, text in texts.items()})
-    index_folder(folder)
     return folder
 
 
 def test_a_place_opens_the_library_it_was_made_of_wherever_it_is_told(tmp_path: Path) -> None:
-    place = LibraryPlace.of(indexed(tmp_path / "papers", a="The warden closes the sluice.", b="A buoy costs a crown."))
+    place = LibraryPlace.of(
+        folder_of(tmp_path / "papers", a="The warden closes the sluice.", b="A buoy costs a crown.")
+    )
     told = pickle.loads(pickle.dumps(place))
     assert told == place
     assert (told.documents, told.passages) == (2, 2)
@@ -30,7 +31,7 @@ def test_a_place_opens_the_library_it_was_made_of_wherever_it_is_told(tmp_path: 
 
 
 def test_a_place_is_found_from_any_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    indexed(tmp_path / "papers", a="The warden closes the sluice.")
+    folder_of(tmp_path / "papers", a="The warden closes the sluice.")
     monkeypatch.chdir(tmp_path)
     place = LibraryPlace.of("papers")
     monkeypatch.chdir("/")
@@ -39,7 +40,7 @@ def test_a_place_is_found_from_any_working_directory(tmp_path: Path, monkeypatch
 
 def test_equal_libraries_are_equal_wherever_they_are(tmp_path: Path) -> None:
     one, copy, other = (
-        LibraryPlace.of(indexed(tmp_path / name, a=text))
+        LibraryPlace.of(folder_of(tmp_path / name, a=text))
         for name, text in (("x", "Same."), ("y", "Same."), ("z", "Not."))
     )
     assert one == copy
@@ -48,23 +49,49 @@ def test_equal_libraries_are_equal_wherever_they_are(tmp_path: Path) -> None:
 
 
 def test_a_library_that_was_changed_meanwhile_is_not_taken_for_the_one_that_was_asked(tmp_path: Path) -> None:
-    place = LibraryPlace.of(indexed(tmp_path, a="The warden closes the sluice."))
-    indexed(tmp_path, a="Nobody closes the sluice any more.")
-    with pytest.raises(RecordError, match=r"was brought up to date meanwhile, .*; begin again"):
+    place = LibraryPlace.of(folder_of(tmp_path, a="The warden closes the sluice."))
+    folder_of(tmp_path, a="Nobody closes the sluice any more.")
+    with pytest.raises(RecordError, match=r"have changed meanwhile, .*; begin again"):
         place.open()
 
 
-def test_an_interrupted_index_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    folder = indexed(tmp_path, a="The warden closes the sluice.") / ".docmind"
-    whole = store.read_manifest(folder)
-    assert whole is not None
-    store.write_manifest(folder, Manifest(whole.documents, complete=False))
-    with pytest.raises(RecordError, match=r"was interrupted and lacks documents; finish it: `docmind-lab index "):
+def test_a_folder_whose_document_has_no_text_is_refused_by_its_name(tmp_path: Path) -> None:
+    write(tmp_path, {"empty.md": "", "void.txt": "", "full.md": "A word."})
+    with pytest.raises(
+        ConfigurationError, match=r"empty\.md holds no text: move it out .*; 1 other file cannot be used"
+    ):
         LibraryPlace.of(tmp_path)
 
 
-def test_an_index_without_a_document_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, {"empty.md": ""})
-    index_folder(tmp_path)
-    with pytest.raises(RecordError, match="holds no document"):
-        LibraryPlace.of(tmp_path)
+FILES = {
+    "a.md": "# A\n\nOf pumps. See [b](sub/b.md), [again](sub/b.md#x), [gone](gone.md), [me](a.md), [c](c).\n",
+    "c.txt": "Of valves.",
+    "sub/b.md": "# B\n\nOf pipes, [valves](../c.txt) and [more](https://example.org/).\n",
+}
+
+
+def test_chunks_are_named_by_document_and_ordinal_and_references_are_links(tmp_path: Path) -> None:
+    write(tmp_path, FILES)
+    library = read_library(tmp_path)
+    assert [(chunk.id, chunk.topic, chunk.section) for chunk in library.chunks] == [
+        ("a.md#1", "a.md", "A"),
+        ("c.txt#1", "c.txt", "c"),
+        ("sub/b.md#1", "sub/b.md", "B"),
+    ]
+    assert library.references == {"a.md": ("sub/b.md", "c.txt"), "sub/b.md": ("c.txt",)}
+
+
+def test_documents_of_langchain_are_a_library_whose_pages_are_sections() -> None:
+    pages = [
+        Document(page_content="Of pumps.", metadata={"source": "papers/a.pdf", "page": 0}),
+        Document(page_content="Of valves.", metadata={"source": "papers/a.pdf", "page": 1}),
+        Document(page_content="Of pipes."),
+    ]
+    library = library_of_documents(pages)
+    assert [(chunk.id, chunk.text) for chunk in library.chunks] == [
+        ("a.pdf#1", "Of pumps."),
+        ("a.pdf#2", "Of valves."),
+        ("document-3#1", "Of pipes."),
+    ]
+    with pytest.raises(ConfigurationError, match="none of them has a text"):
+        library_of_documents([Document(page_content=" ")])

@@ -1,4 +1,4 @@
-"""Readers: what text, Markdown, reStructuredText and HTML give, and which bytes are refused."""
+"""Readers: what text and Markdown give, and which bytes are refused."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docmind_lab.docmind.documents.document import UnreadableDocument, clean_text
-from docmind_lab.docmind.documents.readers import SUFFIXES, read_document, reader_name
-from docmind_lab.docmind.documents.text_files import decode
+from docmind_lab.docmind.documents.readers import SUFFIXES, decode, read_document
 from docmind_lab.docmind.retrieval.corpus import CHUNK_CHARACTERS
 
 
@@ -49,12 +48,6 @@ def test_bytes_that_are_not_text_are_refused_with_a_remedy(data: bytes):
         decode(data)
 
 
-def test_a_page_is_decoded_as_it_declares_and_an_unknown_declaration_is_ignored():
-    page = '<html><head><meta charset="koi8-r"></head><p>Привет</p>'
-    assert passages("a.html", page.encode("koi8-r")) == [("stem", "Привет")]
-    assert passages("a.html", page.replace("koi8-r", "no-such").encode()) == [("stem", "Привет")]
-
-
 def test_text_without_headings_goes_by_the_name_of_its_file():
     assert passages("a.txt", "One.\r\n\r\nTwo.\x0c") == [("stem", "One.\n\nTwo.")]
 
@@ -88,41 +81,6 @@ def test_links_of_markdown_are_those_a_reader_can_click():
     assert links("a.md", text) == ("b.md", "h.md", "https://example.org", "u.md")
 
 
-def test_html_gives_the_seen_text_under_its_headings():
-    page = """<!doctype html><html><head><title>Site &amp; page</title><style>p{}</style></head><body>
-    <nav><a href="all.html">Everything</a></nav><p>Before.</p>
-    <h1>Top <em>one</em></h1><p>A &lt;b&gt;<br>next   line</p><ul><li>one</li> <li>two<li>three</ul>
-    <script>var x = 1</script><!-- unseen --><h2>Sub</h2><div>B <b>bold</b>, <a href="c.html#x">C</a>.</div>tail
-    <pre>def f():
-        return  1</pre><table><tr><td>k</td><td>v</td></tr></table></body></html>"""
-    assert passages("a.html", page) == [
-        ("Site & page", "Before."),
-        ("Top one", "A <b>\nnext line\n\none\ntwo\nthree"),
-        ("Top one > Sub", "B bold, C.\n\ntail\n\ndef f():\n        return  1\n\nk v"),
-    ]
-    assert links("a.html", page) == ("c.html#x",)
-
-
-def test_xhtml_fragments_and_deep_nesting_are_read_without_a_warning():
-    xhtml = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body><p>One.</p></body></html>'
-    assert passages("a.html", xhtml) == [("stem", "One.")]
-    assert passages("a.html", "just words") == [("stem", "just words")]
-    assert passages("a.html", "<div>" * 3000 + "deep") == [("stem", "deep")]
-
-
-def test_rst_sections_follow_underlines_and_overlines_leave_no_trace():
-    text = "=====\n Top\n=====\n\nA.\n\nSub\n---\n\nB.\n\n.. note:: kept as text\n"
-    assert passages("a.rst", text) == [("Top", "A."), ("Top > Sub", "B.\n\n.. note:: kept as text")]
-
-
-def test_links_of_rst_are_targets_and_doc_roles():
-    assert links("a.rst", "See `the part <part.rst>`_, :doc:`guide/x` and :doc:`Y <y>`.") == (
-        "part.rst",
-        "guide/x.rst",
-        "y.rst",
-    )
-
-
 def test_no_passage_is_longer_than_a_chunk_even_without_a_space():
     texts = [text for _, text in passages("a.txt", "x" * 3000 + " end")]
     assert "".join(texts).replace(" ", "") == "x" * 3000 + "end"
@@ -136,11 +94,8 @@ def test_no_passage_is_longer_than_a_chunk_even_without_a_space():
         ("a.txt", "\n" + " " * 200_000 + "end"),
         ("a.md", "---\n" + "-a: b\n" * 5_000 + "end"),
         ("a.md", "[" * 20_000),
-        ("a.rst", "====\n" * 50_000 + "`x" * 50_000),
-        ("a.html", "<br>" * 50_000 + "end"),
-        ("a.html", "<p>one</p>" * 10_000 + "<pre>" + "\n" * 100_000 + "end"),
     ],
-    ids=["blank lines", "spaces", "front matter", "brackets", "underlines", "breaks", "siblings"],
+    ids=["blank lines", "spaces", "front matter", "brackets"],
 )
 def test_hostile_repetition_is_read_in_one_pass(name: str, text: str):
     # What grows with the square of the length takes minutes here, a pass a second or two; CPU time, so
@@ -167,8 +122,3 @@ def test_any_bytes_give_a_document_or_a_reason_and_what_is_given_can_be_stored(d
 def test_plain_text_loses_no_word(text: str):
     kept = " ".join(body for _, body in passages("a.txt", text))
     assert kept.split() == clean_text(text).split()
-
-
-def test_what_determines_the_chunks_names_the_library_and_its_version():
-    assert reader_name(".txt") == f"txt/1/{CHUNK_CHARACTERS}"
-    assert reader_name(".pdf").split()[0] == f"pdf/1/{CHUNK_CHARACTERS}/pypdf"

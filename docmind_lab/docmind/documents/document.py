@@ -55,6 +55,15 @@ class Document:
         return tuple((section, text) for section, text in found if text.strip())
 
 
+@dataclass(frozen=True)
+class Passages:
+    """One document of a library. links: topics it may point to. passages: (section, text), in order."""
+
+    topic: str
+    links: tuple[str, ...]
+    passages: tuple[tuple[str, str], ...]
+
+
 class Outline:
     """The headings that apply to the text being read.
 

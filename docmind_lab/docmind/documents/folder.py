@@ -95,10 +95,10 @@ class FoundFiles:
     problems: tuple[Problem, ...]
 
 
-def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> FoundFiles:
+def find_documents(source: Path, *, max_file_bytes: int) -> FoundFiles:
     """Find the folder's documents, in the order of their topics, however the file system lists them.
 
-    Left out without a word: hidden files and folders, other suffixes, the folder `excluded`, links to folders inside.
+    Left out without a word: hidden files and folders, other suffixes, links to folders inside.
     Left out as problems: links that leave the folder, files above `max_file_bytes`, what is not a file at all, and
     files whose status cannot be read.
 
@@ -113,7 +113,7 @@ def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> Foun
     unlisted: list[OSError] = []
     for folder, folders, names in os.walk(source, onerror=unlisted.append):
         here = Path(folder)
-        shown = [name for name in folders if not name.startswith(".") and (here / name).resolve() != excluded]
+        shown = [name for name in folders if not name.startswith(".")]
         folders[:] = [name for name in shown if not (here / name).is_symlink()]
         for name in set(shown) - set(folders):
             if not (here / name).resolve().is_relative_to(root):
@@ -131,7 +131,9 @@ def find_documents(source: Path, *, excluded: Path, max_file_bytes: int) -> Foun
             raise ConfigurationError(f"{source} cannot be read ({error.strerror}); check its permissions") from error
         problems.append(_unreadable(_relative(Path(error.filename), source), error))
     if not files and not problems:
-        raise ConfigurationError(f"{source} holds no document; the kinds that are read are {', '.join(SUFFIXES)}")
+        raise ConfigurationError(
+            f"{source} holds no document; the kinds that are read are {', '.join(SUFFIXES)} (others: documents_corpus)"
+        )
     return FoundFiles(
         files=tuple(sorted(files, key=lambda file: file.topic)),
         problems=tuple(sorted(problems, key=lambda problem: problem.path)),

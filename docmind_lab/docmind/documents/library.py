@@ -1,6 +1,7 @@
-"""A library: documents as chunks with the links between them, from an index folder or the handbook.
+"""A library: documents as chunks with the links between them, from a folder, from LangChain, or the handbook.
 
-    library = open_library("papers")                     # as index_folder("papers") left it
+    library = read_library("papers")                     # its .md and .txt files
+    library = library_of_documents(loader.load())        # of any loader of LangChain's
     SearchIndex.build(client, library.chunks, collection="papers")
     place = LibraryPlace.of("papers")                    # for other processes: `place.open()` is equal or an error
     library = load_project_docs()                        # the handbook: the same text in every Python
@@ -14,20 +15,22 @@ import functools
 import hashlib
 import importlib.resources
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Self
 
-from docmind_lab.core.errors import NoSuchRecord, RecordError
-from docmind_lab.docmind.documents import store
-from docmind_lab.docmind.documents.folder import linked_topics, resolve_link
-from docmind_lab.docmind.documents.indexing import INDEX_FOLDER
+from langchain_core.documents import Document as LoadedDocument
+
+from docmind_lab.analysis.text import count_of
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.docmind.documents.document import Document, Passages, UnreadableDocument
+from docmind_lab.docmind.documents.folder import Problem, find_documents, linked_topics, resolve_link, topic_of
 from docmind_lab.docmind.documents.readers import read_document
-from docmind_lab.docmind.documents.store import Manifest, Passages
 from docmind_lab.docmind.retrieval.corpus import Chunk
 
-_TRIES = 3
+MAX_FILE_BYTES = 50_000_000
+"""Of one document: a larger one is data, and would take minutes to cut into passages."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,11 @@ class Library:
 
     chunks: by topic, then in document order. references: topic → topics that its links lead to, in order, each once;
     topics without such links are left out. fingerprint: of both, equal for equal libraries in every process.
-    complete: False when the index was interrupted; index the folder again to finish it.
     """
 
     chunks: tuple[Chunk, ...]
     references: Mapping[str, tuple[str, ...]]
     fingerprint: str
-    complete: bool = True
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ class Library:
         return tuple(sorted({chunk.topic for chunk in self.chunks}))
 
 
-def library_of(documents: Iterable[Passages], *, complete: bool = True) -> Library:
+def library_of(documents: Iterable[Passages]) -> Library:
     """Build the library of these documents, in the order of their topics."""
     ordered = sorted(documents, key=lambda document: document.topic)
     known = {document.topic for document in ordered}
@@ -64,38 +65,55 @@ def library_of(documents: Iterable[Passages], *, complete: bool = True) -> Libra
         targets = dict.fromkeys(resolve_link(link, known) for link in document.links)
         if found := tuple(target for target in targets if target is not None and target != document.topic):
             references[document.topic] = found
-    return Library(chunks, references, _fingerprint(chunks, references), complete)
+    return Library(chunks, references, _fingerprint(chunks, references))
 
 
-def open_library(directory: str | os.PathLike[str]) -> Library:
-    """Open the library of an index folder, or of a folder of documents with its index inside.
+def read_library(directory: str | os.PathLike[str]) -> Library:
+    """Read the library of a folder: its .md and .txt files, subfolders included.
 
-    It is read as of one instant, also while another process brings the index up to date.
-    Raises: RecordError when there is no index, it is damaged, or another version wrote it; with the remedy.
+    Args:
+        directory: The folder of the documents.
+
+    Raises:
+        ConfigurationError: There is no such folder, it holds no document, or one of them cannot be read; the first is
+            named with the reason and the remedy.
     """
-    folder = Path(directory)
-    if not (folder / store.MANIFEST).exists() and (folder / INDEX_FOLDER / store.MANIFEST).exists():
-        folder /= INDEX_FOLDER
-    for _ in range(_TRIES):
-        manifest = store.read_manifest(folder)
-        if manifest is None:
-            raise NoSuchRecord(f"{directory} holds no index; make one with `docmind-lab index {directory}`")
+    found = find_documents(Path(directory), max_file_bytes=MAX_FILE_BYTES)
+    documents, problems = [], list(found.problems)
+    for file in found.files:
         try:
-            return library_of(_stored_passages(folder, manifest), complete=manifest.complete)
-        except FileNotFoundError as error:
-            missing = error
-            # Swept away after a newer manifest took over: that one names what is there.
-            if store.read_manifest(folder) == manifest:
-                break
-    raise RecordError(f"{missing.filename} is missing; index the documents again") from missing
+            read = read_document(file.path, file.location.read_bytes())
+            passages = read.passages(PurePosixPath(file.path).stem)
+            if not passages:
+                raise UnreadableDocument("holds no text", "move it out of the folder")
+            documents.append(Passages(file.topic, linked_topics(file.path, read.links), passages))
+        except (UnreadableDocument, OSError) as error:
+            reason, remedy = getattr(error, "reason", None) or str(error), getattr(error, "remedy", "check the file")
+            problems.append(Problem(file.path, reason, remedy))
+    if problems:
+        others = f"; {count_of(len(problems) - 1, 'other file')} cannot be used either" if len(problems) > 1 else ""
+        raise ConfigurationError(f"documents {directory}: {problems[0]}{others}")
+    return library_of(documents)
 
 
-def _stored_passages(folder: Path, manifest: Manifest) -> list[Passages]:
-    return [
-        store.read_passages(folder, entry.key(topic))
-        for topic, entry in manifest.documents.items()
-        if entry.problem is None
-    ]
+def library_of_documents(documents: Sequence[LoadedDocument]) -> Library:
+    """Return the library of LangChain's documents, as any of its loaders gives them.
+
+    Args:
+        documents: Their `metadata["source"]` names them in citations; one without has its number. Several of one
+            source, such as the pages of a PDF, are its sections.
+
+    Raises:
+        ConfigurationError: None of them has a text.
+    """
+    sections: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for number, document in enumerate(documents, start=1):
+        name = str(document.metadata.get("source") or f"document-{number}")
+        sections.setdefault(topic_of(PurePosixPath(name).name), []).append(((), document.page_content))
+    made = [Passages(topic, (), Document(tuple(parts)).passages(topic)) for topic, parts in sections.items()]
+    if not any(each.passages for each in made):
+        raise ConfigurationError("documents: none of them has a text (page_content)")
+    return library_of(each for each in made if each.passages)
 
 
 def _fingerprint(chunks: Iterable[Chunk], references: Mapping[str, tuple[str, ...]]) -> str:
@@ -121,19 +139,8 @@ class LibraryPlace:
 
     @classmethod
     def of(cls, folder: str | os.PathLike[str]) -> Self:
-        """Return the place of the library in a folder that has been indexed.
-
-        Raises: RecordError when there is no index, it is damaged, not finished or without a document; with the remedy.
-        """
-        library = open_library(folder)
-        if not library.complete:
-            raise RecordError(
-                f"the index of {folder} was interrupted and lacks documents; finish it: `docmind-lab index {folder}`"
-            )
-        if not library.chunks:
-            raise RecordError(
-                f"the index of {folder} holds no document; `docmind-lab index {folder}` says why of each file"
-            )
+        """Return the place of the library in a folder of documents. Raises: ConfigurationError as `read_library`."""
+        library = read_library(folder)
         return cls(library.fingerprint, len(library.topics), len(library.chunks), str(Path(folder).resolve()))
 
     def __str__(self) -> str:
@@ -150,12 +157,12 @@ class LibraryPlace:
         return f"library-{fingerprint[:12]}"
 
     def open(self) -> Library:
-        """Open the library. Raises: RecordError if the folder now holds another library, or none."""
-        library = open_library(self.folder)
+        """Open the library. Raises: RecordError if the folder holds other documents by now; as `read_library`."""
+        library = read_library(self.folder)
         if library.fingerprint != self.fingerprint:
             raise RecordError(
-                f"the index of {self.folder} was brought up to date meanwhile, and its documents are no longer those "
-                "that were asked; begin again"
+                f"the documents of {self.folder} have changed meanwhile, and are no longer those that were asked; "
+                "begin again"
             )
         return library
 

@@ -1,28 +1,39 @@
-"""The readers of documents, and which suffix each is for.
+"""The readers of documents: text and Markdown. Other kinds are loaded by LangChain's loaders.
 
-    read_document("guide/setup.md", data)    # Document, or UnreadableDocument says why not
-
-A reader (text_files, markdown_files, html_files, pdf_files) takes bytes and returns a `Document`, or raises
-`UnreadableDocument` with the reason and the remedy. It knows neither the file's name nor its place.
+read_document("guide/setup.md", data)    # Document, or UnreadableDocument says why not
 """
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
-from collections.abc import Callable
+import codecs
+import re
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from docmind_lab.docmind.documents.document import Document, UnreadableDocument
-from docmind_lab.docmind.retrieval.corpus import CHUNK_CHARACTERS
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
-SUFFIXES = (".html", ".md", ".pdf", ".rst", ".txt")
+from docmind_lab.docmind.documents.document import Document, Outline, UnreadableDocument, clean_text
+
+SUFFIXES = (".md", ".txt")
 """Of the files that are read, in lower case; a file's own may be in any."""
 
-READER_VERSION = 1
-"""To be raised with every change of what a reader makes of a file, so that indexed files are read again."""
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_FALLBACKS = ("windows-1252", "latin-1")
+_CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\x1b"))
 
-_LIBRARIES = {".html": "beautifulsoup4", ".md": "markdown-it-py", ".pdf": "pypdf"}
+# Text has next to none (a form feed and an escape are not counted), random bytes one in ten.
+_MOST_CONTROL_BYTES = 0.01
+
+# Front matter is not CommonMark: its last line would turn the one above it into a heading.
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n((?:\w[\w-]*[ \t]*:.*\n|[ \t#-].*\n|\n)*?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 
 
 def suffix_of(name: str) -> str:
@@ -30,41 +41,68 @@ def suffix_of(name: str) -> str:
     return PurePosixPath(name).suffix.lower()
 
 
-@functools.cache
-def reader_name(suffix: str) -> str:
-    """Return what determines a file's chunks besides its bytes: versions of reader and parser, size of chunks."""
-    library = _LIBRARIES.get(suffix)
-    parts = [suffix.lstrip("."), str(READER_VERSION), str(CHUNK_CHARACTERS)]
-    return "/".join(parts + ([f"{library} {importlib.metadata.version(library)}"] if library else []))
-
-
 def read_document(name: str, data: bytes) -> Document:
-    """Read a file with the reader for its suffix. Raises: UnreadableDocument, and nothing else."""
+    """Read a file with the reader for its suffix. Raises: UnreadableDocument for bytes that are not text."""
+    return read_markdown(data) if suffix_of(name) == ".md" else Document(sections=(((), decode(data)),))
+
+
+def decode(data: bytes) -> str:
+    """Decode a file's text: by its byte order mark, as UTF-8, else as Windows-1252 or Latin-1.
+
+    The order is fixed and nothing is guessed from statistics, so that a file is read alike everywhere.
+    Raises: UnreadableDocument for bytes that are not text.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return _decode_marked(data.removeprefix(mark), encoding)
+    controls = len(data) - len(data.translate(None, _CONTROL_BYTES))
+    if b"\0" in data or controls > _MOST_CONTROL_BYTES * len(data):
+        raise UnreadableDocument("is not text", "save it as UTF-8 text, or move it out of the folder")
+    for encoding in ("utf-8", *_FALLBACKS):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError("Latin-1 decodes every byte")  # pragma: no cover
+
+
+def _decode_marked(data: bytes, encoding: str) -> str:
     try:
-        return _reader(suffix_of(name))(data)
-    except UnreadableDocument:
-        raise
-    except Exception as error:
-        # A parser fails in many ways on a broken file, and one file must not end the run for the others.
-        raise UnreadableDocument(
-            f"cannot be read as {suffix_of(name)} ({type(error).__name__})", "open it, mend it and save it again"
-        ) from error
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise UnreadableDocument(f"is not the {encoding} its first bytes announce", "save it as UTF-8") from error
 
 
-def _reader(suffix: str) -> Callable[[bytes], Document]:
-    # Function-level: each parser takes a tenth of a second to import, and most folders need one of them.
-    if suffix == ".pdf":
-        from docmind_lab.docmind.documents.pdf_files import read_pdf  # noqa: PLC0415 - as above
+def read_markdown(data: bytes) -> Document:
+    """Read sections by headings (both styles, not inside quotes, lists and code), and link addresses.
 
-        return read_pdf
-    if suffix == ".html":
-        from docmind_lab.docmind.documents.html_files import read_html  # noqa: PLC0415 - as above
+    A body is the source between two headings: code, tables and lists as the author wrote them.
+    Raises: UnreadableDocument for bytes that are not text.
+    """
+    text = clean_text(decode(data))
+    front = _FRONT_MATTER.match(text)
+    body = text[front.end() :] if front else text
+    tokens = MarkdownIt("commonmark").enable("table").parse(body)
+    lines = body.split("\n")
+    outline, start = Outline(), 0
+    sections = [((), front[1])] if front else []
+    found: list[tuple[tuple[str, ...], str]] = [*sections]
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map is not None:
+            found.append((outline.headings, "\n".join(lines[start : token.map[0]])))
+            outline.enter(int(token.tag[1:]), _plain(tokens[at + 1]))
+            start = token.map[1]
+    found.append((outline.headings, "\n".join(lines[start:])))
+    return Document(sections=tuple(found), links=tuple(_links(tokens)))
 
-        return read_html
-    if suffix == ".md":
-        from docmind_lab.docmind.documents.markdown_files import read_markdown  # noqa: PLC0415 - as above
 
-        return read_markdown
-    from docmind_lab.docmind.documents.text_files import read_rst, read_text  # noqa: PLC0415 - beside the others
+def _plain(inline: Token) -> str:
+    shown = ("text", "code_inline", "softbreak", "image")
+    return "".join(child.content or " " for child in inline.children or () if child.type in shown)
 
-    return read_rst if suffix == ".rst" else read_text
+
+def _links(tokens: list[Token]) -> Iterator[str]:
+    for token in tokens:
+        for child in token.children or ():
+            if child.type == "link_open":
+                yield str(child.attrs["href"])

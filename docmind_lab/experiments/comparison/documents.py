@@ -74,9 +74,9 @@ class Documents:
 def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[str] | None) -> Documents:
     """Return the documents and questions with these names.
 
-    corpus: one of `CORPORA`, or a folder that has been indexed. questions: a file of them; None for those that come
+    corpus: one of `CORPORA`, or a folder of documents. questions: a file of them; None for those that come
     with the corpus, which a folder's do not.
-    Raises: ConfigurationError for a path that is no folder, and as `read_questions`; RecordError as `LibraryPlace.of`.
+    Raises: ConfigurationError for a path that is no folder, and as `read_questions` and `LibraryPlace.of`.
     """
     if isinstance(corpus, str) and corpus in CORPORA:
         found: str | LibraryPlace = corpus
@@ -92,8 +92,8 @@ def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[st
 
 def _unknown(corpus: str) -> ConfigurationError:
     return ConfigurationError(
-        f"documents must be one of {', '.join(CORPORA)}, not {corpus!r}; or a folder that docmind-lab index has "
-        "indexed (--documents): check the path"
+        f"documents must be one of {', '.join(CORPORA)}, not {corpus!r}; or a folder of .md and "
+        ".txt files (--documents): check the path"
     )
 
 

@@ -7,7 +7,7 @@ studies.py     finished studies: show, recommend, report, export
 traces.py      runs recorded anywhere, and what another deadline would have done
 diff.py        two studies
 watch.py       calls in production beside a study
-documents.py   a folder of documents, and one question
+ask.py         one question, to documents
 profile.py     a latency profile of measured calls
 probe.py       whether a server stops when its client leaves
 doctor.py      endpoints, versions, settings; the deadline of a user's graph

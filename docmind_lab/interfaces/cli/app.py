@@ -15,12 +15,12 @@ from typing import Annotated, Any
 import typer
 
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.interfaces.cli.ask import ask
 from docmind_lab.interfaces.cli.compare import compare
 from docmind_lab.interfaces.cli.console import INTERRUPTED
 from docmind_lab.interfaces.cli.crash_test import crash_test
 from docmind_lab.interfaces.cli.diff import diff
 from docmind_lab.interfaces.cli.doctor import doctor
-from docmind_lab.interfaces.cli.documents import ask, index
 from docmind_lab.interfaces.cli.probe import probe
 from docmind_lab.interfaces.cli.profile import profile
 from docmind_lab.interfaces.cli.servers import lab, serve
@@ -62,7 +62,6 @@ for command, short_help in (
     (export, "Tell of a study's runs in spans and metrics."),
     (show, "What happened in one run, on a line of time."),
     (ask, "Answer one question within the budget."),
-    (index, "Index a folder of documents, or bring its index up to date."),
     (profile, "Make a latency profile of calls that were measured."),
     (doctor, "Check versions, settings and endpoints, or the deadline of your own graph."),
     (crash_test, "Cut your own graph at every point a deadline can fall, and see what that leaves."),
