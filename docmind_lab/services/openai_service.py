@@ -154,7 +154,7 @@ class OpenAIService:
             return self._completion(request, dialect, route, body, chat, conversation)
         except ODD_REQUEST as error:
             # The reply follows from the request alone: what a script cannot read was not put as it should be.
-            raise Refusal(400, f"The conversation cannot be read ({type(error).__name__}).") from error
+            raise Refusal(400, f"The conversation cannot be read ({type(error).__name__}: {error}).") from error
 
     def _check_rules(self, dialect: Dialect, body: Mapping[str, Any]) -> None:
         """Check the conversation by the provider's rules. Raises: Refusal in the provider's words."""

@@ -287,6 +287,30 @@ def test_a_text_of_a_pattern_matches_it(pattern: str) -> None:
         assert re.search(pattern, text), text
 
 
+def test_a_text_of_a_pattern_is_as_long_as_is_asked_for_and_no_longer() -> None:
+    assert re.fullmatch("[a-z]{50}", text_matching("^[a-z]+$", DrawKey(7, "", "").uniform, shortest=50))
+
+
+def test_the_text_of_a_pattern_is_the_same_in_every_process() -> None:
+    """The order of a set of characters is not."""
+    assert text_matching(r'^[^"\W]{12}[\w-]\W$', DrawKey(7, "", "").uniform) == "LCFNnWotFEFjz-"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [(r"^\p{L}-\d$", "a-[0-9]"), (r"^(?<year>[12]{4})$", "[12]{4}"), (r"^(a|b)\1$", "aa|bb")]
+)
+def test_expressions_of_other_languages_are_read(pattern: str, text: str) -> None:
+    assert re.fullmatch(text, text_matching(pattern, DrawKey(7, "", "").uniform))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"), [("[", r"'\[' cannot be read"), ("a++b", "cannot be read"), ("(a{60000}){60000}", "too long")]
+)
+def test_a_pattern_that_no_text_is_written_for_is_refused(pattern: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        text_matching(pattern, DrawKey(7, "", "").uniform)
+
+
 def test_the_numbers_of_an_example_are_not_exceeded() -> None:
     text = 'Answer in this JSON format: {"best": 0, "steps": 4, "share": 0.9, "price": 12.5}'
     for seed in range(20):
