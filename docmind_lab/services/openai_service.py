@@ -188,6 +188,7 @@ class OpenAIService:
             fault = _DRAWN_HANG
         nothing = fault is not None and fault.kind == "empty"
         reply = Reply() if nothing else self.script(conversation)
+        made_up = f"shape {key.role}" if reply.is_guess else ""
         reply = vary_reply(reply, conversation, role, key, self.variation)
         reply = reply if nothing else self.under_pressure.reply(reply, conversation, role)
         reply, finish = _truncate(reply, chat.get("max_completion_tokens") or chat.get("max_tokens"))
@@ -203,7 +204,7 @@ class OpenAIService:
             payload=body,
         )
         plan = self._answer_plan(answer, dialect, streams=bool(chat.get("stream")))
-        plan = replace(plan, slowdown=self.profile.of_role(key.role).slowdown)
+        plan = replace(plan, slowdown=self.profile.of_role(key.role).slowdown, made_up=made_up)
         browned = brownouts_of(self.faults, key, is_named=is_named)
         paces = tuple(Pace(each.factor, *each.window_s) for each in browned if each.factor and each.window_s)
         plan = replace(plan, paces=paces)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from rstr import Rstr
+from rstr.xeger import STAR_PLUS_LIMIT
 
 # A text that a look ahead or behind forbids is drawn anew.
 _ATTEMPTS: Final = 20
@@ -81,7 +82,8 @@ class _Draws(random.Random):
 
     def randint(self, a: int, b: int) -> int:
         """Return a number of repetitions, from a to b. Raises: ValueError if there are too many in all."""
-        times = max(a, min(b, a + self._more))
+        most = LONGEST_TEXT + 1 if b == STAR_PLUS_LIMIT else b  # where rstr ends what has no end
+        times = max(a, min(most, a + self._more))
         self._repetitions += times
         if self._repetitions > LONGEST_TEXT:
             raise ValueError("the pattern asks for a text that is too long")

@@ -193,34 +193,11 @@ def test_a_judge_sends_back_at_one_step_of_a_run_at_the_most() -> None:
     assert share == 200, "each judge could send back once, were it asked at every step"
 
 
-@pytest.mark.parametrize(
-    ("prompt", "code"),
-    [
-        ("Sum the column. Return ONLY executable Python code.", "print(2 + 2)"),
-        ("Write ONLY the code block, no explanation.", "print(2 + 2)"),
-        ("Output only the code, as in\n```python\nx = 1\n```", "```python\nprint(2 + 2)\n```"),
-        ("Mend ```x = 1```. Output ONLY the code, no markdown.", "print(2 + 2)"),
-        ("It is reactive. Output only the code.", "print(2 + 2)"),
-        ("Output only the code review.", None),
-        ("Output only the code of a page in HTML.", None),
-        ("Explain the code.", None),
-    ],
-)
-def test_a_prompt_that_wants_python_alone_gets_a_line_that_runs(prompt: str, code: str | None) -> None:
-    said = reply(text=prompt).text
-    assert said == code if code else said.startswith("Scripted reply: ")
-
-
 CHOICES = [
     ("Which worker next?\nReply with ONLY one word: Researcher, Writer, or DONE.", ("Researcher", "Writer", "DONE")),
     ("Is the answer grounded? Answer only yes or no.", ("yes", "no")),
     ("Respond with exactly one of: billing, technical, general", ("billing", "technical", "general")),
     ("Classify the message as complaint, question or praise.", ("complaint", "question", "praise")),
-    (
-        "The categories:\n- billing: of money\n- technical: of faults\n\nReturn only the category.",
-        ("billing", "technical"),
-    ),
-    ("Choose one of these options:\n1. **search**\n2. **answer**\nOutput only the option.", ("search", "answer")),
     ("Write a short text, or say that you do not know.", ()),
     ("Answer in two sentences, with a source or two.", ()),
     ("Follow these options:\n- Be short.\n- Be kind to all who read.\nReturn only the text.", ()),
@@ -289,6 +266,7 @@ def test_a_text_of_a_pattern_matches_it(pattern: str) -> None:
 
 def test_a_text_of_a_pattern_is_as_long_as_is_asked_for_and_no_longer() -> None:
     assert re.fullmatch("[a-z]{50}", text_matching("^[a-z]+$", DrawKey(7, "", "").uniform, shortest=50))
+    assert len(text_matching("^[a-z]+$", DrawKey(7, "", "").uniform, shortest=500)) == 500
 
 
 def test_the_text_of_a_pattern_is_the_same_in_every_process() -> None:
