@@ -22,6 +22,7 @@ from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import (
     count_of,
     duration,
+    guessed_shape,
     in_python,
     join_names,
     level,
@@ -257,13 +258,18 @@ def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
 
 
+_NOT_THERE = (
+    "the graph asked for the {}, which the simulated store does not have. The answers are made up, in the shape that "
+    "was asked for: their times count, and what they say does not."
+)
+
+
 def _on_answers(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Yield sentences on answers that were made up, and on requests that failed."""
     for what, runs in manifest.get("made_up_answers", {}).items():
-        yield (
-            f"In {count_of(runs, 'run')} the graph asked for the {what}, which the simulated store does not have. The "
-            "answers are made up, in the shape that was asked for: their times count, and what they say does not."
-        )
+        kind, _, name = what.partition(" ")
+        said = guessed_shape(name) if kind == "shape" else _NOT_THERE.format(what)
+        yield f"In {count_of(runs, 'run')} {said}"
     if calls := manifest.get("failed_calls"):
         share = calls["failed"] / calls["requests"]
         where = f", most of them in {calls['node']}" if calls["node"] else ""

@@ -111,3 +111,11 @@ def in_python(line: str) -> str:
 def duration(value_s: float) -> str:
     """Format seconds for people: "2.3 s", "150 ms"."""
     return f"{value_s:.1f} s" if value_s >= 1 else f"{value_s * 1000:.0f} ms"
+
+
+def guessed_shape(node: str) -> str:
+    """Return that the simulated model guessed the shape of its answer to a node, and what would say it."""
+    return (
+        f"the simulated model guessed in which shape {node} wants the answer, from the words of the prompt: "
+        "with_structured_output, a tool or an example of the JSON declares it."
+    )

@@ -15,11 +15,6 @@ endpoints.py        other services that a graph calls: a table that users extend
 unanswered.py       requests that no service answers, and rows for them to fill in
 endpoint_request.py what one of them is asked, and answers
 search_apis.py      what the search services in it answer
-paper_apis.py       what services for scientific papers in it answer
-search_pages.py     the pages that web sites in it answer: results of search engines, pages to read
-finance_api.py      what Yahoo Finance in it answers
-github_api.py       what GitHub in it answers
-open_apis.py        what open services in it answer: weather, packages, places, money
 peers/              peer agents: the A2A SDK's own server behind either door
 hops/               services that call services, a share of which holds to the caller's deadline
 slots.py            the queue of the model server

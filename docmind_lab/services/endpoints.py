@@ -7,9 +7,9 @@
     json = { city = "{query.q}", degrees = 21 }
     latency = "retrieval_s"             # of the profile, or seconds
 
-A request is answered by the first row that fits it: those of the user's file, then the ready ones for search, weather
-and other open services, then, if its address looks like a page's, by a page. One that no row fits gets an empty JSON
-object if it is tagged as `unanswered.PROVISIONAL`, and the plan says that this is made up.
+A request is answered by the first row that fits it: those of the user's file, then the ready ones for searches. One
+that no row fits gets an empty JSON object if it is tagged as `unanswered.PROVISIONAL`, and the plan says that this is
+made up. Rows to copy for other services are in examples/endpoints.
 The answer is a plan, so both doors play it and faults strike it as they do a model call, by the node that sent it.
 """
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 import fnmatch
 import functools
 import importlib
-import importlib.resources
 import json as json_text
 import math
 import os
@@ -33,7 +32,7 @@ from typing import Any, Final
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services import finance_api, github_api, open_apis, paper_apis, search_apis, search_pages
+from docmind_lab.services import search_apis
 from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse, query_of
 from docmind_lab.services.fault_plans import REFUSALS, of_any_request, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
@@ -168,91 +167,24 @@ def filled(template: Any, request: EndpointRequest) -> Any:
     return _VALUE.sub(lambda match: str(value_of(match)), template)
 
 
+_PAGE: Final = (
+    "<!DOCTYPE html><html><head><title>{path}</title></head><body><main><h1>{path}</h1>"
+    "<p>This page says what it is about, and what to mind.</p></main></body></html>"
+)
+
 READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.tavily.com", "/search", "POST", function=search_apis.tavily_search),
     Endpoint("api.tavily.com", "/extract", "POST", function=search_apis.tavily_extract),
     Endpoint("google.serper.dev", "/*", function=search_apis.serper, effect=False),
-    Endpoint("serpapi.com", "/search*", "GET", function=search_apis.serpapi),
-    Endpoint("www.searchapi.io", "/api/v1/search", "GET", function=search_apis.serpapi),
-    Endpoint("*.googleapis.com", "/customsearch/v1", "GET", function=search_apis.google_custom_search),
-    Endpoint("api.exa.ai", "/search", "POST", function=search_apis.exa),
-    Endpoint("api.exa.ai", "/contents", "POST", function=search_apis.exa),
     Endpoint("api.search.brave.com", "/res/v1/web/search", "GET", function=search_apis.brave),
     Endpoint("*.wikipedia.org", "/w/api.php", function=search_apis.wikipedia),
-    Endpoint("export.arxiv.org", "/api/query", function=paper_apis.arxiv),
-    Endpoint("api.semanticscholar.org", "/*", function=paper_apis.semantic_scholar, effect=False),
-    Endpoint("api.openalex.org", "/works*", "GET", function=paper_apis.openalex),
-    Endpoint("api.crossref.org", "/works*", "GET", function=paper_apis.crossref),
-    Endpoint("eutils.ncbi.nlm.nih.gov", "/entrez/eutils/*", function=paper_apis.pubmed, effect=False),
-    Endpoint("www.ebi.ac.uk", "/europepmc/webservices/rest/search", "GET", function=paper_apis.europe_pmc),
-    Endpoint("api.github.com", "*", function=github_api.github),
-    Endpoint("github.com", "*", "GET", function=github_api.github_page),
-    Endpoint("pypi.org", "/pypi/*", "GET", function=open_apis.python_package),
-    Endpoint("registry.npmjs.org", "/*", "GET", function=open_apis.node_package),
-    Endpoint("html.duckduckgo.com", "/html*", function=search_pages.result_page),
-    Endpoint("lite.duckduckgo.com", "/lite*", function=search_pages.result_page),
-    Endpoint("api.duckduckgo.com", "*", "GET", function=search_pages.instant_answer),
-    Endpoint("duckduckgo.com", "*", function=search_pages.duckduckgo),
-    Endpoint("www.bing.com", "/search", "GET", function=search_pages.result_page),
-    Endpoint("www.bing.com", "/news/*", "GET", function=search_pages.result_page),
-    Endpoint("www.bing.com", "/images/*", "GET", function=search_pages.result_page),
-    Endpoint("news.search.yahoo.com", "/search*", "GET", function=search_pages.result_page),
-    Endpoint("search.brave.com", "/search", "GET", function=search_pages.result_page),
-    Endpoint("www.google.com", "/*search", "GET", function=search_pages.result_page),
-    Endpoint("www.mojeek.com", "/search", "GET", function=search_pages.result_page),
-    Endpoint("www.startpage.com", "/sp/search", "POST", function=search_pages.result_page),
-    Endpoint("search.yahoo.com", "/search*", "GET", function=search_pages.result_page),
-    Endpoint("yandex.com", "/search*", "GET", function=search_pages.result_page),
-    Endpoint("grokipedia.com", "/api/typeahead", "GET", function=search_pages.grokipedia),
-    Endpoint("grokipedia.com", "/page/*", "GET", function=search_pages.page),
-    Endpoint("r.jina.ai", "*", "GET", function=search_pages.page_as_text),
-    Endpoint("api.openweathermap.org", "*", "GET", function=open_apis.openweather),
-    Endpoint("api.weatherapi.com", "/v1/*", "GET", function=open_apis.weatherapi),
-    Endpoint("api.open-meteo.com", "/v1/*", "GET", function=open_apis.open_meteo),
-    Endpoint("*-api.open-meteo.com", "/v1/[!s]*", "GET", function=open_apis.open_meteo),
-    Endpoint("geocoding-api.open-meteo.com", "/v1/search", "GET", function=open_apis.open_meteo_places),
-    Endpoint("api.weather.gov", "*", "GET", function=open_apis.weather_gov),
-    Endpoint("wttr.in", "*", "GET", function=open_apis.wttr),
-    Endpoint("api.osv.dev", "/v1/query*", "POST", function=open_apis.vulnerabilities),
-    Endpoint("nominatim.openstreetmap.org", "*", "GET", function=open_apis.nominatim),
-    Endpoint("ipinfo.io", "*", "GET", function=open_apis.own_address),
-    Endpoint("ip-api.com", "/json*", "GET", function=open_apis.own_address),
-    Endpoint("api*.ipify.org", "*", "GET", function=open_apis.own_address),
-    Endpoint("api.frankfurter.*", "*", "GET", function=open_apis.exchange_rates),
-    Endpoint("open.er-api.com", "*", "GET", function=open_apis.exchange_rates),
-    Endpoint("*.exchangerate-api.com", "*", "GET", function=open_apis.exchange_rates),
-    Endpoint("query*.finance.yahoo.com", "*", function=finance_api.yahoo, effect=False),
-    Endpoint("fc.yahoo.com", "*", "GET", status=404, text="not here"),
-    Endpoint("www.alphavantage.co", "/query", "GET", function=open_apis.alpha_vantage),
-    Endpoint("mermaid.ink", "*", "GET", function=open_apis.drawing),
-    Endpoint("*.wikipedia.org", "/api/rest_v1/page/summary/*", "GET", function=search_apis.encyclopedia_summary),
-    Endpoint("api.coingecko.com", "/api/v3/simple/price", "GET", function=open_apis.coin_prices),
-    Endpoint("restcountries.com", "*", "GET", function=open_apis.countries),
-    Endpoint("newsapi.org", "/v2/*", "GET", function=search_apis.news),
-    Endpoint("api.firecrawl.dev", "/v*/s*", "POST", function=search_apis.firecrawl, effect=False),
-    Endpoint("hooks.slack.com", "*", "POST", text="ok"),
-    # Tables that a library has a copy of, and counts of who uses it: not there, and the library goes on.
-    Endpoint("raw.githubusercontent.com", "/BerriAI/litellm/*", "GET", status=404, text="not here"),
-    Endpoint("huggingface.co", "/api/agent-harnesses", "GET", status=404, json={"error": "not here"}),
-    Endpoint("raw.githubusercontent.com", "*", "GET", function=github_api.github_file),
-    Endpoint("www.example.*", "*", "GET", function=search_pages.page),
-    Endpoint("example.*", "*", "GET", function=search_pages.page),
-    # Pages that these services name in their answers.
-    Endpoint("openalex.org", "*", "GET", function=search_pages.page),
-    Endpoint("doi.org", "*", "GET", function=search_pages.page),
+    # Pages that these name in their answers.
+    Endpoint("*.wikipedia.org", "/wiki/*", "GET", text=_PAGE),
+    Endpoint("www.example.com", "*", "GET", text=_PAGE),
 )
-"""Rows that are always there, after those of a user's file: the answers that functions make."""
+"""Rows that are always there, after those of a user's file."""
 
-_READY_FILE: Final = "ready_endpoints.toml"
-_PAGE: Final = Endpoint("*", method="GET", function=search_pages.page)
 _PROVISIONAL: Final = Endpoint("*", json={})
-
-
-@functools.cache
-def ready_rows() -> tuple[Endpoint, ...]:
-    """Return the rows that are always there: those with functions, then those of docmind_lab/core/data."""
-    with importlib.resources.as_file(importlib.resources.files("docmind_lab.core.data") / _READY_FILE) as file:
-        return (*READY, *read_endpoints(file))
 
 
 def read_endpoints(file: str | Path) -> tuple[Endpoint, ...]:
@@ -300,14 +232,14 @@ class EndpointTable:
         """Return the row of the user's file that answers a request, if one does."""
         return next((row for row in _known_rows(self.file) if row.answers(method, host, path)), None)
 
-    def ready(self, method: str, host: str, path: str, query: str = "") -> Endpoint | None:
-        """Return the ready row that answers a request, if one does; a page's, if it looks like one."""
-        row = next((row for row in ready_rows() if row.answers(method, host, path)), None)
-        return _PAGE if row is None and search_pages.is_page(method, host, path, query) else row
+    def row(self, method: str, host: str, path: str) -> Endpoint | None:
+        """Return the row that answers a request, if one does: the user's first, then the ready ones."""
+        ready = (row for row in READY if row.answers(method, host, path))
+        return self.of_user(method, host, path) or next(ready, None)
 
     def has_host(self, host: str) -> bool:
         """Whether some request to a host is answered by a row."""
-        rows = (*_known_rows(self.file), *ready_rows())
+        rows = (*_known_rows(self.file), *READY)
         return any(fnmatch.fnmatchcase(host.lower(), row.host.lower()) for row in rows)
 
 
@@ -324,9 +256,7 @@ class EndpointService:
         """See `Service`."""
         host, _, rest = request.path.removeprefix(ENDPOINTS_PATH).partition("/")
         path = f"/{rest}"
-        row = self.table.of_user(request.method, host, path) or self.table.ready(
-            request.method, host, path, request.query
-        )
+        row = self.table.row(request.method, host, path)
         made_up = f"{request.method} {host}{path}" if row is None and request.tag(PROVISIONAL) else ""
         if made_up:
             row = _PROVISIONAL

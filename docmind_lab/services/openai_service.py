@@ -154,7 +154,7 @@ class OpenAIService:
             return self._completion(request, dialect, route, body, chat, conversation)
         except ODD_REQUEST as error:
             # The reply follows from the request alone: what a script cannot read was not put as it should be.
-            raise Refusal(400, f"The conversation cannot be read ({type(error).__name__}).") from error
+            raise Refusal(400, f"The conversation cannot be read ({type(error).__name__}: {error}).") from error
 
     def _check_rules(self, dialect: Dialect, body: Mapping[str, Any]) -> None:
         """Check the conversation by the provider's rules. Raises: Refusal in the provider's words."""
@@ -188,6 +188,7 @@ class OpenAIService:
             fault = _DRAWN_HANG
         nothing = fault is not None and fault.kind == "empty"
         reply = Reply() if nothing else self.script(conversation)
+        made_up = f"shape {key.role}" if reply.is_guess else ""
         reply = vary_reply(reply, conversation, role, key, self.variation)
         reply = reply if nothing else self.under_pressure.reply(reply, conversation, role)
         reply, finish = _truncate(reply, chat.get("max_completion_tokens") or chat.get("max_tokens"))
@@ -203,7 +204,7 @@ class OpenAIService:
             payload=body,
         )
         plan = self._answer_plan(answer, dialect, streams=bool(chat.get("stream")))
-        plan = replace(plan, slowdown=self.profile.of_role(key.role).slowdown)
+        plan = replace(plan, slowdown=self.profile.of_role(key.role).slowdown, made_up=made_up)
         browned = brownouts_of(self.faults, key, is_named=is_named)
         paces = tuple(Pace(each.factor, *each.window_s) for each in browned if each.factor and each.window_s)
         plan = replace(plan, paces=paces)

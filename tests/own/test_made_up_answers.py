@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.analysis.summary import summarise
-from docmind_lab.core.errors import NotSimulated
+from docmind_lab.core.errors import GraphError, NotSimulated
 from docmind_lab.experiments.crash_test import crash_test
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.experiments.testing import assert_keeps_deadline
@@ -70,6 +71,27 @@ def test_the_summary_says_of_which_collection_the_answers_are_made_up() -> None:
         "In 2 runs the graph asked for the collection berths" in line
         for line in summarise(study.runs, study.manifest).advice
     )
+
+
+def grades(state: State) -> State:
+    messages = [{"role": "user", "content": "Grade it. Reply in JSON."}]
+    reply = httpx.post("https://api.openai.com/v1/chat/completions", json={"messages": messages})
+    return {"found": reply.json()["choices"][0]["message"]["content"]}
+
+
+def test_the_summary_says_where_the_model_guessed_the_shape_of_its_answer() -> None:
+    study = dl.compare(graph=graph_of(grade=grades), inputs=[{"question": "a"}], runs=2, alternatives="A")
+    assert study.manifest["made_up_answers"] == {"shape grade": 2}
+    said = "In 2 runs the simulated model guessed in which shape grade wants the answer"
+    assert any(line.startswith(said) for line in summarise(study.runs, study.manifest).advice)
+
+
+def test_the_doctor_names_a_guess_before_which_a_graph_failed() -> None:
+    def reads(state: State) -> State:
+        return {"found": json.loads(grades(state)["found"])["score"]}
+
+    with pytest.raises(GraphError, match=r"KeyError: 'score' in node grade .*; the simulated model guessed in which"):
+        lint_graph(graph_of(grade=reads), [{"question": "a"}], alternatives="A")
 
 
 def refused(state: State) -> State:

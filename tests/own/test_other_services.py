@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from docmind_lab.services.endpoints import (
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Wait
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.workloads.own import own_graph
 
 
 class State(TypedDict, total=False):
@@ -152,6 +154,11 @@ def test_a_template_keeps_the_type_of_a_value_and_leaves_out_what_is_not_there()
     assert filled(template, request) == {"id": 5, "on": True, "text": "sun by POST, text/plain"}
 
 
+def test_a_template_takes_a_part_of_the_path_by_its_number() -> None:
+    asked = EndpointRequest("GET", "tickets.example.com", "/v1/tickets/17")
+    assert filled("ticket {path.3} of {path}, {path.4}{path.0}{path.x}", asked) == "ticket 17 of /v1/tickets/17, "
+
+
 def test_an_answer_is_a_plan_that_waits_as_its_row_says() -> None:
     service = EndpointService(LatencyProfile.named("fast"))
     plan = service.plan(
@@ -206,6 +213,29 @@ def test_a_row_that_cannot_be_used_is_named_with_its_field(row: str, said: str, 
     file.write_text(f"[[endpoint]]\n{row}\n")
     with pytest.raises(ConfigurationError, match=said):
         read_endpoints(file)
+
+
+SEARCHES = """
+import requests
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
+
+found = requests.post("https://api.tavily.com/search", json={"query": "tides", "max_results": 2}, timeout=9).json()
+
+
+class State(TypedDict, total=False):
+    question: str
+
+
+graph = StateGraph(State).add_node("look", lambda state: {}).add_edge(START, "look").compile()
+"""
+
+
+def test_a_search_is_answered_while_a_module_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "searches_as_it_is_imported.py").write_text(SEARCHES)
+    monkeypatch.syspath_prepend(tmp_path)
+    own_graph("searches_as_it_is_imported:graph", [{"question": "a"}])
+    assert len(sys.modules["searches_as_it_is_imported"].found["results"]) == 2
 
 
 def test_a_table_is_for_simulated_services() -> None:

@@ -12,13 +12,17 @@ from pydantic import BaseModel, Field
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.scripted_model.any_agent import reply_of_assistant
-from docmind_lab.services.scripted_model.conversation import Conversation
-from docmind_lab.services.scripted_model.shown_json import schema_shown
+from docmind_lab.services.scripted_model.conversation import Conversation, Reply
+from docmind_lab.services.scripted_model.shown_json import example_shown
+
+
+def reply(prompt: str, seed: int = 7, **asked: Any) -> Reply:
+    messages = ({"role": "system", "content": prompt}, {"role": "user", "content": "What is a tide?"})
+    return reply_of_assistant(Conversation(messages, key=DrawKey(seed, "grader", "1"), **asked))
 
 
 def replied(prompt: str, seed: int = 7) -> str:
-    messages = ({"role": "system", "content": prompt}, {"role": "user", "content": "What is a tide?"})
-    return reply_of_assistant(Conversation(messages, key=DrawKey(seed, "grader", "1"))).text
+    return reply(prompt, seed).text
 
 
 def types_of(value: Any) -> Any:
@@ -27,19 +31,11 @@ def types_of(value: Any) -> Any:
     return [types_of(value[0])] if isinstance(value, list) else type(value).__name__
 
 
-FIELDS_IN_LINES = """Output MUST be valid JSON with fields:
-title (string),
-points (array of 6-10 strings),
-timeline (object with keys early, mid and late; each value an array of strings),
-risks (array of 3-6 strings).
-"""
-
-
 @pytest.mark.parametrize(
     ("prompt", "types"),
     [
         ('Grade it. Reply with JSON: {"score": int, "reason": str}', {"score": "int", "reason": "str"}),
-        ("Respond ONLY with a JSON object with keys a, b and c.", {"a": "str", "b": "str", "c": "str"}),
+        ('Respond ONLY with JSON: "a" (integer), "b" (list of texts) and `c`.', {"a": "int", "b": ["str"], "c": "str"}),
         ("Return a JSON array of strings.", ["str"]),
         ('Return ONLY a JSON array of file names (no ending). Example: ["tidal_rules"]', ["str"]),
         ('Return a JSON list of objects, each with "title" and "url".', [{"title": "str", "url": "str"}]),
@@ -48,41 +44,18 @@ risks (array of 3-6 strings).
             'Respond in JSON:\n{\n  "ok": true/false,  // or\n  "tags": ["..."],\n}',
             {"ok": "bool", "tags": ["str"]},
         ),
-        (
-            "The output should be JSON. Keys: queries (list of texts), why",
-            {"queries": ["str"], "why": "str"},
-        ),
-        ("Output JSON with these fields:\n- name: the name\n- age: in years (integer)", {"name": "str", "age": "int"}),
         ('Return JSON like {"steps": [{"id": 1, "task": "..."}, ...]}', {"steps": [{"id": "int", "task": "str"}]}),
         ("Return a JSON object.", {"answer": "str"}),
-        (
-            "Return a JSON object." + " Be brief." * 40 + " It is read in fields physics and chemistry.",
-            {"answer": "str"},
-        ),
         (
             'Respond with ONLY this JSON:\n{\n"score": <integer 0-10>,\n"done": <true if score >= 6, else false>\n}',
             {"score": "int", "done": "bool"},
         ),
         ('Return ONLY valid JSON:\n{"skills": string[], "years": number[],}', {"skills": ["str"], "years": ["float"]}),
-        (
-            FIELDS_IN_LINES,
-            {
-                "title": "str",
-                "points": ["str"],
-                "timeline": {"early": ["str"], "mid": ["str"], "late": ["str"]},
-                "risks": ["str"],
-            },
-        ),
         ('Reply in JSON format: {"risk": <float between 0 and 1>, "why": "<text>"}', {"risk": "float", "why": "str"}),
     ],
 )
 def test_json_is_answered_that_fits_what_is_shown(prompt: str, types: Any) -> None:
     assert {json.dumps(types_of(json.loads(replied(prompt, seed)))) for seed in range(20)} == {json.dumps(types)}
-
-
-def test_a_list_has_as_many_items_as_the_prompt_says() -> None:
-    said = json.loads(replied(FIELDS_IN_LINES))
-    assert (len(said["points"]), len(said["risks"])) == (6, 3)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +72,6 @@ def test_a_list_has_as_many_items_as_the_prompt_says() -> None:
             {"hate_speech", "bias", "none"},
         ),
         ('Respond with JSON: {"next": "writer" | "critic" | "FINISH"}', "next", {"writer", "critic", "FINISH"}),
-        ('Respond as JSON with "mood" (good, bad or neutral).', "mood", {"good", "bad", "neutral"}),
         (
             "Give a binary score 'yes' or 'no'.\nProvide the binary score as a JSON with a single key 'score'.",
             "score",
@@ -126,18 +98,26 @@ def test_the_range_that_is_shown_bounds_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "query"),
+    ("prompt", "is_guess"),
     [
-        ("CREATE TABLE berths (id INT)", "SELECT * FROM berths LIMIT 5"),
-        ("TABLE IF NOT EXISTS tides (id)", "SELECT * FROM tides LIMIT 5"),
-        ("Tables:\n- `ships`: id, name\n- crews", "SELECT * FROM ships LIMIT 5"),
-        ("Show it in a table form.", "SELECT 1"),
+        ('Reply with JSON: {"score": int}', False),
+        ('The JSON schema: {"properties": {"score": {"type": "integer"}}}. Answer in it as JSON.', False),
+        ("Answer 'yes' or 'no'.", False),
+        ("Answer the question.", False),
+        ('Reply with JSON that has "score" and "reason".', True),
+        ("Reply in JSON.", True),
+        ("Reply with one word: Researcher, Writer, or DONE", True),
     ],
 )
-def test_sql_alone_is_a_query_of_the_first_table_that_is_named(schema: str, query: str) -> None:
-    assert replied(f"You write MySQL.\n{schema}\n- Return ONLY the SQL. No fences.") == query
-    assert replied(f"{schema}\nOnly output the SQL query, without explanation.") == query
-    assert replied(f"{schema}\nWhat is SQL?") != query
+def test_a_reply_says_whether_its_shape_is_a_guess(prompt: str, is_guess: bool) -> None:
+    assert reply(prompt).is_guess is is_guess
+
+
+def test_an_answer_in_json_mode_is_a_guess_where_the_prompt_shows_no_example() -> None:
+    shown = reply('Answer in JSON such as {"a": 1}.', output_schema={})
+    guessed = reply("Answer in JSON.", output_schema={})
+    assert (shown.is_guess, guessed.is_guess) == (False, True)
+    assert json.loads(guessed.text).keys() == {"answer"}
 
 
 @pytest.mark.parametrize(
@@ -181,7 +161,7 @@ ODD = ("{" * 5_000, '{"a": ' * 2_000, "[" * 9_000, '{"a' + " " * 9_000, "{a: " +
 
 @pytest.mark.parametrize("text", ODD)
 def test_what_nobody_can_read_takes_no_time(text: str) -> None:
-    assert schema_shown(f"Return JSON: {text}")["type"] in ("object", "array")
+    assert (example_shown(f"Return JSON: {text}") or {"type": "object"})["type"] in ("object", "array")
 
 
 def test_agents_that_write_to_each_other_come_to_an_end() -> None:

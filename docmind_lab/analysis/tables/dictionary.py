@@ -42,7 +42,7 @@ EVENTS: Final[Mapping[str, str]] = {
     "output_not_set": "The graph came to its end without a value of an output that it declares. detail: key.",
     "checkpoint_put": "A checkpoint was put. detail: step.",
     "checkpoint_blocked": "A fence kept a checkpoint of an old run out of its thread. detail: step.",
-    "answer_made_up": "A request was answered by what the service does not have. detail: of.",
+    "answer_made_up": "A request was answered by what the service does not have, or in a guessed shape. detail: of.",
     "fault_met": "A fault of a service struck a request. detail: fault, call_id, attempt.",
     "returned": "The caller returned, with an answer or without.",
     "quiet": "Nothing of the run was at work any more.",

@@ -170,7 +170,8 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
     never_reached: the nodes and tools. no_model_calls: True if no run called a model. loops_blocked: line of code that
     blocked the event loop past the deadline → runs that the caller left so. errors_in_state: key of the
     graph's state → runs at whose end it held an error. outputs_not_set: key of its declared output → runs at whose end
-    it had no value. made_up_answers: what the simulated services do not have → runs in which they were asked for it.
+    it had no value. made_up_answers: what the simulated services do not have, or had to guess the shape of, as its kind
+    and its name → runs in which they were asked for it.
     failed_calls: see `failed_calls_of`. An entry without anything in it is left out.
 
     Args:

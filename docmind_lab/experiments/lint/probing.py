@@ -6,10 +6,12 @@ longest.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from docmind_lab.alternatives.bound import without_wrappers
-from docmind_lab.analysis.text import count_of
+from docmind_lab.analysis.text import count_of, guessed_shape
 from docmind_lab.core.errors import GraphError
 from docmind_lab.docmind.graphs.observer import role_of
 from docmind_lab.experiments.lint.facts import (
@@ -100,7 +102,7 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
             said = sync if sync == on_loop else f"{sync} when it runs sync, and {on_loop} when it runs async"
             raise GraphError(
                 f"the graph fails without any deadline, with {said} (input {question.id}); have it answer its inputs "
-                "first"
+                f"first{_guesses(probed.cannot.values())}"
             )
         probed.trials[decision_timeout_s, "none", question.id] = None
         in_mode = "A" if scenes[0].trial.alternative == UNTIMED else "E"
@@ -111,6 +113,18 @@ def probe(bench: TrialBench, decision_timeout_s: float, slack_s: float, key: str
     for strike in strikes_of(probed.scenes.values(), ""):
         _strike(bench, probed, "", strike, decision_timeout_s, slack_s)
     return probed
+
+
+def _guesses(scenes: Iterable[Scene]) -> str:
+    """Return where the simulated model guessed what a node wants, which may be why it failed; empty if nowhere."""
+    made_up = [event for scene in scenes for event in scene.measured.events if event.event == "answer_made_up"]
+    nodes = dict.fromkeys(
+        name
+        for event in made_up
+        for kind, _, name in [json.loads(event.detail)["of"].partition(" ")]
+        if kind == "shape"
+    )
+    return "".join(f"; {guessed_shape(node)}" for node in nodes).rstrip(".")
 
 
 def _interrupted(scene: Scene, question_id: str) -> str:

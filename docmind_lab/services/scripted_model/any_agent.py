@@ -17,8 +17,8 @@ from typing import Final
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall, message_text
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, sentences
 from docmind_lab.services.scripted_model.field_texts import SUB_AGENT
-from docmind_lab.services.scripted_model.schema_values import Schema, value_for
-from docmind_lab.services.scripted_model.text_protocols import OBSERVATION, object_in_words, reply_in_words
+from docmind_lab.services.scripted_model.schema_values import value_for
+from docmind_lab.services.scripted_model.text_protocols import OBSERVATION, json_in_words, reply_in_words
 from docmind_lab.services.scripted_model.tokens import first_tokens
 
 __all__ = ["ANSWER_TOKENS", "SUB_AGENT", "calls_of_own_tools", "is_answering", "reply_of_agent", "reply_of_assistant"]
@@ -62,8 +62,11 @@ def reply_of_assistant(conversation: Conversation) -> Reply:
         upcoming = in_turn[-1] if in_turn else list(conversation.tools)[-1]
     if upcoming is not None:
         return Reply(tool_calls=(_call(conversation, upcoming, _answer_in_words(conversation)),))
-    if conversation.output_schema is not None:
-        return Reply(json.dumps(_valid_answer(conversation, conversation.output_schema)))
+    schema = conversation.output_schema
+    if schema:
+        return Reply(json.dumps(value_for(schema, conversation, answer=_answer_in_words(conversation))))
+    if schema is not None:
+        return json_in_words(conversation, is_object=True)
     return reply_in_words(conversation) or Reply(_answer_in_words(conversation) or _without_answer(conversation))
 
 
@@ -94,11 +97,6 @@ def _schemas_in_turn(conversation: Conversation, names: list[str]) -> list[str]:
     if conversation.tool_choice == "required" and not last and others:
         return [others[int(conversation.key.uniform("schema") * len(others))]]
     return [*others, *last[:1]]
-
-
-def _valid_answer(conversation: Conversation, schema: Schema) -> object:
-    answer = _answer_in_words(conversation)
-    return value_for(schema, conversation, answer=answer) if schema else object_in_words(conversation)
 
 
 def _answer_in_words(conversation: Conversation) -> str:

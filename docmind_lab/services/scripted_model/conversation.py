@@ -23,10 +23,14 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Reply:
-    """The model's reply: text, tool calls, or both."""
+    """The model's reply: text, tool calls, or both.
+
+    is_guess: whether the request did not declare the shape of the text, which was guessed from its words.
+    """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    is_guess: bool = False
 
 
 @dataclass(frozen=True)

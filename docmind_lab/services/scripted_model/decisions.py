@@ -45,16 +45,6 @@ _ONE_OF = re.compile(
     rf"(?P<options>{_WORD}(?:\s*,\s*{_WORD})*,?\s+or\s+{_WORD}|{_WORD}(?:\s*,\s*{_WORD})+)\s*(?:[.!?)]|$)",
     re.IGNORECASE | re.MULTILINE,
 )
-_BULLETS = re.compile(
-    r"\b(?:one of|categor\w+|options|labels|choices|intents?|following)\b[^\n]{0,80}:[ \t]*\n"
-    r"(?P<lines>(?:\s*(?:[-*•]|\d+[.)])\s+[^\n]+\n?){2,20})",
-    re.IGNORECASE,
-)
-_BULLET = re.compile(rf"^\s*(?:[-*•]|\d+[.)])\s+[*'\"`]*({_WORD}(?: {_WORD})?)[*'\"`]*\s*(?:[:(–—-]|$)", re.MULTILINE)
-_WANTS_NAME = re.compile(
-    r"\b(?:only|just|exactly one)\b[^.\n]{0,60}\b(?:word|name|label|category|intent|option|class|route|value)\b",
-    re.IGNORECASE,
-)
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 # At the start of a line, as in "**researcher**: …". Bounded, so that no text takes long to read.
 _SPEAKER = re.compile(r"^[ \t*#\[<>-]{0,8}([\w][\w -]{0,40})[*\]> \t]{0,8}:", re.MULTILINE)
@@ -75,14 +65,9 @@ def options_in(description: str) -> tuple[str, ...]:
 
 
 def options_in_words(prompt: str) -> tuple[str, ...]:
-    """Return the options that a prompt names without quotes, in a line or as a list of lines; else none."""
+    """Return the options that a line of a prompt names without quotes; else none."""
     found = _ONE_OF.search(prompt)
-    if found:
-        return tuple(dict.fromkeys(re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", found["options"])))
-    listed = _BULLETS.search(prompt) if _WANTS_NAME.search(prompt) else None
-    lines = [line for line in listed["lines"].splitlines() if line.strip()] if listed else []
-    names = [match[1] for line in lines if (match := _BULLET.match(line))]
-    return tuple(dict.fromkeys(names)) if len(names) == len(lines) > 1 else ()
+    return tuple(dict.fromkeys(re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", found["options"]))) if found else ()
 
 
 def listed_in(description: str) -> tuple[str, ...]:

@@ -37,20 +37,15 @@ _WHOLE_TASK = re.compile(r"quer|question|task|input|request|prompt|content|text|
 _FEW_WORDS = re.compile(
     r"name|title|topic|categor|label|subject|keyword|tag|city|location|place|key|intent", re.IGNORECASE
 )
-_SQL_NAME = re.compile(r"sql", re.IGNORECASE)
 _SAFE: Final = (
     (re.compile(r"^(python_?|source_?)?(code|script|program)(_snippet)?$", re.IGNORECASE), "print(2 + 2)"),
     (re.compile(r"^(shell_?|bash_?)?(command|cmd)$", re.IGNORECASE), "echo done"),
+    (re.compile(r"sql", re.IGNORECASE), "SELECT 1"),
     (re.compile(r"(^|_)date$", re.IGNORECASE), "2026-01-15"),
     (re.compile(r"^(time_?zone|tz)$", re.IGNORECASE), "UTC"),
 )
 """Names of what a program runs or parses, with a text that it can run or parse and that changes nothing."""
 
-# "CREATE TABLE sales", "TABLE sales (10 rows)", "Table: sales", "the table `sales`"; not "in a table form".
-_TABLE = re.compile(
-    r"(?:\bTABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?|\b[Tt]ables?(?:\s+names?)?\**\s*[:=]\s*|\b[Tt]able\s+(?=[\"'`\[]))"
-    r"[\"'`\[*-]{0,3}\s?[\"'`\[*]{0,2}(?P<name>[A-Za-z_]\w{0,60})"
-)
 _URL = re.compile(r"https?://[^\s\"'<>]*[^\s\"'<>.,;:!?)]")
 # A slash or a dot before an ending makes a word a path; the address of a page is none.
 _PATH = re.compile(r"(?<![\w/:])(?:[\w.~-]*/)*[\w.~-]+\.[A-Za-z]\w{0,9}\b(?![/:])")
@@ -83,13 +78,6 @@ def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: f
     return first_tokens(found, LONGEST_ADDRESS) if _ADDRESS_NAME.fullmatch(name) else found
 
 
-def sql_of(conversation: Conversation) -> str:
-    """Return a query of some rows of the first table that the conversation names; if it names none, of the number 1."""
-    tables = (_TABLE.search(message_text(message)) for message in conversation.messages)
-    table = next((found["name"] for found in tables if found), "")
-    return f"SELECT * FROM {table} LIMIT 5" if table else "SELECT 1"
-
-
 def _one_thing(name: str, task: str, conversation: Conversation, said: str) -> str:
     """Return the text for a name that stands for one thing, such as a path or an identifier; empty for any other."""
     if _URL_NAME.search(name):
@@ -99,8 +87,6 @@ def _one_thing(name: str, task: str, conversation: Conversation, said: str) -> s
         return f"/{shown}" if _ABSOLUTE.search(said) and not shown.startswith(("/", "~")) else shown
     if _FORMULA_NAME.search(name):
         return _shown(_ARITHMETIC, task) or "2 + 2"
-    if _SQL_NAME.search(name):
-        return sql_of(conversation)
     for pattern, text in _SAFE:
         if pattern.search(name):
             return text

@@ -1,7 +1,7 @@
-"""The JSON that a prompt describes without a JSON schema, as a schema: by an example, or by the names of its keys.
+"""The JSON that a prompt asks for without a JSON schema, as a schema: by an example, or by guess.
 
-    schema_shown('Reply with JSON: {"score": int, "verdict": "good" | "bad"}')
-    schema_shown("Respond with a JSON object with keys title (string) and tags (list of strings)")
+    example_shown('Reply with JSON: {"score": int, "verdict": "good" | "bad"}')
+    guessed_schema('Respond with JSON that has "title" and "tags" (list of strings)')
 
 Prompts show what no parser of JSON reads: types in place of values, choices, comments, dots, braces written twice.
 """
@@ -22,24 +22,6 @@ WANTS_JSON: Final = re.compile(
 )
 _LIST: Final = re.compile(r"\bJSON[ -]?(array|list)\b|\b(array|list) of JSON\b", re.IGNORECASE)
 _QUOTED_KEY = re.compile(r"[\"'`](\w+)[\"'`](?P<words>[^\"'`\n]{0,100})")
-_BULLET = re.compile(
-    r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]*[\"'`*]{0,3}(?P<key>[A-Za-z_]\w*)[\"'`*]{0,3}(?P<words>[ \t]*[:(–-].*)$"
-)
-_NAMED = re.compile(
-    r"\b(?:keys?|fields?|properties|attributes)\b[ \t]*(?:named|called|are|is|of)?[ \t]*(?::\s{0,3})?"
-    r"(?P<names>\w+(?:[ \t]*\([^)\n]*\))?(?:(?:,\s{0,3}(?:and[ \t]+)?|[ \t]+and[ \t]+)\w+(?:[ \t]*\([^)\n]*\))?)*)",
-    re.IGNORECASE,
-)
-_NAME = re.compile(r"(?:\band[ \t]+)?(?P<key>\w+)(?P<words>[ \t]*\([^)\n]*\))?")
-_NO_KEY = frozenset({"and", "the", "these", "following", "below", "exactly", "only"})
-# Alone after "keys", these go on with the sentence: "with the keys in this order".
-_NO_KEY_ALONE = _NO_KEY | {"a", "an", "as", "in", "for", "with", "should", "must", "from", "to", "that", "you"}
-_KEYS = re.compile(
-    r"\bobject with (?:the )?(?:keys?|fields?|properties)[ \t:]+"
-    r"(?P<names>\w+(?:(?:,[ \t]*(?:and[ \t]+)?|[ \t]+and[ \t]+)\w+)*)",
-    re.IGNORECASE,
-)
-"""Of an object within the object: "timeline (object with keys early, late; each value a list of strings)"."""
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:-|–|to|and)\s*(\d+(?:\.\d+)?)")
 _KINDS: Final = (
     ("array", re.compile(r"\b(list|array|lists|arrays)\b", re.IGNORECASE)),
@@ -65,25 +47,41 @@ _MOST_STARTS = 100
 _LONGEST = 8_000
 
 
-def schema_shown(prompt: str) -> Schema:
-    """Return a schema of the JSON that a prompt asks for; of an object with a text `answer` if it says nothing more."""
+def example_shown(prompt: str) -> Schema | None:
+    """Return a schema of the example of JSON that a prompt shows; None if it shows none."""
     asked = WANTS_JSON.search(prompt)
-    around = prompt[asked.start() : asked.end() + 20] if asked else ""
-    is_list = bool(_LIST.search(around))
+    is_list = _asks_for_list(prompt, asked)
     if is_list and asked:
         after = next(_examples(prompt[asked.start() :], plain=True), None)
         if after and after.get("type") == "array":
             return _with_choices({"minItems": 1, **after}, prompt)
     example = next(_examples(prompt), None)
-    if example is not None:
-        example = _with_choices(example, prompt)
-    else:
-        fields = _fields_in_words(prompt, asked)
-        example = _object(fields) if fields else None
-    if is_list:
-        items = example or {"type": "string"}
-        return items if items.get("type") == "array" else {"type": "array", "items": items, "minItems": 1}
-    return example or _object({"answer": {"type": "string"}})
+    if example is None:
+        return None
+    example = _with_choices(example, prompt)
+    return _list_of(example) if is_list else example
+
+
+def guessed_schema(prompt: str) -> Schema:
+    """Return a schema of the JSON that a prompt asks for without an example.
+
+    Its fields are the quoted names near the word JSON; a text `answer` if there are none.
+    """
+    asked = WANTS_JSON.search(prompt)
+    near = prompt[asked.start() : asked.end() + 300] if asked else ""
+    quoted = {match[1]: match["words"] for match in _QUOTED_KEY.finditer(near)}
+    fields = {name: described(name, words, prompt) for name, words in quoted.items()}
+    if _asks_for_list(prompt, asked):
+        return _list_of(_object(fields) if fields else {"type": "string"})
+    return _object(fields or {"answer": {"type": "string"}})
+
+
+def _asks_for_list(prompt: str, asked: re.Match[str] | None) -> bool:
+    return asked is not None and bool(_LIST.search(prompt[asked.start() : asked.end() + 20]))
+
+
+def _list_of(items: Schema) -> Schema:
+    return items if items.get("type") == "array" else {"type": "array", "items": items, "minItems": 1}
 
 
 def _with_choices(schema: Schema, prompt: str) -> Schema:
@@ -161,26 +159,6 @@ def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
             yield found
 
 
-def _fields_in_words(prompt: str, asked: re.Match[str] | None) -> dict[str, Schema]:
-    """Return the fields that the prompt names after it asks for JSON: in a list, in quotes, or after "keys"."""
-    if asked is None:
-        return {}
-    after = prompt[asked.start() : asked.end() + 1_000]
-    bullets = [match for line in after.splitlines()[1:] if (match := _BULLET.match(line))]
-    if bullets:
-        return {match["key"]: described(match["key"], match["words"], prompt) for match in bullets}
-    near = after[: asked.end() - asked.start() + 300]
-    quoted = {match[1]: match["words"] for match in _QUOTED_KEY.finditer(near)}
-    if not quoted:
-        # It begins near, and may go on for some lines.
-        begun = _NAMED.search(near)
-        named = _NAMED.match(after, begun.start()) if begun else None
-        parts = list(_NAME.finditer(named["names"])) if named else []
-        none = _NO_KEY if len(parts) > 1 else _NO_KEY_ALONE
-        quoted = {part["key"]: part["words"] or "" for part in parts if part["key"].lower() not in none}
-    return {key: described(key, words, prompt) for key, words in quoted.items()}
-
-
 def described(name: str, words: str, prompt: str = "") -> Schema:
     """Return the schema of a field by what is said of it.
 
@@ -192,10 +170,6 @@ def described(name: str, words: str, prompt: str = "") -> Schema:
     items = _ITEMS.fullmatch(words)
     if items:
         return {"type": "array", "items": described("", items["kind"]), "minItems": 1}
-    inner = _KEYS.search(words)
-    if inner:
-        each = described("", words[inner.end() :])
-        return _object(dict.fromkeys(re.findall(r"\b(?!and\b)\w+", inner["names"]), each))
     kind = next((kind for kind, said in _KINDS if said.search(words)), "")
     if kind == "array":
         least = _bounds(words).get("minimum", 1)
@@ -211,9 +185,6 @@ def described(name: str, words: str, prompt: str = "") -> Schema:
         options = () if WANTS_JSON.search(line) else options_in(line)
         if options and name not in options:
             return {"enum": list(options)}
-    choice = re.fullmatch(r"\s*\((?P<options>[\w-]+(?:, [\w-]+)*,? or [\w-]+)\)\W*(?:and)?\s*", words)
-    if choice:
-        return {"enum": re.split(r",? or |, ", choice["options"])}
     if _IS_BOOLEAN.match(name):
         return {"type": "boolean"}
     if _IS_NUMBER.search(name):

@@ -1,6 +1,7 @@
-"""Replies in the protocols that prompts describe in words: ReAct's actions, JSON, SQL, a choice of words, code.
+"""Replies in the protocols that prompts describe in words: ReAct's actions, JSON, a choice of words.
 
-Only what a prompt asks for in so many words is recognised; any other request is answered in plain text.
+Only what a prompt asks for in so many words is recognised, and a reply says if its shape is a guess all the same. Any
+other request is answered in plain text.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from typing import Any, Final
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, message_text
 from docmind_lab.services.scripted_model.decisions import decide, options_in, options_in_words
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
-from docmind_lab.services.scripted_model.field_texts import sql_of, text_for
 from docmind_lab.services.scripted_model.schema_values import value_for
-from docmind_lab.services.scripted_model.shown_json import WANTS_JSON, schema_shown
+from docmind_lab.services.scripted_model.shown_json import WANTS_JSON, example_shown, guessed_schema
 
 OBSERVATION: Final = "Observation:"
 """Some frameworks put a tool's result into the words of the user, after this word."""
@@ -26,23 +26,6 @@ _ASKED = re.compile(r"^\s*Question:\s*(?P<question>[^\n]+)$", re.MULTILINE)
 _WANTS_WORD = re.compile(
     r"\b(only|respond|answer|return|output|reply|classify|choose|select|pick|give)\b", re.IGNORECASE
 )
-# "Return ONLY the SQL", "Output just the SQL query without explanation".
-_WRITE = r"(?:return|respond|reply|output|answer|write|generate|provide|give)"
-_WANTS_SQL = re.compile(
-    rf"\b{_WRITE}\b[^.\n]{{0,40}}\b(only|just|nothing but)\b[^.\n]{{0,40}}\bSQL\b"
-    rf"|\b(only|just)\s+{_WRITE}\b[^.\n]{{0,40}}\bSQL\b",
-    re.IGNORECASE,
-)
-# "Return ONLY executable Python code", "Output only the code, no markdown", "Write ONLY the code block".
-_WANTS_CODE = re.compile(
-    rf"\b{_WRITE}\b[^.\n]{{0,40}}\b(only|just|nothing but)\b[^.\n]{{0,30}}\bcode\b(?! (review|quality|smell|change))"
-    rf"|\b(only|just)\s+{_WRITE}\b[^.\n]{{0,30}}\bcode\b(?! (review|quality|smell|change))",
-    re.IGNORECASE,
-)
-_OTHER_LANGUAGE = re.compile(
-    r"\b(javascript|typescript|java|html|css|react|rust|golang|bash|shell|c\+\+)(?!\w)", re.IGNORECASE
-)
-_NO_FENCES = re.compile(r"\b(no|not|without|never|don't)\b[^.\n]{0,40}(markdown|backticks?|fences?|```)", re.IGNORECASE)
 _CODE_AGENT = "final_answer("
 
 
@@ -54,30 +37,29 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
     if _CODE_AGENT in prompt and "<code>" in prompt:
         return Reply(_code(conversation))
     if _schema_in(prompt) is not None or WANTS_JSON.search(prompt):
-        return Reply(json.dumps(_value_in_words(prompt, conversation)))
-    if _WANTS_SQL.search(prompt):
-        return Reply(sql_of(conversation))
-    if _WANTS_CODE.search(prompt) and not _OTHER_LANGUAGE.search(prompt):
-        code = text_for("code", conversation)
-        has_fences = "```" in prompt and not _NO_FENCES.search(prompt)
-        return Reply(f"```python\n{code}\n```" if has_fences else code)
+        return json_in_words(conversation)
     lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
-    options = next((found for line in lines if (found := options_in(line))), ()) or options_in_words(prompt)
-    return Reply(str(decide(conversation, "word", options))) if options else None
+    if options := next((found for line in lines if (found := options_in(line))), ()):
+        return Reply(str(decide(conversation, "word", options)))
+    options = options_in_words(prompt)
+    return Reply(str(decide(conversation, "word", options)), is_guess=True) if options else None
 
 
-def object_in_words(conversation: Conversation) -> dict[str, Any]:
-    """Return the JSON object that the prompt describes: by a schema, an example, or names of its keys."""
-    value = _value_in_words(_prompt(conversation), conversation)
-    return value if isinstance(value, dict) else {"items": value}
+def json_in_words(conversation: Conversation, *, is_object: bool = False) -> Reply:
+    """Return the JSON that the prompt asks for: by a schema, an example, or by guess.
 
-
-def _value_in_words(prompt: str, conversation: Conversation) -> Any:
+    Args:
+        conversation: The request.
+        is_object: Whether only an object will do, which a list is put into.
+    """
+    prompt = _prompt(conversation)
     schema = _schema_in(prompt)
-    if schema is None:
-        return value_for(schema_shown(prompt), conversation)
-    # LangChain leaves out that it is of an object.
-    return value_for({"type": "object", **schema} if "properties" in schema else schema, conversation)
+    if schema is not None and "properties" in schema:
+        schema = {"type": "object", **schema}  # LangChain leaves it out
+    schema = schema or example_shown(prompt)
+    value = value_for(schema or guessed_schema(prompt), conversation)
+    value = {"items": value} if is_object and not isinstance(value, dict) else value
+    return Reply(json.dumps(value), is_guess=schema is None)
 
 
 def _prompt(conversation: Conversation) -> str:

@@ -92,7 +92,7 @@ class SimulatedDestinations:
             return f"{self.qdrant_url.rstrip('/')}{path}{query}"
         if not path and parts.port == _QDRANT_PORT:
             return f"{self.qdrant_url.rstrip('/')}/"
-        if self.endpoints.ready(method, host, parts.path or "/", parts.query):
+        if self.endpoints.row(method, host, parts.path or "/"):
             return endpoint
         raise NotSimulated(f"{method} {redact_url(url)}: no simulated service answers this")
 

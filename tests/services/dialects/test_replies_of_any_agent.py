@@ -193,34 +193,11 @@ def test_a_judge_sends_back_at_one_step_of_a_run_at_the_most() -> None:
     assert share == 200, "each judge could send back once, were it asked at every step"
 
 
-@pytest.mark.parametrize(
-    ("prompt", "code"),
-    [
-        ("Sum the column. Return ONLY executable Python code.", "print(2 + 2)"),
-        ("Write ONLY the code block, no explanation.", "print(2 + 2)"),
-        ("Output only the code, as in\n```python\nx = 1\n```", "```python\nprint(2 + 2)\n```"),
-        ("Mend ```x = 1```. Output ONLY the code, no markdown.", "print(2 + 2)"),
-        ("It is reactive. Output only the code.", "print(2 + 2)"),
-        ("Output only the code review.", None),
-        ("Output only the code of a page in HTML.", None),
-        ("Explain the code.", None),
-    ],
-)
-def test_a_prompt_that_wants_python_alone_gets_a_line_that_runs(prompt: str, code: str | None) -> None:
-    said = reply(text=prompt).text
-    assert said == code if code else said.startswith("Scripted reply: ")
-
-
 CHOICES = [
     ("Which worker next?\nReply with ONLY one word: Researcher, Writer, or DONE.", ("Researcher", "Writer", "DONE")),
     ("Is the answer grounded? Answer only yes or no.", ("yes", "no")),
     ("Respond with exactly one of: billing, technical, general", ("billing", "technical", "general")),
     ("Classify the message as complaint, question or praise.", ("complaint", "question", "praise")),
-    (
-        "The categories:\n- billing: of money\n- technical: of faults\n\nReturn only the category.",
-        ("billing", "technical"),
-    ),
-    ("Choose one of these options:\n1. **search**\n2. **answer**\nOutput only the option.", ("search", "answer")),
     ("Write a short text, or say that you do not know.", ()),
     ("Answer in two sentences, with a source or two.", ()),
     ("Follow these options:\n- Be short.\n- Be kind to all who read.\nReturn only the text.", ()),
@@ -285,6 +262,31 @@ def test_a_text_of_a_pattern_matches_it(pattern: str) -> None:
     for seed in range(20):
         text = text_matching(pattern, DrawKey(seed, "", "").uniform)
         assert re.search(pattern, text), text
+
+
+def test_a_text_of_a_pattern_is_as_long_as_is_asked_for_and_no_longer() -> None:
+    assert re.fullmatch("[a-z]{50}", text_matching("^[a-z]+$", DrawKey(7, "", "").uniform, shortest=50))
+    assert len(text_matching("^[a-z]+$", DrawKey(7, "", "").uniform, shortest=500)) == 500
+
+
+def test_the_text_of_a_pattern_is_the_same_in_every_process() -> None:
+    """The order of a set of characters is not."""
+    assert text_matching(r'^[^"\W]{12}[\w-]\W$', DrawKey(7, "", "").uniform) == "LCFNnWotFEFjz-"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [(r"^\p{L}-\d$", "a-[0-9]"), (r"^(?<year>[12]{4})$", "[12]{4}"), (r"^(a|b)\1$", "aa|bb")]
+)
+def test_expressions_of_other_languages_are_read(pattern: str, text: str) -> None:
+    assert re.fullmatch(text, text_matching(pattern, DrawKey(7, "", "").uniform))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"), [("[", r"'\[' cannot be read"), ("a++b", "cannot be read"), ("(a{60000}){60000}", "too long")]
+)
+def test_a_pattern_that_no_text_is_written_for_is_refused(pattern: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        text_matching(pattern, DrawKey(7, "", "").uniform)
 
 
 def test_the_numbers_of_an_example_are_not_exceeded() -> None:
