@@ -14,7 +14,6 @@ guest_libraries.py  http.client (requests, urllib3) and aiohttp in the same way
 grpc_channels.py    gRPC channels, whose requests nothing here sees
 library_watch.py    who watches the requests of other libraries
 curl_client.py      curl_cffi, below yfinance and many scrapers, whose requests httpx sends
-primp_client.py     primp, below searches with DuckDuckGo's library, whose requests httpx sends
 guest_http_client.py  hooks on http.client and urllib3
 guest_aiohttp.py    hooks on aiohttp
 carried.py          connections without a socket, whose requests httpx sends

@@ -1,6 +1,6 @@
 """Observes requests of other libraries than httpx in runs of a user's graph.
 
-They are http.client (and so urllib3, requests, urllib and httplib2), aiohttp, primp and curl_cffi.
+They are http.client (and so urllib3, requests, urllib and httplib2), aiohttp and curl_cffi.
 
 Where a run's services are simulated, httpx carries the request (`carried.py`), so that it is redirected, recorded and
 held as one of httpx's. Elsewhere the library sends it itself, and what is seen of it is its attempt: when it began and
@@ -16,7 +16,6 @@ from docmind_lab.network.guest_aiohttp import AiohttpHooks
 from docmind_lab.network.guest_http_client import HttpClientHooks
 from docmind_lab.network.guests import Replacements
 from docmind_lab.network.library_watch import Find
-from docmind_lab.network.primp_client import watch_primp
 
 
 def watch_libraries(hooks: Replacements, find: Find) -> None:
@@ -30,7 +29,5 @@ def watch_libraries(hooks: Replacements, find: Find) -> None:
     # Imported here, since a node may import it in a run, when its methods are looked for no more.
     if importlib.util.find_spec("aiohttp") is not None:
         AiohttpHooks(find).install(hooks)
-    if importlib.util.find_spec("primp") is not None:
-        watch_primp(hooks, find)
     if importlib.util.find_spec("curl_cffi") is not None:
         watch_curl(hooks, find)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +19,8 @@ from langgraph.graph import START, StateGraph
 from own_runs import measured_on_the_wall, services, simulated
 from typing_extensions import TypedDict
 
+from docmind_lab.core.errors import NotSimulated
+from docmind_lab.workloads.own import unsimulated
 from docmind_lab.workloads.own.watch import hold, release
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -227,85 +226,20 @@ def test_the_libraries_are_as_they_were_after_a_run() -> None:
 
 # ---- a client that is compiled
 
-SEARCH = "https://api.search.brave.com/res/v1/web/search"
 
-
-class _Primp(ModuleType):
-    """As much of primp as its users touch."""
-
-    class Client:
-        headers: dict[str, str] = {"user-agent": "one"}  # noqa: RUF012 - as the library has it
-
-        def __init__(self, **options: Any) -> None:
-            self.cookies: dict[str, str] = {}
-
-        def set_cookies(self, url: str, cookies: dict[str, str]) -> None:
-            self.cookies |= cookies
-
-        def request(self, method: str, url: str, **options: Any) -> Any:
-            raise AssertionError("the library's own client was asked")
-
-    class PrimpError(Exception):
-        pass
-
-    class RequestError(PrimpError):
-        pass
-
-    class ConnectError(RequestError):
-        pass
-
-    class TimeoutError(RequestError):  # noqa: A001 - the library's name
-        pass
-
-
-@pytest.fixture
-def primp(monkeypatch: pytest.MonkeyPatch) -> Any:
-    made = _Primp("primp")
-    made.__spec__ = importlib.util.spec_from_loader("primp", loader=None)
-    monkeypatch.setitem(sys.modules, "primp", made)
-    return made
-
-
-def test_searches_of_a_compiled_client_are_answered_also_in_threads_of_its_library(primp: Any) -> None:
-    def search(state: State) -> State:
-        client = primp.Client(timeout=3, impersonate="random")
-        client.set_cookies("https://api.search.brave.com", {"a": "b"})
-        with ThreadPoolExecutor(1) as pool:
-            found = pool.submit(client.get, SEARCH, params={"q": "tides"}).result()
-        assert (found.status_code, found.json()["type"]) == (200, "search")
-        assert "tides" in found.text_plain
-        return {"answer": found.text}
-
-    (measured,) = run(search, "A")
-    assert measured.run.outcome == "answered"
-    assert [(call.kind, call.outcome) for call in client_calls(measured)] == [("tool", "ok")]
-    assert primp.Client is _Primp.Client
-
-
-def test_a_compiled_client_gets_its_own_error_where_nothing_answers_before_its_timeout(primp: Any) -> None:
-    def search(state: State) -> State:
-        with pytest.raises(primp.TimeoutError):
-            primp.Client(timeout=1.0).get(SEARCH, params={"q": "tides"})
-        return {"answer": "too late"}
-
-    (measured,) = run(search, "unguarded", "hang:*", 5.0)
-    assert measured.run.outcome == "answered"
-    assert measured.run.returned_at_s == pytest.approx(1.0, abs=0.01)
-
-
-def test_a_search_that_outlives_its_run_is_never_sent_by_the_library_itself(primp: Any) -> None:
-    sent: list[str] = []
-    primp.Client.request = lambda self, method, url, **_: sent.append(url)
+def test_a_client_below_which_nothing_can_be_watched_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    primp: Any = ModuleType("primp")
+    primp.Client = lambda **_: pytest.fail("the library's own client was made")
+    monkeypatch.setitem(sys.modules, "primp", primp)
+    unsimulated._compiled.cache_clear()
 
     def search(state: State) -> State:
-        # Whoever tries again after each error makes a client anew, also when the run has been given up.
-        for _ in range(50):
-            with contextlib.suppress(Exception), ThreadPoolExecutor(1) as pool:
-                client = primp.Client(timeout=5.0)
-                wait([pool.submit(client.request, "GET", SEARCH)], timeout=5.0)
-            time.sleep(3.0)
-        return {"answer": "at last"}
+        with contextlib.suppress(Exception):
+            primp.Client(timeout=3).get("https://example.org")
+        return {"answer": "none"}
 
-    (measured,) = run(search, "unguarded", "hang:*", 5.0)
-    assert measured.run.outcome != "answered"
-    assert sent == []
+    try:
+        with pytest.raises(NotSimulated, match=r"primp: a client in Rust, .* has no virtual time"):
+            run(search, "A")
+    finally:
+        unsimulated._compiled.cache_clear()

@@ -6,7 +6,6 @@ openai_responses.py     OpenAI's Responses API
 anthropic_messages.py   Anthropic's messages
 gemini.py               Google's Gemini
 ollama.py               Ollama's own interface
-dashscope.py            DashScope's, which Alibaba's Qwen models have beside OpenAI's
 routing.py              which dialect a request speaks
 vectors.py              the embedding of a text
 """

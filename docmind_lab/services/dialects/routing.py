@@ -6,7 +6,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from docmind_lab.services.dialects.anthropic_messages import AnthropicMessages
-from docmind_lab.services.dialects.dashscope import DashScope
 from docmind_lab.services.dialects.exchange import Dialect, Refusal, Route
 from docmind_lab.services.dialects.gemini import Gemini
 from docmind_lab.services.dialects.ollama import PATHS, Ollama
@@ -25,7 +24,7 @@ class Dialects:
     def __init__(self) -> None:
         self._chat = OpenAIChat()
         # The narrower path is judged first.
-        narrower = (DashScope(), AnthropicMessages(), OpenAIResponses(), Gemini(), Ollama())
+        narrower = (AnthropicMessages(), OpenAIResponses(), Gemini(), Ollama())
         self._all: tuple[Dialect, ...] = (*narrower, self._chat)
 
     def find(self, request: ServiceRequest) -> tuple[Dialect, Route]:

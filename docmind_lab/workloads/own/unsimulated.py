@@ -63,8 +63,8 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
         return make
 
     no_http = (
-        "that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp, primp or curl_cffi (a database "
-        "driver, gRPC, a web socket) has no virtual time"
+        "that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp or curl_cffi (a database driver, "
+        " gRPC, a web socket) has no virtual time"
     )
     look_up = f"a name look-up (socket.getaddrinfo) {no_http}"
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {look_up}{_at_line()}"))
@@ -93,6 +93,7 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
 
 
 _DRIVER, _GRPC, _CURL, _ZMQ = "a database driver", "a gRPC channel", "libcurl itself", "a socket of ZeroMQ"
+_RUST = "a client in Rust, as searches with DuckDuckGo's library (ddgs) have it"
 # What connects or waits below Python's sockets: module, the function or method that does, what it is.
 _COMPILED: Final = (
     ("psycopg2", "_connect", _DRIVER),
@@ -105,6 +106,8 @@ _COMPILED: Final = (
     ("curl_cffi.aio", "AsyncCurl.add_handle", _CURL),
     ("pycurl", "Curl", _CURL),
     ("pycurl", "CurlMulti", _CURL),
+    ("primp", "Client", _RUST),
+    ("primp", "AsyncClient", _RUST),
     ("zmq", "Socket.connect", _ZMQ),
     ("zmq", "Socket.bind", _ZMQ),
     ("grpc._channel", "Channel.subscribe", _GRPC),

@@ -20,7 +20,6 @@ from docmind_lab.workloads.own.watch import SimulatedDestinations, kind_of
 PROFILE = LatencyProfile.named("typical")
 ASKED = [{"role": "user", "content": "When does the quoll hunt in the forest?"}]
 CONTENTS = {"contents": [{"role": "user", "parts": [{"text": ASKED[0]["content"]}]}]}
-_GENERATION = "/api/v1/services/aigc/text-generation/generation"
 # Dialect → path of a whole answer, path of a stream, body of both.
 REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "chat": ("/v1/chat/completions", "/v1/chat/completions", {"messages": ASKED}),
@@ -28,7 +27,6 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "anthropic": ("/v1/messages", "/v1/messages", {"messages": ASKED}),
     "gemini": ("/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent", CONTENTS),
     "ollama": ("/api/chat", "/api/chat", {"messages": ASKED}),
-    "dashscope": (_GENERATION, _GENERATION, {"input": {"messages": ASKED}}),
 }
 DIALECTS = pytest.mark.parametrize("dialect", REQUESTS)
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -85,7 +83,6 @@ def plan_of(dialect: str, stream: bool, fault: str = "none") -> Plan:
     whole, streamed, body = REQUESTS[dialect]
     content = json.dumps({"model": "m", "stream": stream, **body}).encode()
     tags = {"x-docmind-role": "writer", "x-docmind-step": "1.0.1", "x-docmind-seed": "7"}
-    tags |= {"x-dashscope-sse": "enable"} if stream else {}
     query = "alt=sse" if stream else ""
     return service.plan(ServiceRequest("POST", streamed if stream else whole, tags, content, query))
 
