@@ -23,8 +23,8 @@ from mcp.types import REQUEST_TIMEOUT, JSONRPCRequest, RequestParamsMeta
 
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
 from docmind_lab.core.holds import hold_scope
-from docmind_lab.enforcement.scope import deadline
 from docmind_lab.enforcement.wire.limits import METADATA_KEY, ServerLimits, read_metadata_s, remaining_metadata
+from docmind_lab.enforcement.wire.request import request_deadline
 
 # The requests that run code of the server's author.
 _METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
@@ -71,7 +71,7 @@ class ToolDeadline(ServerMiddleware[Any]):
         except BudgetRefused as error:
             raise _timed_out("deadline_refused", error) from error
         try:
-            async with contextlib.nullcontext() if limit_s is None else deadline(limit_s, label=label):
+            async with contextlib.nullcontext() if limit_s is None else request_deadline(limit_s, label=label):
                 return await call_next(ctx)
         except DeadlineError as error:
             raise _timed_out("deadline_exceeded", error) from error
