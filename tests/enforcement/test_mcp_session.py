@@ -1,6 +1,6 @@
 """The deadline in MCP requests of a client of mcp 1 or 2, whichever is installed.
 
-langchain-mcp-adapters needs mcp 1. `make test-mcp1` runs these tests with both.
+langchain-mcp-adapters needs mcp 1. `make test-old-mcp` runs these tests with both.
 """
 
 from __future__ import annotations
