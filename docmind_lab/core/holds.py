@@ -111,7 +111,7 @@ class Hold:
         return Hold(None, self.policy, self.label, self.name_work, frees_tasks=True, only_tells=True, _outer=outer)
 
     def tie(self, task: asyncio.Task[Any]) -> None:
-        """Cancel this hold of a task, and so what its threads wait for, if the task is cancelled by the cut around it.
+        """Have this hold of a task cut what the task has left in threads, if the task is cancelled.
 
         A task that is awaited is cancelled with whoever awaits it. That shows which tasks are.
         """
@@ -119,18 +119,23 @@ class Hold:
         assert outer is not None, "the hold of a task has the hold that the task was made under around it"
 
         def end(ended: asyncio.Task[Any]) -> None:
-            if outer._tasks.pop(self, None) is not None and ended.cancelled() and outer.is_over:
-                self.cancel()
+            if outer._tasks.pop(self, None) is not None and ended.cancelled():
+                self._end_with(outer)
 
         outer._tasks[self] = task
         task.add_done_callback(end)
 
     def let_go(self) -> None:
-        """Let the tasks go that were made under the hold, and cancel the holds of those that are cancelled with it."""
+        """Let the tasks go that were made under the hold, but for those that are cancelled with it."""
         while self._tasks:
             of_task, task = self._tasks.popitem()
-            if self.is_over and task.cancelling():
-                of_task.cancel()
+            if task.cancelling():
+                of_task._end_with(self)
+
+    def _end_with(self, outer: Hold) -> None:
+        self.only_tells = False
+        if outer.is_over:
+            self.cancel()
 
     def refuse_if_over(self, source: str = "network") -> None:
         """Return if a request may start.

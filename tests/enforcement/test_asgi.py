@@ -571,8 +571,10 @@ async def waits_for(task: asyncio.Task[str]) -> None:
 
 @pytest.mark.wall
 @pytest.mark.parametrize("above", [True, False])
-@pytest.mark.parametrize("request_", [awaits, gathers, waits_for])
-@pytest.mark.parametrize("charge", CHARGES)
+@pytest.mark.parametrize(
+    ("charge", "request_"),
+    [*((charge, awaits) for charge in CHARGES), (charge_by_httpx, gathers), (charge_by_httpx, waits_for)],
+)
 def test_a_task_that_is_awaited_is_cut_with_its_request(charge: Charge, request_: Any, above: bool) -> None:
     status, end = asyncio.run(end_of_charge(charge, request_, above))
     assert (status, "noted" in end) == (504, False), end

@@ -195,6 +195,25 @@ def test_a_hold_that_only_tells_cuts_nothing_at_its_deadline() -> None:
             assert of_task.is_over
 
 
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_threads_of_a_task_that_was_cancelled_are_under_the_deadline_that_it_was_made_under(is_cancelled: bool) -> None:
+    async def main() -> Hold:
+        of_task = Hold(Deadline.after(30, clock)).for_task()
+        task = asyncio.create_task(asyncio.sleep(60 if is_cancelled else 0))
+        of_task.tie(task)
+        await asyncio.sleep(0)
+        if is_cancelled:
+            task.cancel()
+        await asyncio.wait({task})
+        return of_task
+
+    clock = ManualClock()
+    of_task = asyncio.run(main())
+    assert not of_task.is_over
+    clock.advance(31)
+    assert of_task.is_over is is_cancelled
+
+
 def test_a_nearer_hold_around_is_not_released_by_one_inside() -> None:
     with hold_scope(Hold(Deadline.after(30))) as outer, hold_scope(Hold(Deadline.after(60))) as inner:
         assert outer is not None
