@@ -8,7 +8,7 @@ export LANGSMITH_TRACING := false
 # compiles all that it imports anew, which takes it as long again as the import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup compare lab test test-pythons test-all test-browser lint typecheck bench probe docs clean lock
+.PHONY: help setup compare lab test test-pythons test-old-mcp test-hosts test-all test-browser lint typecheck bench probe docs clean lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -39,10 +39,24 @@ test: $(READY) ## run the tests, notebooks included
 test-pythons: $(READY) ## run the tests of virtual time, and compare one study's tables, on every other Python found
 	@sh requirements/every-python.sh kernel
 
+# Packages beside the pinned set, in a folder that is put before it: other versions, or programs that call agents.
+.venv-mcp1/.ready .venv-hosts/.ready: .venv-%/.ready: requirements/%.txt $(READY)
+	@rm -rf $(@D)
+	@UV_SYSTEM_CERTS=true $(BIN)/uv pip install --quiet --no-deps --require-hashes --python $(BIN)/python \
+	  --target $(@D) -r $<
+	@touch $@
+
+test-old-mcp: .venv-mcp1/.ready ## run the tests of MCP sessions with mcp 1 and langchain-mcp-adapters in place of mcp 2
+	@PYTHONPATH=.venv-mcp1 $(BIN)/python -m pytest -p no:cacheprovider tests/enforcement/test_mcp_session.py
+
+test-hosts: .venv-hosts/.ready ## run the recipes of docs/hosts.md in the real Streamlit and Celery
+	@PYTHONPATH=$(CURDIR)/.venv-hosts $(BIN)/python -m pytest -p no:cacheprovider tests/enforcement/test_hosts_page.py
+
 test-all: $(READY) ## run every test at its full counts, notebooks in random order, on every Python found
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests
 	@order=$$($(BIN)/python tests/support/shuffled.py notebooks/*.ipynb) && $(NOTEBOOKS) --nbmake-timeout=600 $$order
 	@sh requirements/every-python.sh all
+	@$(MAKE) --no-print-directory test-old-mcp test-hosts
 
 test-browser: $(READY) ## run the tests of the panel in a real browser; skipped with a reason where there is none
 	@$(BIN)/python -m pytest -m browser tests/browser
@@ -70,7 +84,10 @@ docs: $(READY) ## write docs/data-dictionary.md and the pictures of docs/gallery
 lock: $(READY) ## resolve the dependencies anew into requirements/lock.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-annotate --no-header --upgrade pyproject.toml -o requirements/lock.txt
+	@for name in mcp1 hosts; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-deps \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --upgrade \
+	  requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 
 clean: ## remove .venv, caches and results
-	@rm -rf $(VENV) .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis results .cases
+	@rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis results .cases
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -229,7 +229,16 @@ class CappedTimeout(float):
     @property
     def is_lifted(self) -> bool:
         """Whether the deadline is in force no more, so that the client's own timeout applies again."""
-        return self._deadline.in_force is not self._deadline
+        return self._deadline.in_force != self._deadline
+
+    def rest(self, waited_s: float) -> float | None:
+        """Return what the client may wait once the deadline is in force no more; None for no limit.
+
+        Args:
+            waited_s: Seconds that it has waited.
+        """
+        rest_s, deadline = None if self.own_s is None else max(0.0, self.own_s - waited_s), self._deadline.in_force
+        return rest_s if deadline is None else CappedTimeout.of(rest_s, deadline)
 
 
 @dataclass(frozen=True)
@@ -300,7 +309,8 @@ class deadline_scope:  # noqa: N801 - used as the functions beside it are
 
     def __enter__(self) -> Deadline | None:
         outer, deadline = current_deadline() if self._inherits else None, self._deadline
-        effective = outer if deadline is None or (outer is not None and outer.at_s <= deadline.at_s) else deadline
+        # Of two of one instant the inner one: it knows what takes its place once the block around is released.
+        effective = outer if deadline is None or (outer is not None and outer.at_s < deadline.at_s) else deadline
         self._token = _deadline.set(effective)
         return effective
 

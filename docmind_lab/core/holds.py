@@ -10,6 +10,7 @@ has ended, still finds the hold, and is refused when its time is over.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import os
@@ -18,6 +19,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, deadline_scope
 from docmind_lab.core.errors import BudgetError, CallerLeft, RunCut
@@ -32,18 +34,24 @@ class Hold:
         policy: How the deadline applies to each request: in total or to each read, and the least time worth starting.
         label: The name of what is held, in errors.
         name_work: Names what the calling code works on, such as a node.
+        frees_tasks: Whether a task that was made under it, and that nobody awaits, goes on past it.
+        only_tells: Whether the deadline around it is told, and cuts nothing: the hold of such a task.
     """
 
     deadline: Deadline | None
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
     label: str = "request"
     name_work: Callable[[], str] = field(default=str, repr=False)
+    frees_tasks: bool = False
+    only_tells: bool = False
     requests_cut: int = 0
     requests_refused: int = 0
     is_cancelled: bool = False
     is_released: bool = False
+    at_renewal: Callable[[], object] | None = field(default=None, repr=False)
     _outer: Hold | None = field(default=None, repr=False)
     _inside: set[Hold] = field(default_factory=set, repr=False)
+    _tasks: dict[Hold, asyncio.Task[Any]] = field(default_factory=dict, repr=False)
     _waits: set[Callable[[], None]] = field(default_factory=set, repr=False)
     _threads: dict[object, str] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -54,28 +62,80 @@ class Hold:
     @property
     def is_over(self) -> bool:
         """Whether nothing may be started any more: it was cancelled, or less than the policy's floor is left."""
-        if self.is_cancelled or (self._outer is not None and self._outer.is_over):
+        if self.was_cancelled or (not self.only_tells and self._outer is not None and self._outer.is_over):
             return True
         deadline = self.in_force
         return deadline is not None and deadline.remaining() <= self.policy.floor_s
 
     @property
     def in_force(self) -> Deadline | None:
-        """The deadline that applies now; None where there is none, and once the hold is released."""
-        return None if self.deadline is None else self.deadline.in_force
+        """The deadline that applies now, the hold's own or a nearer one around it; None where there is none."""
+        around = None if self._outer is None else self._outer.in_force
+        if self.only_tells and around is not None and around.remaining() <= self.policy.floor_s:
+            around = None
+        return self._nearer(around)
+
+    @property
+    def ends_by(self) -> Deadline | None:
+        """The deadline that ends the block whatever becomes of it: that in force, but for one that is only told."""
+        return self._nearer(None if self._outer is None or self.only_tells else self._outer.ends_by)
+
+    def _nearer(self, around: Deadline | None) -> Deadline | None:
+        own = None if self.is_released else self.deadline
+        if around is None or (own is not None and own.at_s < around.at_s):
+            return own
+        # Once the hold around is released, this hold's own deadline takes the place of that.
+        return around if self.is_released else dataclasses.replace(around, in_place=self._in_place)
 
     def _in_place(self) -> Deadline | None:
-        if not self.is_released:
-            return self.deadline
-        return None if self._outer is None else self._outer.in_force
+        return self.in_force
 
     def release(self) -> None:
         """End the hold without a cut: what its block left behind goes on, under the hold around it if there is one.
 
         A request that waits for its response goes on too. One that still waits for a connection may end by the
-        deadline.
+        deadline. A hold inside, for which the deadline of this one was the nearer, has its own again.
         """
         self.is_released = True
+        self._renew_inside()
+
+    def _renew_inside(self) -> None:
+        for inner in list(self._inside):
+            if inner.at_renewal is not None:
+                inner.at_renewal()
+            inner._renew_inside()
+
+    def for_task(self) -> Hold:
+        """Return the hold of a new task that may outlive this one; `tie` ties it to the task."""
+        outer = self._outer if self.only_tells else self
+        return Hold(None, self.policy, self.label, self.name_work, frees_tasks=True, only_tells=True, _outer=outer)
+
+    def tie(self, task: asyncio.Task[Any]) -> None:
+        """Have this hold of a task cut what the task has left in threads, if the task is cancelled.
+
+        A task that is awaited is cancelled with whoever awaits it. That shows which tasks are.
+        """
+        outer = self._outer
+        assert outer is not None, "the hold of a task has the hold that the task was made under around it"
+
+        def end(ended: asyncio.Task[Any]) -> None:
+            if outer._tasks.pop(self, None) is not None and ended.cancelled():
+                self._end_with(outer)
+
+        outer._tasks[self] = task
+        task.add_done_callback(end)
+
+    def let_go(self) -> None:
+        """Let the tasks go that were made under the hold, but for those that are cancelled with it."""
+        while self._tasks:
+            of_task, task = self._tasks.popitem()
+            if task.cancelling():
+                of_task._end_with(self)
+
+    def _end_with(self, outer: Hold) -> None:
+        self.only_tells = False
+        if outer.is_over:
+            self.cancel()
 
     def refuse_if_over(self, source: str = "network") -> None:
         """Return if a request may start.
@@ -103,8 +163,9 @@ class Hold:
             if holder.is_cancelled:
                 return CallerLeft(f"{self.label}: cancelled by its caller", role=self.label, source=source)
             holder = holder._outer
-        assert self.deadline is not None, "a hold that was not cancelled ends by its deadline"
-        make = self.deadline.exceeded if was_started else self.deadline.refused
+        deadline = self.in_force or self.deadline
+        assert deadline is not None, "a hold that was not cancelled ends by a deadline"
+        make = deadline.exceeded if was_started else deadline.refused
         return make(self.label, source)
 
     def cancel(self) -> None:
@@ -209,18 +270,15 @@ class hold_scope:  # noqa: N801 - used as the functions beside it are
 
     def __enter__(self) -> Hold | None:
         outer, hold = _hold.get(), self._hold
-        if hold is not None and outer is not None and hold is not outer:
+        if hold is not None and outer is not None and hold is not outer and not hold.only_tells:
             hold._outer = outer
             outer._inside.add(hold)
-            around = outer.in_force
-            if around is not None and (hold.deadline is None or around.at_s <= hold.deadline.at_s):
-                hold.deadline = around
-        if hold is not None and hold.deadline is not None and hold.deadline.in_place is None:
+        if hold is not None and hold.deadline is not None and hold.deadline.in_place != hold._in_place:
             hold.deadline = dataclasses.replace(hold.deadline, in_place=hold._in_place)
         self._token = _hold.set(hold)
         total = hold is not None and hold.policy.cap == "total"
         self._deadline = deadline_scope(
-            hold.deadline if hold is not None and total else None, inherits=hold is not None
+            hold.in_force if hold is not None and total else None, inherits=hold is not None
         )
         self._deadline.__enter__()
         return hold

@@ -328,7 +328,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
             deadline = self.decision_timeout_s if own is None else require_seconds(TIMEOUT_KEY, own)
         made = deadline if isinstance(deadline, Deadline) else Deadline.after(deadline)
         around = current_hold()
-        outer = None if around is None else around.in_force
+        outer = None if around is None else around.ends_by
         return outer if outer is not None and outer.at_s < made.at_s else made
 
     def _runnable(self, call: EnforcedCall, config: RunnableConfig | None) -> Any:

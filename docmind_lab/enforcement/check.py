@@ -35,6 +35,12 @@ _NOT_HELD = {
     "pycurl": "libcurl has connections of its own; set TIMEOUT_MS from remaining_s()",
     "subprocess": "a subprocess has no requests to hold; give it a timeout of remaining_s()",
 }
+_MCP_SESSION = ("mcp.client.session", "ClientSession")
+_MCP_WRAPPED = ("docmind_lab.enforcement.wire.mcp", "DeadlineStream")
+_MCP_WHY = (
+    "the session sends for all calls, in tasks of its own: its server hears of no deadline, and a cut may end it; "
+    "wrap its transport with with_deadlines"
+)
 # A graph reaches its model's client within these steps; beyond them lie the insides of libraries.
 _MOST_STEPS, _MOST_OBJECTS = 6, 20_000
 
@@ -68,9 +74,12 @@ def unheld(graph: Any, alternative: Alternative) -> tuple[Unheld, ...]:
     for name, node in graph.nodes.items():
         if name == START:
             continue
-        for package in _packages(node.bound):
+        for reached in _objects(node.bound):
+            package = _kind_of(reached)[0].partition(".")[0]
             if package in _NOT_HELD:
                 found.setdefault((name, package), Unheld(name, package, _NOT_HELD[package]))
+            if _is_untold_session(reached):
+                found.setdefault((name, "mcp"), Unheld(name, "open MCP session", _MCP_WHY))
         if alternative.node_mode == "async" and _is_blocking(node.bound):
             held = "its requests are held, and its own code" if alternative.propagates else "its requests and its code"
             why = f"{held} runs on in a thread, which nothing cancels; make the node async"
@@ -91,8 +100,23 @@ def _is_blocking(bound: Any) -> bool:
     return function is not None and coroutine is None and not inspect.iscoroutinefunction(function)
 
 
-def _packages(start: Any) -> Iterator[str]:
-    """Yield the top-level packages of the objects that code can reach by its closure, its globals and attributes."""
+def _kind_of(reached: Any) -> tuple[str, str]:
+    """Return the module and the name of the class of an object, of a class itself, or of a module."""
+    if isinstance(reached, types.ModuleType):
+        return reached.__name__, ""
+    kind = reached if isinstance(reached, type) else type(reached)
+    return kind.__module__, kind.__name__
+
+
+def _is_untold_session(reached: Any) -> bool:
+    """Whether an object is an open session of MCP whose messages do not carry the deadline."""
+    if isinstance(reached, type) or _kind_of(reached) != _MCP_SESSION:
+        return False
+    return all(_kind_of(inner) != _MCP_WRAPPED for inner in _objects(reached))
+
+
+def _objects(start: Any) -> Iterator[Any]:
+    """Yield the objects that code can reach by its closure, its globals and attributes, but for what modules have."""
     seen: set[int] = set()
     waiting = [(start, 0)]
     while waiting and len(seen) < _MOST_OBJECTS:
@@ -100,11 +124,9 @@ def _packages(start: Any) -> Iterator[str]:
         if id(reached) in seen or steps > _MOST_STEPS or isinstance(reached, str | bytes | int | float | type(None)):
             continue
         seen.add(id(reached))
+        yield reached
         if isinstance(reached, types.ModuleType):
-            yield reached.__name__.partition(".")[0]
             continue
-        kind = reached if isinstance(reached, type) else type(reached)
-        yield kind.__module__.partition(".")[0]
         waiting.extend((inner, steps + 1) for inner in _inside(reached))
 
 

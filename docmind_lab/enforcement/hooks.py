@@ -182,9 +182,10 @@ def held_requests() -> _HeldCode | None:
     A recorded run has hooks of its own, which observe the requests that they hold.
     """
     hold = current_hold()
-    if hold is None or hold.in_force is None or current_recorder() is not None:
+    if hold is None or current_recorder() is not None:
         return None
-    return _HeldCode(hold)
+    is_held = hold.in_force is not None or (hold.only_tells and hold.was_cancelled)
+    return _HeldCode(hold) if is_held else None
 
 
 def held_work() -> _HeldCode | None:

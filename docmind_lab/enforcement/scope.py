@@ -55,8 +55,18 @@ class deadline:  # noqa: N801 - used as a function
         self.hold = Hold(own, label=self._label)
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(hold_scope(self.hold))
-        assert self.hold.deadline is not None, "a hold keeps the deadline that it was made with, or a nearer one"
-        return self.hold.deadline
+        return self._in_force
+
+    @property
+    def _in_force(self) -> Deadline:
+        assert self.hold is not None, "only a block that was entered has a deadline"
+        in_force = self.hold.in_force or self.hold.deadline
+        assert in_force is not None, "the hold of a block has the deadline that it was made with"
+        return in_force
+
+    @property
+    def _is_released(self) -> bool:
+        return self.hold is not None and self.hold.is_released
 
     def release(self) -> None:
         """End the deadline inside its block, unless it has cut it: what follows, and what the block left, goes on."""
@@ -77,21 +87,33 @@ class deadline:  # noqa: N801 - used as a function
         cut = None if hold is None or hold.was_cancelled else _cut_of(hold, error)
         if cut is not None:
             refused = cut.error
-            if not isinstance(refused, BudgetRefused) or hold is None or hold.deadline is None:
+            if not isinstance(refused, BudgetRefused):
                 raise cut.error from error
             # Cut all the same, though it was between two requests: callers catch one kind of error.
-            raise hold.deadline.exceeded(self._label, refused.source) from error
+            raise self._in_force.exceeded(self._label, refused.source) from error
         # A client that is given what is left may raise a timeout of its own at the deadline.
-        if isinstance(error, TimeoutError) and not isinstance(error, DeadlineError) and hold is not None:
-            assert hold.deadline is not None, "a hold keeps the deadline that it was made with, or a nearer one"
-            if not hold.is_released and hold.deadline.remaining() <= _AT_THE_DEADLINE_S:
-                raise hold.deadline.exceeded(self._label, "block") from error
+        is_own = isinstance(error, TimeoutError) and not isinstance(error, DeadlineError)
+        if is_own and not self._is_released and self._in_force.remaining() <= _AT_THE_DEADLINE_S:
+            raise self._in_force.exceeded(self._label, "block") from error
 
     async def __aenter__(self) -> Deadline:
         in_force = self.__enter__()
-        self._timeout = asyncio.timeout(max(0.0, in_force.remaining()) + _CANCEL_SLACK_S)
+        assert self.hold is not None, "a block that was entered has a hold"
+        loop = asyncio.get_running_loop()
+        self._timeout = asyncio.timeout_at(self._cancelled_at_s(loop))
         await self._timeout.__aenter__()
+        self.hold.at_renewal = lambda: loop.call_soon_threadsafe(self._renew, loop)
         return in_force
+
+    def _cancelled_at_s(self, loop: asyncio.AbstractEventLoop) -> float | None:
+        """Return when the block is cancelled, on the clock of its loop; None for never."""
+        ends_by = None if self.hold is None else self.hold.ends_by
+        return None if ends_by is None else loop.time() + max(0.0, ends_by.remaining()) + _CANCEL_SLACK_S
+
+    def _renew(self, loop: asyncio.AbstractEventLoop) -> None:
+        # The deadline around this one was the nearer, and has been released.
+        if self._timeout is not None and not self._timeout.expired():
+            self._timeout.reschedule(self._cancelled_at_s(loop))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -102,9 +124,7 @@ class deadline:  # noqa: N801 - used as a function
             await timeout.__aexit__(kind, error, trace)
         except TimeoutError as timed_out:
             self.__exit__(None, None, None)
-            in_force = None if self.hold is None else self.hold.deadline
-            assert in_force is not None, "a hold keeps the deadline that it was made with, or a nearer one"
-            raise in_force.exceeded(self._label, "block") from timed_out
+            raise self._in_force.exceeded(self._label, "block") from timed_out
         except BaseException:
             self.__exit__(None, None, None)
             raise

@@ -218,8 +218,8 @@ class Exchange:
             self._end("error", error)
 
     def _is_cut(self) -> bool:
-        deadline = self.deadline
-        return deadline is not None and deadline.in_force is deadline and deadline.remaining() <= _AT_THE_DEADLINE_S
+        deadline = None if self.deadline is None else self.deadline.in_force
+        return deadline is not None and deadline.remaining() <= _AT_THE_DEADLINE_S
 
     def _is_cancelled(self) -> bool:
         return self._hold is not None and self._hold.was_cancelled

@@ -28,9 +28,16 @@ _AT_THE_DEADLINE_S = 0.005
 def _hold_in_force() -> tuple[Hold, Deadline] | None:
     hold = current_hold()
     deadline = None if hold is None else hold.in_force
-    if hold is None or deadline is None or current_recorder() is not None:
+    if hold is None or current_recorder() is not None:
         return None
-    return hold, deadline
+    if hold.only_tells and hold.was_cancelled:
+        hold.refuse_if_over()
+    return None if deadline is None else (hold, deadline)
+
+
+def _is_late(hold: Hold) -> bool:
+    deadline = hold.in_force
+    return deadline is not None and deadline.remaining() <= _AT_THE_DEADLINE_S
 
 
 class _HeldSocket:
@@ -93,7 +100,13 @@ class _bounded:  # noqa: N801 - used as a function
         self._socket, self.is_lifted = inner, False
 
     def __enter__(self) -> None:
-        self._held = _hold_in_force()
+        self._held, hold = _hold_in_force(), current_hold()
+        # The hold of a task may be cancelled after its deadline has been lifted.
+        self._lifted = hold if self._held is None and hold is not None and hold.only_tells else None
+        if self._held is None and self._lifted is None:
+            return
+        self._waiting = blocking_on(self._shut_down)
+        self._waiting.__enter__()
         if self._held is None:
             return
         hold, deadline = self._held
@@ -102,8 +115,6 @@ class _bounded:  # noqa: N801 - used as a function
             self.allowed_s = deadline.cap(self._timeout_s)
             # 0 would make the socket one that does not wait at all.
             self._socket.settimeout(max(0.001, self.allowed_s))
-        self._waiting = blocking_on(self._shut_down)
-        self._waiting.__enter__()
 
     def _shut_down(self) -> None:
         with contextlib.suppress(OSError):
@@ -111,13 +122,17 @@ class _bounded:  # noqa: N801 - used as a function
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self._lifted is not None:
+            self._waiting.__exit__()
+            if self._lifted.was_cancelled:
+                raise self._lifted.cut() from error
         if self._held is None:
             return
-        hold, deadline = self._held
         self._waiting.__exit__()
+        hold, deadline = self._held
         with contextlib.suppress(OSError):
             self._socket.settimeout(self._timeout_s)
-        if deadline.in_force is not deadline and not hold.was_cancelled:
+        if deadline.in_force != deadline and not hold.was_cancelled:
             self.is_lifted = self._timeout_s is None or self.allowed_s < self._timeout_s
             return
         is_late = isinstance(error, TimeoutError) and deadline.remaining() <= _AT_THE_DEADLINE_S
@@ -159,7 +174,7 @@ def hold_urllib3() -> Replacements:
             try:
                 done = previous(connection)
             except Exception as error:
-                if deadline.remaining() <= _AT_THE_DEADLINE_S:
+                if _is_late(hold):
                     raise hold.cut() from error
                 raise
             finally:
@@ -227,7 +242,7 @@ def hold_aiohttp() -> Replacements:
             try:
                 return await previous(session, method, url, **options)
             except TimeoutError as error:
-                if deadline.in_force is deadline and deadline.remaining() <= _AT_THE_DEADLINE_S:
+                if _is_late(hold):
                     raise hold.cut() from error
                 raise
 
@@ -239,8 +254,11 @@ def hold_aiohttp() -> Replacements:
             allowed = handle._timeout
             if not isinstance(allowed, CappedTimeout) or not allowed.is_lifted:
                 previous(handle)
-            elif allowed.own_s is not None:
-                handle._loop.call_later(max(0.0, allowed.own_s - allowed), previous, handle)
+                return
+            rest_s = allowed.rest(allowed)
+            if rest_s is not None:
+                handle._timeout = rest_s
+                handle._loop.call_later(rest_s, expire, handle)
 
         return expire
 

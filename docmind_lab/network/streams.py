@@ -50,11 +50,10 @@ def _rest(timeout_s: float | None, waited_s: float | None, error: Exception) -> 
     """
     if not isinstance(timeout_s, CappedTimeout) or not timeout_s.is_lifted or waited_s is None:
         raise error
-    if timeout_s.own_s is None:
-        return None
-    if waited_s >= timeout_s.own_s:
+    rest_s = timeout_s.rest(waited_s)
+    if rest_s == 0:
         raise error
-    return timeout_s.own_s - waited_s
+    return rest_s
 
 
 def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[str]:
@@ -116,13 +115,12 @@ class _SyncStream(_StreamLogic):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         with blocking_on(self.shut_down):
-            allowed_s = _cap(timeout, self.core.ReadTimeout)
-            try:
-                data: bytes = self.inner.read(max_bytes, allowed_s)
-            except self.core.ReadTimeout as error:
-                rest_s = _rest(timeout, allowed_s, error)
-                data = self.inner.read(max_bytes, _cap(rest_s, self.core.ReadTimeout))
-        return self._after_read(data)
+            while True:
+                allowed_s = _cap(timeout, self.core.ReadTimeout)
+                try:
+                    return self._after_read(self.inner.read(max_bytes, allowed_s))
+                except self.core.ReadTimeout as error:
+                    timeout = _rest(timeout, allowed_s, error)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _WRITE_PIECE_BYTES):
@@ -153,13 +151,12 @@ class _AsyncStream(_StreamLogic):
     """An async stream held to the deadline."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        allowed_s = _cap(timeout, self.core.ReadTimeout)
-        try:
-            data: bytes = await self.inner.read(max_bytes, allowed_s)
-        except self.core.ReadTimeout as error:
-            rest_s = _rest(timeout, allowed_s, error)
-            data = await self.inner.read(max_bytes, _cap(rest_s, self.core.ReadTimeout))
-        return self._after_read(data)
+        while True:
+            allowed_s = _cap(timeout, self.core.ReadTimeout)
+            try:
+                return self._after_read(await self.inner.read(max_bytes, allowed_s))
+            except self.core.ReadTimeout as error:
+                timeout = _rest(timeout, allowed_s, error)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _WRITE_PIECE_BYTES):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import json
 import re
 import subprocess
@@ -15,8 +14,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import httpx
 import pytest
+import requests
+from langgraph.graph import END, START, StateGraph
 from served_in_loop import served
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
@@ -31,6 +33,7 @@ from starlette.websockets import WebSocket
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT
 from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded
 from docmind_lab.core.holds import current_hold
+from docmind_lab.enforcement import enforce
 from docmind_lab.enforcement.scope import deadline, remaining_s
 from docmind_lab.enforcement.wire.asgi import DeadlineMiddleware
 from docmind_lab.network.deadline_headers import DeadlineOnWire, deadline_headers
@@ -455,34 +458,221 @@ def test_a_deadline_of_the_work_after_a_response_is_the_servers_to_hear_of() -> 
         asyncio.run(messages_of(app, "/"))
 
 
+Charge = Callable[[str], Any]
+
+
+async def charge_by_httpx(url: str) -> str:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return (await client.get(url)).text
+
+
+async def charge_by_aiohttp(url: str) -> str:
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return await response.text()
+
+
+async def charge_in_a_thread(url: str) -> str:
+    return await asyncio.to_thread(lambda: httpx.get(url, trust_env=False).text)
+
+
+async def charge_by_requests(url: str) -> str:
+    return await asyncio.to_thread(lambda: requests.get(url, timeout=30).text)
+
+
+async def charge_under_a_deadline_of_its_own(url: str) -> str:
+    async with deadline(20):
+        return await charge_by_httpx(url)
+
+
+async def charge_in_a_task_of_its_own(url: str) -> str:
+    return await asyncio.create_task(charge_by_httpx(url))
+
+
+async def charge_by_an_enforced_graph(url: str) -> str:
+    async def work(state: dict[str, str]) -> dict[str, str]:
+        return {"said": await charge_by_httpx(url)}
+
+    graph = StateGraph(dict).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
+    return str((await enforce(graph, 20).ainvoke({"said": ""})).state)
+
+
+CHARGES: list[Charge] = [
+    charge_by_httpx,
+    charge_by_aiohttp,
+    charge_in_a_thread,
+    charge_by_requests,
+    charge_under_a_deadline_of_its_own,
+    charge_in_a_task_of_its_own,
+    charge_by_an_enforced_graph,
+]
+
+
+async def end_of_charge(charge: Charge, request: Callable[[asyncio.Task[str]], Any], above: bool) -> tuple[int, str]:
+    """Return the status of a request that makes a task, and how that task, or the thread that it waits for, ended."""
+    ends: list[str] = []
+
+    async def noted(url: str) -> None:
+        try:
+            for _ in range(2):
+                said = await charge(url)
+            ends.append(said)
+        except BaseException as error:
+            ends.append(type(error).__name__)
+            raise
+
+    tasks: list[asyncio.Task[None]] = []
+    async with served(Starlette(routes=[Route("/", slow_audit)])) as upstream:
+
+        async def endpoint(_: Request) -> Response:
+            tasks.append(asyncio.create_task(noted(upstream)))
+            await request(tasks[0])
+            return Response("late")
+
+        middleware = [Middleware(DeadlineMiddleware, at_most_s=0.2), *([Middleware(Passes)] if above else [])]
+        app = Starlette(routes=[Route("/", endpoint)], middleware=middleware)
+        async with served(app) as url, httpx.AsyncClient(trust_env=False, timeout=20) as client:
+            status = (await client.get(url)).status_code
+            await asyncio.wait(tasks, timeout=10)
+    return status, ends[0]
+
+
+async def leaves(_: asyncio.Task[str]) -> None:
+    await asyncio.sleep(30)
+
+
+async def shields(task: asyncio.Task[str]) -> None:
+    await asyncio.shield(task)
+
+
 @pytest.mark.wall
-def test_a_task_in_a_context_of_its_own_outlives_a_request_that_is_cut() -> None:
-    async def main() -> tuple[int, dict[bool, str]]:
-        ends: dict[bool, str] = {}
-        async with served(Starlette(routes=[Route("/", slow_audit)])) as upstream:
+@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize("charge", CHARGES)
+def test_a_task_that_nobody_awaits_outlives_a_request_that_is_cut(charge: Charge, above: bool) -> None:
+    status, end = asyncio.run(end_of_charge(charge, leaves, above))
+    assert (status, "noted" in end) == (504, True), end
 
-            async def charge(is_free: bool) -> None:
-                try:
-                    async with httpx.AsyncClient(trust_env=False) as client:
-                        ends[is_free] = (await client.get(upstream)).text
-                except BaseException as error:  # noqa: BLE001 - a cut is none of the ordinary ones
-                    ends[is_free] = type(error).__name__
 
-            tasks: list[asyncio.Task[None]] = []
+@pytest.mark.wall
+def test_a_shielded_task_outlives_a_request_that_is_cut() -> None:
+    assert asyncio.run(end_of_charge(charge_by_httpx, shields, True)) == (504, "noted")
 
-            async def cut(_: Request) -> Response:
-                tasks.append(asyncio.create_task(charge(True), context=contextvars.Context()))
-                tasks.append(asyncio.create_task(charge(False)))
-                await asyncio.sleep(30)
+
+async def awaits(task: asyncio.Task[str]) -> None:
+    await task
+
+
+async def gathers(task: asyncio.Task[str]) -> None:
+    await asyncio.gather(task, asyncio.sleep(30))
+
+
+async def waits_for(task: asyncio.Task[str]) -> None:
+    await asyncio.wait_for(task, 30)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize(
+    ("charge", "request_"),
+    [*((charge, awaits) for charge in CHARGES), (charge_by_httpx, gathers), (charge_by_httpx, waits_for)],
+)
+def test_a_task_that_is_awaited_is_cut_with_its_request(charge: Charge, request_: Any, above: bool) -> None:
+    status, end = asyncio.run(end_of_charge(charge, request_, above))
+    assert (status, "noted" in end) == (504, False), end
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("get", [httpx.get, requests.get])
+def test_a_thread_that_an_awaited_task_waits_for_is_cut_with_its_request(get: Callable[..., Any]) -> None:
+    """wall: the thread ends by the cut, and not by the answer, which comes 30 s later."""
+    ends: list[str] = []
+
+    def charge(url: str) -> None:
+        for _ in range(2):
+            try:
+                get(url, timeout=30)
+                ends.append("answered")
+            except BaseException as error:  # noqa: BLE001 - a cut is none of the ordinary ones
+                ends.append(type(error).__name__)
+
+    async def main() -> None:
+        async with served(Starlette(routes=[Route("/", hang_forever)])) as upstream:
+
+            async def endpoint(_: Request) -> Response:
+                await asyncio.create_task(asyncio.to_thread(charge, upstream))
                 return Response("late")
 
-            app = Starlette(routes=[Route("/", cut)], middleware=[Middleware(DeadlineMiddleware, at_most_s=0.1)])
+            app = Starlette(routes=[Route("/", endpoint)], middleware=[Middleware(DeadlineMiddleware, at_most_s=0.2)])
             async with served(app) as url, httpx.AsyncClient(trust_env=False, timeout=20) as client:
-                status = (await client.get(url)).status_code
-                await asyncio.gather(*tasks)
-        return status, ends
+                assert (await client.get(url)).status_code == 504
+                until = time.monotonic() + CUT_WITHIN_S
+                while len(ends) < 2 and time.monotonic() < until:
+                    await asyncio.sleep(0.01)
 
-    assert asyncio.run(main()) == (504, {True: "noted", False: "RunCut"})
+    asyncio.run(main())
+    assert ends == ["RunCut", "RunCut"]
+
+
+def test_a_task_of_a_request_is_told_the_time_that_is_left() -> None:
+    async def endpoint(_: Request) -> Response:
+        async def tell() -> list[float | None]:
+            async with deadline(50):
+                return [remaining_s(), await asyncio.to_thread(remaining_s)]
+
+        return JSONResponse(await asyncio.create_task(tell()))
+
+    middleware = [Middleware(DeadlineMiddleware, at_most_s=20)]
+    seconds = ask(Starlette(routes=[Route("/", endpoint)], middleware=middleware), "/").json()
+    assert all(0 < each <= 20 for each in seconds)
+
+
+@pytest.mark.wall
+def test_a_deadline_inside_has_its_own_limit_again_once_the_response_is_sent() -> None:
+    """wall: the request's deadline passes, and then the block's own. No time is asserted."""
+    ends: list[Any] = []
+
+    class Timed:
+        """A middleware with a deadline of its own, around the response and what follows it."""
+
+        def __init__(self, app: Any, limit_s: float) -> None:
+            self.app, self.limit_s = app, limit_s
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            try:
+                async with deadline(self.limit_s):
+                    await self.app(scope, receive, send)
+                ends.append("done")
+            except DeadlineExceeded as error:
+                ends.append(round(error.limit_s, 1))
+
+    async def main(limit_s: float) -> None:
+        async with served(Starlette(routes=[Route("/", slow_audit)])) as upstream:
+
+            async def answer(_: Request) -> Response:
+                return Response("charged", background=BackgroundTask(charge_by_httpx, upstream))
+
+            middleware = [Middleware(DeadlineMiddleware, at_most_s=0.2), Middleware(Timed, limit_s=limit_s)]
+            app = Starlette(routes=[Route("/", answer)], middleware=middleware)
+            async with served(app) as url, httpx.AsyncClient(trust_env=False, timeout=20) as client:
+                assert (await client.get(url)).text == "charged"
+                until = time.monotonic() + 5
+                while not ends and time.monotonic() < until:
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(main(20))
+    asyncio.run(main(0.3))
+    assert ends == ["done", 0.3]
+
+
+def test_an_event_loop_with_a_task_factory_of_its_own_keeps_it() -> None:
+    async def main() -> None:
+        def factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+            return asyncio.Task(coroutine, loop=loop, **options)
+
+        asyncio.get_running_loop().set_task_factory(factory)
+        await messages_of(application(at_most_s=20), "/left")
+        assert asyncio.get_running_loop().get_task_factory() is factory
+
+    asyncio.run(main())
 
 
 def test_web_sockets_and_the_lifespan_pass_through() -> None:

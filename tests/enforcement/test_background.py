@@ -12,6 +12,7 @@ import httpx2
 import pytest
 import requests
 from langgraph.graph import END, START, StateGraph
+from manual_clock import ManualClock
 from stub_server import StubConnection, StubRequest, StubServer
 from typing_extensions import TypedDict
 
@@ -161,6 +162,56 @@ def test_under_another_hold_a_released_one_leaves_that_in_force() -> None:
         assert inner.in_force is outer.deadline
         outer.release()
         assert (current_deadline(), inner.in_force) == (None, None)
+
+
+def test_under_a_hold_that_is_released_one_inside_has_its_own_limit_again() -> None:
+    with hold_scope(Hold(Deadline.after(30))) as outer, hold_scope(Hold(Deadline.after(60))) as inner:
+        assert outer is not None
+        assert inner is not None
+        nearer = inner.in_force
+        assert nearer == outer.deadline == current_deadline()
+        capped = CappedTimeout.of(None, nearer or Deadline.after(60))
+        outer.release()
+        assert current_deadline() == inner.in_force == inner.deadline != nearer
+        assert capped.is_lifted
+        # What waits goes on, to the limit of its own hold.
+        rest_s = capped.rest(1.0)
+        assert isinstance(rest_s, CappedTimeout)
+        assert 30 < rest_s <= 60
+
+
+def test_a_hold_that_only_tells_cuts_nothing_at_its_deadline() -> None:
+    clock = ManualClock()
+    with hold_scope(Hold(Deadline.after(30, clock))) as outer:
+        assert outer is not None
+        with hold_scope(outer.for_task()) as of_task:
+            assert of_task is not None
+            assert of_task.in_force == outer.in_force == current_deadline()
+            assert of_task.ends_by is None
+            clock.sleep(31)
+            assert (of_task.in_force, of_task.is_over, current_deadline()) == (None, False, None)
+            assert outer.is_over
+            of_task.cancel()
+            assert of_task.is_over
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_threads_of_a_task_that_was_cancelled_are_under_the_deadline_that_it_was_made_under(is_cancelled: bool) -> None:
+    async def main() -> Hold:
+        of_task = Hold(Deadline.after(30, clock)).for_task()
+        task = asyncio.create_task(asyncio.sleep(60 if is_cancelled else 0))
+        of_task.tie(task)
+        await asyncio.sleep(0)
+        if is_cancelled:
+            task.cancel()
+        await asyncio.wait({task})
+        return of_task
+
+    clock = ManualClock()
+    of_task = asyncio.run(main())
+    assert not of_task.is_over
+    clock.advance(31)
+    assert of_task.is_over is is_cancelled
 
 
 def test_a_nearer_hold_around_is_not_released_by_one_inside() -> None:

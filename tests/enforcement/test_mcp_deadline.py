@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import time
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -17,6 +19,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import REQUEST_TIMEOUT
 from served_in_loop import served
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded
 from docmind_lab.enforcement.scope import deadline, remaining_s
@@ -232,6 +238,39 @@ def test_a_tool_in_a_thread_is_answered_at_the_deadline_and_runs_on() -> None:
         return list(noted.ended)
 
     assert in_process(server_of(noted), use) == []
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("limit_ms", [60, 20_000], ids=["cut", "answered"])
+def test_a_request_that_nobody_awaits_outlives_the_tool_that_left_it(limit_ms: int) -> None:
+    """wall: the deadline passes under the request, which is answered after it."""
+    ends: list[str] = []
+    tasks: list[asyncio.Task[None]] = []
+
+    async def slow(_: Request) -> Response:
+        await asyncio.sleep(0.3)
+        return Response("noted")
+
+    async def use(client: Client) -> None:
+        async with served(Starlette(routes=[Route("/", slow)])) as url:
+
+            async def audit() -> None:
+                async with httpx.AsyncClient(trust_env=False) as http:
+                    ends.append((await http.get(url)).text)
+
+            @server.tool()
+            async def charge() -> str:
+                tasks.append(asyncio.create_task(audit()))
+                await asyncio.sleep(0 if limit_ms > 1000 else 30)
+                return "charged"
+
+            with contextlib.suppress(MCPError):
+                await client.call_tool("charge", meta=saying(limit_ms))
+            await asyncio.wait(tasks, timeout=10)
+
+    server = server_of(Noted())
+    in_process(server, use)
+    assert ends == ["noted"]
 
 
 @pytest.mark.wall

@@ -26,8 +26,8 @@ from a2a.types import (
 )
 
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
-from docmind_lab.enforcement.scope import deadline
 from docmind_lab.enforcement.wire.limits import METADATA_KEY, ServerLimits, read_metadata_s, remaining_metadata
+from docmind_lab.enforcement.wire.request import request_deadline
 
 _OVER = frozenset(
     {
@@ -103,7 +103,7 @@ class DeadlineExecutor(AgentExecutor):
             await _end(context, noted, TaskState.TASK_STATE_REJECTED, error)
             return
         try:
-            async with contextlib.nullcontext() if limit_s is None else deadline(limit_s, label=label):
+            async with contextlib.nullcontext() if limit_s is None else request_deadline(limit_s, label=label):
                 await self._executor.execute(context, noted)
         except DeadlineError as error:
             await _end(context, noted, TaskState.TASK_STATE_FAILED, error)

@@ -16,6 +16,7 @@ from docmind_lab.core.deadline_headers import DEADLINE_HEADER, header_name, smal
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
 from docmind_lab.enforcement.scope import deadline
 from docmind_lab.enforcement.wire.limits import ServerLimits
+from docmind_lab.enforcement.wire.request import request_deadline
 
 _log = logging.getLogger("docmind_lab.wire")
 # The messages that end a response, and how each says that another one follows.
@@ -36,8 +37,8 @@ class DeadlineMiddleware:
     is not cancelled: it is held at its next request.
 
     A response that was sent whole is a success. What follows it, and what the request left behind, is under no deadline
-    of the request: background tasks, and tasks that nobody awaits. A cut after the response has begun is a warning in
-    the log `docmind_lab.wire`, with the route.
+    of the request: background tasks, and tasks that nobody awaits. Tasks that nobody awaits outlive a request that is
+    cut too. A cut after the response has begun is a warning in the log `docmind_lab.wire`, with the route.
 
     Args:
         app: The application.
@@ -46,7 +47,7 @@ class DeadlineMiddleware:
             one in milliseconds. One that cannot be read counts as absent.
         transit_s: Seconds taken off what the header says, for the way here and back.
         least_s: Seconds that a request needs at least.
-        cuts_background: Whether the deadline also holds what goes on after the response.
+        cuts_background: Whether the deadline also holds what goes on after the response, and what nobody awaits.
 
     Raises:
         ConfigurationError: A value cannot be used.
@@ -76,7 +77,8 @@ class DeadlineMiddleware:
         except BudgetRefused as error:
             await _send_504("deadline_refused", error, send)
             return
-        block = None if limit_s is None else deadline(limit_s, label=label)
+        make = deadline if self._cuts_background else request_deadline
+        block = None if limit_s is None else make(limit_s, label=label)
         response = _Response(send, block, releases=not self._cuts_background)
         try:
             async with block or contextlib.nullcontext():

@@ -93,8 +93,9 @@ class RunDoorway:
         at_s = next((found for found in map(_deadline_instant, (given, config)) if found is not None), None)
         # In production the deadline comes in a hold.
         hold = current_hold()
-        if at_s is None and hold is not None and hold.deadline is not None:
-            at_s = hold.deadline.at_s
+        in_force = None if hold is None else hold.in_force
+        if at_s is None and in_force is not None:
+            at_s = in_force.at_s
         if at_s is None:
             yield
             return
