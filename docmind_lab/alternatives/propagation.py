@@ -113,22 +113,26 @@ class Propagation:
                     between_steps()
 
     @contextlib.contextmanager
-    def _policy_in_force(self, deadline: Deadline) -> Iterator[None]:
-        """Apply the policy around the graph's run, in the thread or task that runs the graph.
-
-        Raises: NotAdmitted where it refuses the run before it begins.
-        """
-        with policy_scope(self.policy, deadline), _admitted(self.policy, deadline):
+    def _admitted(self, deadline: Deadline) -> Iterator[None]:
+        """Apply the policy around a run that it may refuse before it begins. Raises: NotAdmitted."""
+        with policy_scope(self.policy, deadline), _counted(self.policy, deadline):
             yield
+
+    def _policy_in_force(self, deadline: Deadline) -> contextlib.AbstractContextManager[None]:
+        """Return what applies the policy around the graph's run, in the thread or task that runs the graph.
+
+        Its block raises NotAdmitted where the policy refuses the run before it begins.
+        """
+        refuses = self.policy.policies.admission is not None
+        return self._admitted(deadline) if refuses else policy_scope(self.policy, deadline)
 
 
 @contextlib.contextmanager
-def _admitted(policy: PropagationPolicy, deadline: Deadline) -> Iterator[None]:
+def _counted(policy: PropagationPolicy, deadline: Deadline) -> Iterator[None]:
     """Count a query that is under way, and remember whether it ended in time. Raises: NotAdmitted."""
     admission, history = policy.policies.admission, current_history()
-    if admission is None or history is None:
-        yield
-        return
+    assert admission is not None, "only a policy that refuses runs counts them"
+    assert history is not None, "a policy in force has a history"
     queries, recorder = history.queries, current_recorder()
     likely = queries.likely_in_time()
     if likely is not None and likely < admission.share:

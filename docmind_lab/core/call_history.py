@@ -11,11 +11,9 @@ be missing from every quantile, and a timeout that learns from the calls it cuts
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 from collections import deque
-from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
@@ -225,16 +223,22 @@ def current_history() -> CallHistory | None:
     return _history.get()
 
 
-@contextlib.contextmanager
-def history_scope(history: CallHistory | None = None) -> Iterator[CallHistory]:
+class history_scope:  # noqa: N801 - used as the functions beside it are
     """Put a history in force during a block.
 
     Args:
         history: The history; where left out, that of a block around this one, else a new one.
     """
-    chosen = history or _history.get() or CallHistory()
-    token = _history.set(chosen)
-    try:
-        yield chosen
-    finally:
-        _history.reset(token)
+
+    __slots__ = ("_given", "_token")
+
+    def __init__(self, history: CallHistory | None = None) -> None:
+        self._given = history
+
+    def __enter__(self) -> CallHistory:
+        chosen = self._given or _history.get() or CallHistory()
+        self._token = _history.set(chosen)
+        return chosen
+
+    def __exit__(self, *exc_info: object) -> None:
+        _history.reset(self._token)

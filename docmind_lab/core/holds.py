@@ -11,15 +11,16 @@ has ended, still finds the hold, and is refused when its time is over.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import contextvars
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
-from docmind_lab.core.deadlines import Deadline, PropagationPolicy, deadline_scope
+from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, PropagationPolicy, deadline_scope
 from docmind_lab.core.errors import BudgetError, CallerLeft, RunCut
 
 
@@ -35,7 +36,7 @@ class Hold:
     """
 
     deadline: Deadline | None
-    policy: PropagationPolicy = field(default_factory=PropagationPolicy)
+    policy: PropagationPolicy = DEFAULT_POLICY
     label: str = "request"
     name_work: Callable[[], str] = field(default=str, repr=False)
     requests_cut: int = 0
@@ -45,7 +46,8 @@ class Hold:
     _outer: Hold | None = field(default=None, repr=False)
     _inside: set[Hold] = field(default_factory=set, repr=False)
     _waits: set[Callable[[], None]] = field(default_factory=set, repr=False)
-    _threads: dict[object, str] = field(default_factory=dict, repr=False)
+    # By a key of its own for each piece of work: the context in which it was handed to a thread.
+    _threads: dict[object, contextvars.Context] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -123,31 +125,33 @@ class Hold:
         """Whether this hold, or one around it, was cancelled."""
         return self.is_cancelled or (self._outer is not None and self._outer.was_cancelled)
 
-    @contextlib.contextmanager
-    def thread_work(self, label: str) -> Iterator[None]:
-        """Count the block as work in a thread, which no cancellation ends.
+    def as_thread_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function for a thread: it counts as work of the calling code there, which no cancellation ends.
 
-        Args:
-            label: The name of the work, such as a node's.
-
-        Raises:
-            RunCut: The hold is over.
+        The wrapped function raises `RunCut` if the hold is over when it is to begin.
         """
-        self.refuse_if_over("thread")
-        key = object()
-        with self._lock:
-            self._threads[key] = label
-        try:
-            yield
-        finally:
+        # The name is worked out only where somebody asks for it.
+        context = contextvars.copy_context()
+
+        def work(*arguments: Any) -> Any:
+            self.refuse_if_over("thread")
+            key = object()
             with self._lock:
-                del self._threads[key]
+                self._threads[key] = context
+            try:
+                return function(*arguments)
+            finally:
+                with self._lock:
+                    del self._threads[key]
+
+        return work
 
     @property
     def still_running(self) -> tuple[str, ...]:
-        """The labels of work that threads are doing now."""
+        """The names of work that threads are doing now."""
         with self._lock:
-            return tuple(self._threads.values())
+            begun_in = tuple(self._threads.values())
+        return tuple(context.run(self.name_work) for context in begun_in)
 
 
 _holds: weakref.WeakSet[Hold] = weakref.WeakSet()
@@ -216,7 +220,8 @@ class hold_scope:  # noqa: N801 - used as the functions beside it are
             if around is not None and (hold.deadline is None or around.at_s <= hold.deadline.at_s):
                 hold.deadline = around
         if hold is not None and hold.deadline is not None and hold.deadline.in_place is None:
-            hold.deadline = dataclasses.replace(hold.deadline, in_place=hold._in_place)
+            made = hold.deadline
+            hold.deadline = Deadline(made.at_s, made.limit_s, made.clock, hold._in_place)
         self._token = _hold.set(hold)
         total = hold is not None and hold.policy.cap == "total"
         self._deadline = deadline_scope(
