@@ -174,6 +174,7 @@ class RunProgress:
         self._waits = self._has_result = self._has_written = False
         # One attribute, so that a caller that leaves the run behind in another thread reads both parts of one step.
         self._latest: tuple[Any, list[Mapping[str, Any]]] = (state or {}, [])
+        self._recorder = current_recorder()
 
     @classmethod
     def of(cls, runnable: Runnable) -> RunProgress:
@@ -207,7 +208,7 @@ class RunProgress:
 
     def _note_result(self) -> None:
         """Record when there is first something to return to a caller who leaves, and what it is whenever it changes."""
-        recorder = current_recorder()
+        recorder = self._recorder
         if recorder is None:
             return
         state = self.state

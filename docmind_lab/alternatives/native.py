@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypedDict
 
 from langgraph.errors import NodeTimeoutError
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from docmind_lab.alternatives.base import (
@@ -67,7 +70,7 @@ class Native(Propagation):
             await self._stream_async(limited, inputs, deadline, progress)
 
         async def dispatch_as_node() -> None:
-            await _as_one_node(stream, deadline)
+            await _outer_graph().ainvoke({}, context=_Dispatch(stream, deadline))
 
         def timed_out(error: Exception) -> str:
             if isinstance(error, NodeTimeoutError):
@@ -77,21 +80,39 @@ class Native(Propagation):
         return await run_to_outcome_async(progress, stream if self.per_step else dispatch_as_node, timed_out)
 
 
-async def _as_one_node(stream: Callable[[], Coroutine[Any, Any, None]], deadline: Deadline) -> None:
-    """Await `stream()` inside a node whose LangGraph timeout is the time remaining until the deadline."""
-    # Outside of the outer graph's configuration: inside it the system would take itself for a part of that graph, and
-    # put its checkpoints elsewhere.
-    context = contextvars.copy_context()
+@dataclass(frozen=True)
+class _Dispatch:
+    """One run of a graph as a node of the outer graph, which is the outer graph's runtime context.
 
-    async def system(state: _EmptyState) -> dict[str, Any]:
-        await asyncio.create_task(stream(), context=context)
-        return {}
+    Args:
+        stream: Streams the graph to its end.
+        deadline: When the node's time is over.
+        context: What the graph runs in: outside of the outer graph's configuration. Inside it the graph would take
+            itself for a part of that one, and put its checkpoints elsewhere.
+    """
 
-    async def dispatch(state: _EmptyState) -> Send:
-        return Send(_NODE, {}, timeout=max(0.001, deadline.remaining()))
+    stream: Callable[[], Coroutine[Any, Any, None]]
+    deadline: Deadline
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
 
-    graph = StateGraph(_EmptyState)
-    graph.add_node(_NODE, system)
-    graph.add_conditional_edges(START, dispatch, [_NODE])
+
+async def _system(state: _EmptyState, runtime: Runtime[_Dispatch]) -> dict[str, Any]:
+    await asyncio.create_task(runtime.context.stream(), context=runtime.context.context)
+    return {}
+
+
+async def _dispatch(state: _EmptyState, runtime: Runtime[_Dispatch]) -> Send:
+    return Send(_NODE, {}, timeout=max(0.001, runtime.context.deadline.remaining()))
+
+
+@functools.cache
+def _outer_graph() -> CompiledStateGraph[_EmptyState, _Dispatch, _EmptyState, _EmptyState]:
+    """Return the graph whose one node is given its LangGraph timeout, the time left, when it is sent off.
+
+    Compiled once: to compile it takes longer than to run it.
+    """
+    graph = StateGraph(_EmptyState, context_schema=_Dispatch)
+    graph.add_node(_NODE, _system)
+    graph.add_conditional_edges(START, _dispatch, [_NODE])
     graph.add_edge(_NODE, END)
-    await graph.compile().ainvoke({})
+    return graph.compile()

@@ -10,9 +10,8 @@ A monotonic instant never survives its process: a resumed or forked checkpoint g
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
@@ -275,10 +274,12 @@ class PropagationPolicy:
             raise ConfigurationError(f"retries must be 0 or more, not {self.retries!r}")
 
 
+DEFAULT_POLICY: Final = PropagationPolicy()
+"""The policy where none is chosen."""
+
 _deadline: ContextVar[Deadline | None] = ContextVar("docmind_lab_deadline", default=None)
 _policy: ContextVar[PropagationPolicy | None] = ContextVar("docmind_lab_policy", default=None)
 _run: ContextVar[Deadline | None] = ContextVar("docmind_lab_run_deadline", default=None)
-_DEFAULT_POLICY = PropagationPolicy()
 
 
 def current_deadline() -> Deadline | None:
@@ -289,7 +290,7 @@ def current_deadline() -> Deadline | None:
 
 def current_policy() -> PropagationPolicy:
     """Return the policy by which the running code applies a propagated deadline."""
-    return _policy.get() or _DEFAULT_POLICY
+    return _policy.get() or DEFAULT_POLICY
 
 
 class deadline_scope:  # noqa: N801 - used as the functions beside it are
@@ -318,21 +319,26 @@ class deadline_scope:  # noqa: N801 - used as the functions beside it are
         _deadline.reset(self._token)
 
 
-@contextlib.contextmanager
-def policy_scope(policy: PropagationPolicy, run: Deadline | None = None) -> Iterator[None]:
-    """Apply propagated deadlines by this policy during a block.
+class policy_scope:  # noqa: N801 - used as the functions beside it are
+    """Apply propagated deadlines by a policy during a block.
 
     Args:
         policy: The policy that applies to each call.
         run: The deadline of the whole run, which the policy's allocation divides, and whose start and limit a
             deadline read from a state has. Without one nothing is divided.
     """
-    token, token_of_run = _policy.set(policy), _run.set(run)
-    try:
-        yield
-    finally:
-        _run.reset(token_of_run)
-        _policy.reset(token)
+
+    __slots__ = ("_policy", "_run", "_token", "_token_of_run")
+
+    def __init__(self, policy: PropagationPolicy, run: Deadline | None = None) -> None:
+        self._policy, self._run = policy, run
+
+    def __enter__(self) -> None:
+        self._token, self._token_of_run = _policy.set(self._policy), _run.set(self._run)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _run.reset(self._token_of_run)
+        _policy.reset(self._token)
 
 
 def deadline_of_role(deadline: Deadline, role: str) -> Deadline:

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
+import contextvars
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from docmind_lab.core.deadlines import Deadline, PropagationPolicy, deadline_scope
+from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, PropagationPolicy, deadline_scope
 from docmind_lab.core.errors import BudgetError, CallerLeft, RunCut
 
 
@@ -39,7 +39,7 @@ class Hold:
     """
 
     deadline: Deadline | None
-    policy: PropagationPolicy = field(default_factory=PropagationPolicy)
+    policy: PropagationPolicy = DEFAULT_POLICY
     label: str = "request"
     name_work: Callable[[], str] = field(default=str, repr=False)
     frees_tasks: bool = False
@@ -53,7 +53,8 @@ class Hold:
     _inside: set[Hold] = field(default_factory=set, repr=False)
     _tasks: dict[Hold, asyncio.Task[Any]] = field(default_factory=dict, repr=False)
     _waits: set[Callable[[], None]] = field(default_factory=set, repr=False)
-    _threads: dict[object, str] = field(default_factory=dict, repr=False)
+    # By a key of its own for each piece of work: the context in which it was handed to a thread.
+    _threads: dict[object, contextvars.Context] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +86,7 @@ class Hold:
         if around is None or (own is not None and own.at_s < around.at_s):
             return own
         # Once the hold around is released, this hold's own deadline takes the place of that.
-        return around if self.is_released else dataclasses.replace(around, in_place=self._in_place)
+        return around if self.is_released else Deadline(around.at_s, around.limit_s, around.clock, self._in_place)
 
     def _in_place(self) -> Deadline | None:
         return self.in_force
@@ -184,31 +185,33 @@ class Hold:
         """Whether this hold, or one around it, was cancelled."""
         return self.is_cancelled or (self._outer is not None and self._outer.was_cancelled)
 
-    @contextlib.contextmanager
-    def thread_work(self, label: str) -> Iterator[None]:
-        """Count the block as work in a thread, which no cancellation ends.
+    def as_thread_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function for a thread: it counts as work of the calling code there, which no cancellation ends.
 
-        Args:
-            label: The name of the work, such as a node's.
-
-        Raises:
-            RunCut: The hold is over.
+        The wrapped function raises `RunCut` if the hold is over when it is to begin.
         """
-        self.refuse_if_over("thread")
-        key = object()
-        with self._lock:
-            self._threads[key] = label
-        try:
-            yield
-        finally:
+        # The name is worked out only where somebody asks for it.
+        context = contextvars.copy_context()
+
+        def work(*arguments: Any) -> Any:
+            self.refuse_if_over("thread")
+            key = object()
             with self._lock:
-                del self._threads[key]
+                self._threads[key] = context
+            try:
+                return function(*arguments)
+            finally:
+                with self._lock:
+                    del self._threads[key]
+
+        return work
 
     @property
     def still_running(self) -> tuple[str, ...]:
-        """The labels of work that threads are doing now."""
+        """The names of work that threads are doing now."""
         with self._lock:
-            return tuple(self._threads.values())
+            begun_in = tuple(self._threads.values())
+        return tuple(context.run(self.name_work) for context in begun_in)
 
 
 _holds: weakref.WeakSet[Hold] = weakref.WeakSet()
@@ -274,7 +277,8 @@ class hold_scope:  # noqa: N801 - used as the functions beside it are
             hold._outer = outer
             outer._inside.add(hold)
         if hold is not None and hold.deadline is not None and hold.deadline.in_place != hold._in_place:
-            hold.deadline = dataclasses.replace(hold.deadline, in_place=hold._in_place)
+            made = hold.deadline
+            hold.deadline = Deadline(made.at_s, made.limit_s, made.clock, hold._in_place)
         self._token = _hold.set(hold)
         total = hold is not None and hold.policy.cap == "total"
         self._deadline = deadline_scope(

@@ -30,7 +30,7 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from docmind_lab.alternatives.base import Alternative, Outcome, RunLog, options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.catalogue import label_of
-from docmind_lab.core.deadlines import Deadline, PropagationPolicy, require_seconds
+from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, require_seconds
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work, outcome_of_exit
@@ -305,7 +305,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
             shape: How the caller wants chunks; None for a caller that wants the result only.
         """
         install_lazily()
-        policy = getattr(self.alternative, "policy", PropagationPolicy())
+        policy = getattr(self.alternative, "policy", DEFAULT_POLICY)
         nearest = self._nearest(config, deadline)
         propagates = self.alternative.propagates
         hold = Hold(nearest if propagates else None, policy, label="graph", name_work=node_at_work)
@@ -407,7 +407,7 @@ def enforce(
     chosen = parse_alternatives([alternative])
     if len(chosen) != 1:
         raise ConfigurationError(f"alternative must name one, not {alternative!r}; try 'E'")
-    policy = getattr(chosen[0], "policy", PropagationPolicy())
+    policy = getattr(chosen[0], "policy", DEFAULT_POLICY)
     if policy.policies.text:
         raise ConfigurationError(
             f"alternative {alternative!r}: its policies are for the model calls of the lab's own roles, and none of a "

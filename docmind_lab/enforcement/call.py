@@ -219,9 +219,11 @@ class EnforcedCall:
         self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
         """Stream from the graph for the alternative, and to the caller's sink."""
-        shape = self._shape()
+        shape, control = self._shape(), options.get("control")
         for part in inner(self._input(given), *rest, **self._options(shape, options)):
-            chunk, step = self._take(shape, part, options.get("control"))
+            chunk, step = self._take(shape, part)
+            if self.control is not None:
+                self._pass_drain(control)
             if chunk is not None and self.sink is not None:
                 self.sink(chunk[0])
             if step is not None:
@@ -231,9 +233,11 @@ class EnforcedCall:
         self, inner: Callable[..., AsyncIterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> AsyncIterator[Any]:
         """`stream`, as an async generator."""
-        shape = self._shape()
+        shape, control = self._shape(), options.get("control")
         async for part in inner(self._input(given), *rest, **self._options(shape, options)):
-            chunk, step = self._take(shape, part, options.get("control"))
+            chunk, step = self._take(shape, part)
+            if self.control is not None:
+                self._pass_drain(control)
             if chunk is not None:
                 if self.sink is not None:
                     self.sink(chunk[0])
@@ -276,7 +280,7 @@ class EnforcedCall:
             return given
         return {**given, self.state_key: self.deadline.at_s}
 
-    def _take(self, shape: Shape, part: Any, control: RunControl | None) -> tuple[tuple[Any] | None, Any]:
+    def _take(self, shape: Shape, part: Any) -> tuple[tuple[Any] | None, Any]:
         """Return the caller's chunk, if it is one for the caller, and the alternative's, if it is one for that."""
         namespace, mode, content = shape.split(part)
         own, step = not namespace, None
@@ -292,15 +296,19 @@ class EnforcedCall:
             elif mode == "updates":
                 step = (mode, content)
                 self._since.append(step)
-                self._interrupts |= {each.id: each for each in content.get(INTERRUPT) or ()}
-        drained = self.control
-        if drained is not None and control is not None and drained is not control and drained.drain_requested:
-            control.request_drain(drained.drain_reason or "")
+                if INTERRUPT in content:
+                    self._interrupts |= {each.id: each for each in content[INTERRUPT] or ()}
         if mode not in shape.modes:
             return None, step
         if own and mode == "values":
             self._sent = content
         return (shape.chunk(part),), step
+
+    def _pass_drain(self, control: RunControl | None) -> None:
+        """Ask the alternative's run to stop once the caller's own flag is up."""
+        drained = self.control
+        if drained is not None and control is not None and drained is not control and drained.drain_requested:
+            control.request_drain(drained.drain_reason or "")
 
     def _note_task(self, content: Mapping[str, Any]) -> None:
         if "triggers" in content:
@@ -315,13 +323,15 @@ class EnforcedCall:
 
     def _state(self) -> tuple[Any, tuple[Any, ...]]:
         """Return the graph's state with the writes of all nodes that have finished, and its interrupts."""
-        progress = RunProgress(self._latest, self.channels)
-        for step in self._since:
-            progress.show(step)
-        state, interrupts = progress.state, tuple(self._interrupts.values())
-        if self._latest is not None and not isinstance(self._latest, Mapping):
-            return self._latest, interrupts
-        return {name: value for name, value in state.items() if name != INTERRUPT}, interrupts
+        state, interrupts = self._latest, tuple(self._interrupts.values())
+        if state is not None and not isinstance(state, Mapping):
+            return state, interrupts
+        if self._since:
+            progress = RunProgress(state, self.channels)
+            for step in self._since:
+                progress.show(step)
+            state = progress.state
+        return {name: value for name, value in (state or {}).items() if name != INTERRUPT}, interrupts
 
     def unsent_state(self) -> Any:
         """Return the state after a cut if the caller streams values and has not seen this one; else None."""

@@ -143,6 +143,9 @@ def _is_async(client: Any) -> bool:
     return hasattr(client, "aclose")
 
 
+_HELD_IN_TOTAL = GuestCall(None)
+
+
 class _HeldCode:
     """The calling code of a held block, as the hooks see it: a `Watch` that records nothing."""
 
@@ -156,10 +159,11 @@ class _HeldCode:
         """Return the limits of a request. Raises: RunCut if the time is over."""
         hold = self._hold
         hold.refuse_if_over()
+        if hold.policy.cap == "total":
+            # The deadline itself is in force here.
+            return _HELD_IN_TOTAL
         deadline = hold.in_force
-        if hold.policy.cap == "total" or deadline is None:
-            return GuestCall(None, deadline=deadline)
-        return GuestCall(None, read_timeout_s=deadline.cap(None))
+        return GuestCall(None, read_timeout_s=None if deadline is None else deadline.cap(None))
 
     def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> RunCut:
         """Return the error to raise in the client of a request that was cut."""
@@ -167,13 +171,7 @@ class _HeldCode:
 
     def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function that is handed to a thread: it counts as work, and does not begin when the time is over."""
-        hold, label = self._hold, self._hold.name_work()
-
-        def work(*arguments: Any) -> Any:
-            with hold.thread_work(label):
-                return function(*arguments)
-
-        return work
+        return self._hold.as_thread_work(function)
 
 
 def held_requests() -> _HeldCode | None:

@@ -87,14 +87,17 @@ class Exchange:
         read_timeout_s: float | None = None,
     ) -> None:
         self.url = request.url if url is None else url
-        admit(str(self.url))
+        if admit is not admit_all:
+            admit(str(self.url))
         self._surfacing = surfacing
         self.timeouts: dict[str, float | None] = dict(request.extensions.get("timeout", {}))
         self.deadline = deadline = current_deadline()
         self._hold = current_hold()
         if deadline is not None:
             given = self.timeouts
-            self.timeouts = {name: CappedTimeout.of(given.get(name), deadline) for name in _TIMEOUT_NAMES}
+            # Most clients wait equally long for everything: one is made for all that are equal.
+            capped = {own_s: CappedTimeout.of(own_s, deadline) for own_s in {*map(given.get, _TIMEOUT_NAMES)}}
+            self.timeouts = {name: capped[given.get(name)] for name in _TIMEOUT_NAMES}
         call = current_call()
         for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
             if bound_s is not None:
@@ -172,7 +175,8 @@ class Exchange:
 
     def note_body(self, part: bytes) -> None:
         """Record bytes of the response body."""
-        self.tail = (self.tail + part)[-64:]
+        if self.attempt is not None:
+            self.tail = (self.tail + part)[-64:]
         if self._tapping is not None:
             self._tapping.traffic.received.append(part)
 

@@ -17,7 +17,7 @@ import contextlib
 import functools
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -85,13 +85,16 @@ Find = Callable[[], Watch | None]
 _under_way: ContextVar[bool] = ContextVar("docmind_lab_guest_request", default=False)
 
 
-@contextlib.contextmanager
-def _request_under_way() -> Iterator[None]:
-    token = _under_way.set(True)
-    try:
-        yield
-    finally:
-        _under_way.reset(token)
+class _request_under_way:  # noqa: N801 - used as a function
+    """Mark a block as the sending of a request. Entered for every request, so it is no generator."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _under_way.set(True)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _under_way.reset(self._token)
 
 
 class Replacements:
@@ -99,7 +102,8 @@ class Replacements:
 
     def __init__(self) -> None:
         self._put_back: list[tuple[Any, str, Any, Any]] = []
-        self._makes: dict[tuple[Any, str], Callable[[Any], Any]] = {}
+        # The latest replacement of each attribute, with what looks it up and what makes it anew.
+        self._in_place: dict[tuple[Any, str], tuple[Callable[[str], Any], str, Any, Callable[[Any], Any]]] = {}
         self._at_removal: list[Callable[[], object]] = []
 
     def at_removal(self, call: Callable[[], object]) -> None:
@@ -112,13 +116,19 @@ class Replacements:
         made = make(previous)
         setattr(owner, name, made)
         self._put_back.append((owner, name, made, previous if is_own else None))
-        self._makes[owner, name] = make
+        self._in_place = {**self._in_place, (owner, name): (vars(owner).get, name, made, make)}
 
     def renew(self) -> None:
         """Replace again what others have taken off: whoever was there first may put back the library's own."""
-        for owner, name, made, _ in list(self._put_back):
-            if vars(owner).get(name) is not made and _is_own(owner, getattr(owner, name)):
-                self.replace(owner, name, self._makes[owner, name])
+        # At the start of every call: one look at each attribute, as long as all are in place.
+        for look_up, name, made, _ in self._in_place.values():
+            if look_up(name) is not made:
+                break
+        else:
+            return
+        for (owner, name), (look_up, _, made, make) in self._in_place.items():
+            if look_up(name) is not made and _is_own(owner, getattr(owner, name)):
+                self.replace(owner, name, make)
 
     def remove(self) -> None:
         """Restore the originals. A name that others have replaced since stays; our hook below it passes through."""
@@ -130,7 +140,7 @@ class Replacements:
                 delattr(owner, name)
             else:
                 setattr(owner, name, previous)
-        self._makes.clear()
+        self._in_place = {}
         while self._at_removal:
             self._at_removal.pop()()
 
@@ -207,7 +217,8 @@ class GuestHooks(Replacements):
                 made, exchange = _prepare(web, request, watch)
                 with _request_under_way(), exchange.operation():
                     response = previous(transport, made)
-                exchange.note_response(response.status_code, response.headers.raw)
+                if exchange.attempt is not None:
+                    exchange.note_response(response.status_code, response.headers.raw)
                 response.stream = body(response.stream, exchange)
                 return response
 
@@ -224,7 +235,8 @@ class GuestHooks(Replacements):
                 made, exchange = _prepare(web, request, watch)
                 with _request_under_way(), exchange.operation():
                     response = await previous(transport, made)
-                exchange.note_response(response.status_code, response.headers.raw)
+                if exchange.attempt is not None:
+                    exchange.note_response(response.status_code, response.headers.raw)
                 response.stream = body(response.stream, exchange)
                 return response
 
@@ -234,17 +246,11 @@ class GuestHooks(Replacements):
 
     # ---- connections
 
-    def _is_foreign(self, connection: Any, loop: Any) -> bool:
-        """Whether nobody would hold a connection's reads, or it belongs to another event loop than the calling one.
-
-        One that is not connected yet is nobody's: whoever connects it makes it a held one.
-        """
-        return self._seen.get(connection, _NOT_SEEN) is not loop and connection.info() != "CONNECTING"
-
     def _wrap_can_handle(self, loop: Callable[[], Any]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def can_handle_request(connection: Any, origin: Any) -> Any:
-                if (_under_way.get() and self._is_foreign(connection, loop())) or self._is_parents(connection):
+                owner = self._seen.get(connection, _NOT_SEEN)
+                if owner is _OF_PARENT or (_under_way.get() and owner is not loop() and _is_connected(connection)):
                     return False
                 return previous(connection, origin)
 
@@ -258,17 +264,16 @@ class GuestHooks(Replacements):
         A pool assigns connections to all requests that wait, in the code of whichever ends or begins: so a request may
         be given one that it would not have chosen. The pool then looks for another.
         """
-        if not self._is_foreign(connection, loop):
+        owner = self._seen.get(connection, _NOT_SEEN)
+        if owner is loop:
+            return
+        if not _is_connected(connection):
             self._seen[connection] = loop
-        elif _under_way.get() or self._is_parents(connection):
+        elif _under_way.get() or owner is _OF_PARENT:
             raise not_available
 
-    def _is_parents(self, connection: Any) -> bool:
-        """Whether the process that this one was forked from has made a connection: answers to both would get mixed."""
-        return self._seen.get(connection) is _OF_PARENT
-
     def leave_to_the_parent(self) -> None:
-        """In a forked process: use no connection again that its parent has made."""
+        """In a forked process: use no connection again that its parent has made, or answers to both would get mixed."""
         for connection in list(self._seen):
             self._seen[connection] = _OF_PARENT
 
@@ -326,8 +331,7 @@ def _held(web: Any, request: Any, passage: GuestCall, watch: Watch) -> tuple[Any
 
     With a deadline on the wire it is a copy: the caller's own, sent again, has another time left.
     """
-    with deadline_scope(passage.deadline):
-        exchange = Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
+    exchange = Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
     if wire_in_force() is not None:
         return _copy(web, request, request.url, exchange.headers, exchange), exchange
     if exchange.timeouts:
@@ -349,6 +353,15 @@ def _copy(web: Any, request: Any, url: Any, headers: list[tuple[bytes, bytes]], 
     return made
 
 
+def _is_connected(connection: Any) -> bool:
+    """Whether a connection is somebody's: whoever connects one that is not yet makes it a held one.
+
+    Nobody would hold the reads of one that was connected without hooks, and an async one belongs to an event loop.
+    """
+    return bool(connection.info() != "CONNECTING")
+
+
+# In place of the event loop of a connection: it was not made under these hooks, or by the process forked from.
 _NOT_SEEN = object()
 _OF_PARENT = object()
 _all_hooks: weakref.WeakSet[GuestHooks] = weakref.WeakSet()

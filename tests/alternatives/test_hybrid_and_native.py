@@ -141,6 +141,30 @@ def test_f_per_step_gives_each_step_the_whole_timeout() -> None:
 
 
 @pytest.mark.wall
+def test_f_compiles_its_outer_graph_once_and_not_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    runnables = [graph(lambda: None), graph(lambda: None, lambda: None)]
+    run(Native(), runnables[0], budget_s=30.0)
+    compiled: list[Any] = []
+    monkeypatch.setattr(StateGraph, "compile", lambda builder, **options: compiled.append(builder))
+    outcomes = [run(Native(), runnable, budget_s=30.0)[0].outcome for runnable in runnables]
+    assert (outcomes, compiled) == (["answered", "answered"], [])
+
+
+@pytest.mark.wall
+def test_runs_of_f_side_by_side_have_a_graph_and_a_deadline_each() -> None:
+    def one(budget_s: float, wait_s: float) -> Any:
+        deadline = Deadline.after(budget_s)
+        runnable = graph(lambda: None, lambda: asyncio.sleep(wait_s))
+        return Native().run_async(runnable, INPUTS, deadline, Recorder("r", 7, deadline))
+
+    async def side_by_side() -> list[Any]:
+        return await asyncio.gather(one(0.2, 30.0), one(30.0, 0.4), one(0.3, 30.0))
+
+    outcomes = asyncio.run(side_by_side())
+    assert [outcome.outcome for outcome in outcomes] == ["partial", "answered", "partial"]
+    assert [outcome.stop_reason for outcome in outcomes] == ["node_timeout", "", "node_timeout"]
+
+
 def test_b_drained_stops_at_its_next_step() -> None:
     release, started = threading.Event(), []
     runnable = graph(release.wait, lambda: started.append("second"))
