@@ -269,7 +269,6 @@ def test_the_report_meets_the_latency_that_it_has_without_drafts() -> None:
         ("supervisor", "anytime", "the answer of synthesis stands in the state before it is validated"),
         ("staged", "aware", "the model of this workload does nothing else when it is told of the time left"),
         ("peers", "wind_down", "no agent of this workload could answer sooner without its tools"),
-        ("research", "admission", "a run of its own has no others beside it; measure it with docmind-lab load"),
         ("hops", "aware", "policies are for model calls, and it makes none"),
     ],
 )
