@@ -114,8 +114,7 @@ def test_a_table_that_does_not_fit_is_refused_with_its_column(tmp_path, rows, co
         ("calls.json", "[]", "calls.json has no rows"),
         (
             "calls.json",
-            '{"resourceSpans": [{"scopeSpans": [{"spans": [{"spanId": "s", "startTimeUnixNano": 1, '
-            '"endTimeUnixNano": 2}]}]}]}',
+            '{"resourceSpans":[{"scopeSpans":[{"spans":[{"spanId":"s","startTimeUnixNano":1,"endTimeUnixNano":2}]}]}]}',
             "this export of OpenTelemetry has no model call; export the spans of all kinds",
         ),
         ("calls.json", '{"resourceSpans": [{"scopeSpans": 3}]}', "is not OTLP JSON"),
