@@ -8,7 +8,7 @@ export LANGSMITH_TRACING := false
 # compiles all that it imports anew, which takes it as long again as the import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup compare lab test test-pythons test-old-mcp test-hosts test-all test-browser lint typecheck bench probe docs clean lock
+.PHONY: help setup compare lab test test-rest test-pythons test-old-mcp test-hosts test-all test-browser lint typecheck bench probe docs clean lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -26,15 +26,22 @@ compare: $(READY) ## run the main job: the alternatives side by side, table, plo
 lab: $(READY) ## open JupyterLab on the notebooks
 	@$(BIN)/docmind-lab lab
 
-test test-all: export MPLBACKEND = Agg
+test test-rest test-all: export MPLBACKEND = Agg
 # Three at a time: many tests wait for something. A file stays with one worker, and so do its fixtures; the longest
 # files are begun first (tests/support/longest_first.py).
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # Minutes each: whoever has none left takes one over. Each has one core for its own processes.
 NOTEBOOKS := LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --nbmake -n 2 --dist worksteal -p no:cacheprovider
-test: $(READY) ## run the tests, notebooks included
+# Those that a user starts with.
+STARTERS := $(addprefix notebooks/,00_start_here.ipynb 01_which_alternative.ipynb 02_how_long_a_timeout.ipynb \
+  10_can_your_own_graph_keep_a_deadline.ipynb)
+test: $(READY) ## run the tests, and the notebooks that a user starts with
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not full and not browser" tests
-	@$(NOTEBOOKS) --nbmake-timeout=300 notebooks
+	@$(NOTEBOOKS) --nbmake-timeout=300 $(STARTERS)
+
+test-rest: $(READY) ## run what `make test` leaves out: the full counts, and the other notebooks
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "full and not browser" tests
+	@$(NOTEBOOKS) --nbmake-timeout=600 $(filter-out $(STARTERS),$(wildcard notebooks/*.ipynb))
 
 test-pythons: $(READY) ## run the tests of virtual time, and compare one study's tables, on every other Python found
 	@sh requirements/every-python.sh kernel
