@@ -1,6 +1,6 @@
 """Finds alternatives by a level, a letter, or the name of a variant, with the policies for their calls.
 
-parse_alternatives("A,B:drain,A:equal+hedge+retry_budget:0.2")
+parse_alternatives("A,B:drain,A:equal+hedge:2s+aware")
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def compare(
         workload: The system under the deadline, one of `workloads.WORKLOADS`. The defaults here are those of
             "supervisor", which is DocMind itself.
         documents: "language_reference" with its forty questions, "handbook" with twelve (the same text on every
-            Python), or a folder that `docmind-lab index` has indexed.
+            Python), or a folder of .md and .txt files.
         questions: A file of your own questions: .jsonl, .csv or .json. None means those that come with the documents;
             a folder's do not come with any.
         graph: A compiled LangGraph graph, a function that makes one, or a reference, which worker processes can find
