@@ -15,8 +15,9 @@ clock       VirtualClock
 docs/virtual-time.md explains it. Importing this replaces nothing; a run does, and undoes it.
 """
 
+from docmind_lab.core.clock import WALL
 from docmind_lab.virtual_time.actors import outside_simulation
 from docmind_lab.virtual_time.clock import VirtualClock, current_clock
 from docmind_lab.virtual_time.kernel import Alarm
 
-__all__ = ["Alarm", "VirtualClock", "current_clock", "outside_simulation"]
+__all__ = ["WALL", "Alarm", "VirtualClock", "current_clock", "outside_simulation"]
