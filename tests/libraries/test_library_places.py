@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from langchain_core.documents import Document
 from library_folders import write
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.docmind.documents import LibraryPlace, library_of_documents, read_library
+from docmind_lab.docmind.documents import LibraryPlace, folder, library_of_documents, read_library
 from docmind_lab.docmind.system import named_corpus
 
 
@@ -93,5 +94,38 @@ def test_documents_of_langchain_are_a_library_whose_pages_are_sections() -> None
         ("a.pdf#2", "Of valves."),
         ("document-3#1", "Of pipes."),
     ]
+    assert "papers" not in str(library.chunks), "where the folder is stands in no citation"
     with pytest.raises(ConfigurationError, match="none of them has a text"):
         library_of_documents([Document(page_content=" ")])
+
+
+def test_documents_of_one_name_in_two_folders_are_two() -> None:
+    """Their citations went to one document, and a recall counted both as found."""
+    pages = [Document(page_content=f"Of {name}.", metadata={"source": f"/home/me/{name}/a.md"}) for name in ("b", "c")]
+    assert library_of_documents(pages).topics == ("b/a.md", "c/a.md")
+
+
+def test_hidden_files_other_kinds_and_links_to_folders_inside_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, {"a.md": "A.", ".b.md": "B.", ".c/d.md": "D.", "e.pdf": b"%PDF", "f/g.TXT": "G."})
+    (tmp_path / "h").symlink_to(tmp_path / "f")
+    assert read_library(tmp_path).topics == ("a.md", "f/g.TXT")
+
+
+def test_links_that_leave_the_folder_files_above_the_limit_and_what_is_no_file_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "MAX_FILE_BYTES", 1000)
+    write(tmp_path, {"papers/a.md": "A.", "out/secret.md": "S."})
+    papers = tmp_path / "papers"
+    for name, make, says in (
+        ("b.md", lambda path: path.symlink_to(tmp_path / "out" / "secret.md"), "is a link that leaves the folder"),
+        ("c", lambda path: path.symlink_to(tmp_path / "out"), "is a link that leaves the folder"),
+        ("d.md", lambda path: path.write_text("x" * 2000), "has 0.002 MB, and the limit is 0.001 MB: split it"),
+        ("e.md", lambda path: path.symlink_to(papers / "e.md"), "cannot be read"),
+        ("f.md", os.mkfifo, "is not a file: move it out of the folder"),
+    ):
+        make(papers / name)
+        with pytest.raises(ConfigurationError, match=f"{name} {says}"):
+            read_library(papers)
+        (papers / name).unlink()
+    assert read_library(papers).topics == ("a.md",)

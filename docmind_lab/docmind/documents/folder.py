@@ -10,13 +10,16 @@ import posixpath
 import re
 import stat
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.documents.document import clean_text
 from docmind_lab.docmind.documents.readers import SUFFIXES, suffix_of
+
+MAX_FILE_BYTES = 50_000_000
+"""Of one document: a larger one is data, and would take minutes to cut into passages."""
 
 # What a citation such as [guide/setup.md#3] cannot hold, or what would make the name look like a path of the machine
 # and be dropped from a result's metadata (see retrieval.results.clean_metadata).
@@ -84,7 +87,6 @@ class FoundFile:
     topic: str
     path: str
     location: Path
-    status: os.stat_result = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,11 @@ class FoundFiles:
     problems: tuple[Problem, ...]
 
 
-def find_documents(source: Path, *, max_file_bytes: int) -> FoundFiles:
+def find_documents(source: Path) -> FoundFiles:
     """Find the folder's documents, in the order of their topics, however the file system lists them.
 
     Left out without a word: hidden files and folders, other suffixes, links to folders inside.
-    Left out as problems: links that leave the folder, files above `max_file_bytes`, what is not a file at all, and
+    Left out as problems: links that leave the folder, files above `MAX_FILE_BYTES`, what is not a file at all, and
     files whose status cannot be read.
 
     Raises: ConfigurationError when there is no such folder, it cannot be read, or it holds no document.
@@ -121,7 +123,7 @@ def find_documents(source: Path, *, max_file_bytes: int) -> FoundFiles:
         for name in names:
             if name.startswith(".") or suffix_of(name) not in SUFFIXES:
                 continue
-            found = _inspect(here / name, source, root, max_file_bytes)
+            found = _inspect(here / name, source, root)
             if isinstance(found, FoundFile):
                 files.append(found)
             else:
@@ -140,7 +142,7 @@ def find_documents(source: Path, *, max_file_bytes: int) -> FoundFiles:
     )
 
 
-def _inspect(location: Path, source: Path, root: Path, max_file_bytes: int) -> FoundFile | Problem:
+def _inspect(location: Path, source: Path, root: Path) -> FoundFile | Problem:
     path = _relative(location, source)
     try:
         if location.is_symlink() and not location.resolve(strict=True).is_relative_to(root):
@@ -150,10 +152,10 @@ def _inspect(location: Path, source: Path, root: Path, max_file_bytes: int) -> F
         return _unreadable(path, error)
     if not stat.S_ISREG(status.st_mode):
         return Problem(path, "is not a file", "move it out of the folder")
-    if status.st_size > max_file_bytes:
-        limit, size = max_file_bytes / 1e6, status.st_size / 1e6
-        return Problem(path, f"has {size:.4g} MB, and the limit is {limit:g} MB", "split it, or raise the limit")
-    return FoundFile(topic_of(path), path, location, status)
+    if status.st_size > MAX_FILE_BYTES:
+        limit, size = MAX_FILE_BYTES / 1e6, status.st_size / 1e6
+        return Problem(path, f"has {size:.4g} MB, and the limit is {limit:g} MB", "split it")
+    return FoundFile(topic_of(path), path, location)
 
 
 def _relative(location: Path, source: Path) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.resources
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,9 +29,6 @@ from docmind_lab.docmind.documents.document import Document, Passages, Unreadabl
 from docmind_lab.docmind.documents.folder import Problem, find_documents, linked_topics, resolve_link, topic_of
 from docmind_lab.docmind.documents.readers import read_document
 from docmind_lab.docmind.retrieval.corpus import Chunk
-
-MAX_FILE_BYTES = 50_000_000
-"""Of one document: a larger one is data, and would take minutes to cut into passages."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def read_library(directory: str | os.PathLike[str]) -> Library:
         ConfigurationError: There is no such folder, it holds no document, or one of them cannot be read; the first is
             named with the reason and the remedy.
     """
-    found = find_documents(Path(directory), max_file_bytes=MAX_FILE_BYTES)
+    found = find_documents(Path(directory))
     documents, problems = [], list(found.problems)
     for file in found.files:
         try:
@@ -100,16 +98,20 @@ def library_of_documents(documents: Sequence[LoadedDocument]) -> Library:
     """Return the library of LangChain's documents, as any of its loaders gives them.
 
     Args:
-        documents: Their `metadata["source"]` names them in citations; one without has its number. Several of one
-            source, such as the pages of a PDF, are its sections.
+        documents: Their `metadata["source"]` names them in citations, below the folder that all of them are in; one
+            without has its number. Several of one source, such as the pages of a PDF, are its sections.
 
     Raises:
         ConfigurationError: None of them has a text.
     """
+    sources = [PurePosixPath(each.metadata.get("source") or "").parts for each in documents]
+    folders = [source[:-1] for source in sources if source]
+    # What all have in common is a place on this machine, and tells none of them apart.
+    shared = sum(1 for _ in itertools.takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False)))
     sections: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for number, document in enumerate(documents, start=1):
-        name = str(document.metadata.get("source") or f"document-{number}")
-        sections.setdefault(topic_of(PurePosixPath(name).name), []).append(((), document.page_content))
+    for number, (source, document) in enumerate(zip(sources, documents, strict=True), start=1):
+        topic = topic_of("/".join(source[shared:])) if source else f"document-{number}"
+        sections.setdefault(topic, []).append(((), document.page_content))
     made = [Passages(topic, (), Document(tuple(parts)).passages(topic)) for topic, parts in sections.items()]
     if not any(each.passages for each in made):
         raise ConfigurationError("documents: none of them has a text (page_content)")
