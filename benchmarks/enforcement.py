@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
@@ -23,7 +21,7 @@ from langgraph_supervisor import create_supervisor
 
 import docmind_lab as dl
 from benchmarks.figures import Figure, sampled
-from benchmarks.pairs import Work, pair_ratios
+from benchmarks.pairs import Work, built_for_good, pair_ratios
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.openai_service import MODEL_NAME
@@ -65,7 +63,7 @@ class _Case:
 def run(repeats: int = REPEATS) -> Iterator[Figure]:
     """Ratios of CPU over pairs of runs, on sockets; seconds of latency in the same pairs."""
     loop = asyncio.new_event_loop()
-    with ServiceProcess(ServiceOptions(profile=LatencyProfile.named("fast/1000"))) as services, _frozen():
+    with ServiceProcess(ServiceOptions(profile=LatencyProfile.named("fast/1000"))) as services, built_for_good():
         base_url = services.addresses.openai_base_url
         try:
             for case in CASES:
@@ -253,14 +251,3 @@ def _idle_hooks(case: _Case, base_url: str, loop: asyncio.AbstractEventLoop, rep
 def _import_s(code: str) -> float:
     timed = [sys.executable, "-c", _IMPORT.format(code=code)]
     return float(subprocess.run(timed, capture_output=True, text=True, check=True).stdout)
-
-
-@contextmanager
-def _frozen() -> Iterator[None]:
-    """Keep what is imported out of the collections between pairs, which look at everything and empty the caches."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Work = Callable[[], Any]
@@ -13,6 +14,17 @@ Work = Callable[[], Any]
 
 class DifferentWork(AssertionError):
     """The two arms did not do the same, so their times say nothing about each other."""
+
+
+@contextlib.contextmanager
+def built_for_good() -> Iterator[None]:
+    """Keep the collector from looking through what has been built: it is no garbage, and there are many collections."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def pair_ratios(pairs: Sequence[tuple[Work, Work]], repeats: int) -> list[float]:

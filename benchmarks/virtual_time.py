@@ -7,7 +7,6 @@ compute. What the simulated services compute is no part of it: their replies are
 
 from __future__ import annotations
 
-import gc
 import itertools
 import time
 from collections import Counter
@@ -25,7 +24,7 @@ from langgraph.graph.state import CompiledStateGraph
 from benchmarks.figures import Figure, sampled
 from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
 from benchmarks.instrumentation import _bare, _bare_graph
-from benchmarks.pairs import Work, pair_ratios
+from benchmarks.pairs import Work, built_for_good, pair_ratios
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import label_of, rank_of
@@ -72,23 +71,12 @@ def run(questions: int = QUESTIONS, repeats: int = REPEATS, runs: int = RUNS) ->
     """
     with closing(SimulatedSystem(Settings())) as system:
         arms = _Floor(), _UnderTheKernel(), _Measured(system)
-        with _built_for_good():
+        with built_for_good():
             yield from _ratios(*arms, load_questions()[:questions], repeats)
             yield from _speed_ups(system, runs)
             yield from _long_runs(system)
             yield from _with_and_without_plain_parameters(system, runs)
             yield from _shares(system, questions)
-
-
-@contextmanager
-def _built_for_good() -> Iterator[None]:
-    """Keep the collector from looking through what has been built: it is no garbage, and there are many collections."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 # ---- ratios to the floor
