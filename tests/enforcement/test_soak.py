@@ -62,8 +62,9 @@ def limits_of(connections: int) -> httpx.Limits:
 class Soak:
     """Runs of agents over one blocking and one async client, each with a trouble and a way to end, drawn by number."""
 
-    def __init__(self, url: str) -> None:
-        self.blocking = httpx.Client(timeout=None, trust_env=False, limits=limits_of(AT_ONCE))
+    def __init__(self, url: str, at_once: int) -> None:
+        self.blocking = httpx.Client(timeout=None, trust_env=False, limits=limits_of(at_once))
+        self._at_once = at_once
         self.late_s: list[float] = []
         self.longest_pause_s = 0.0
         self.ends: Counter[str] = Counter()
@@ -71,15 +72,15 @@ class Soak:
 
     async def run(self, count: int) -> None:
         loop = asyncio.get_running_loop()
-        pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="soak")
+        pool = ThreadPoolExecutor(self._at_once, thread_name_prefix="soak")
         loop.set_default_executor(pool)
-        limits = limits_of(2 * AT_ONCE)
+        limits = limits_of(2 * self._at_once)
         async with httpx.AsyncClient(timeout=None, trust_env=False, limits=limits) as client:
             graphs = {
                 "async": async_graph(self._url, client),
                 "sync": sync_graph(self._url, lambda url: self.blocking.get(url).text),
             }
-            slots = asyncio.Semaphore(AT_ONCE)
+            slots = asyncio.Semaphore(self._at_once)
 
             async def one(number: int) -> None:
                 async with slots:
@@ -130,8 +131,8 @@ class Soak:
             self.late_s.append(result.overrun_s)
 
 
-def soaked(url: str, count: int) -> Soak:
-    soak = Soak(url)
+def soaked(url: str, count: int, at_once: int = AT_ONCE) -> Soak:
+    soak = Soak(url, at_once)
     asyncio.run(soak.run(count))
     return soak
 
@@ -160,12 +161,13 @@ def check(soak: Soak, before: dict[str, int], count: int) -> None:
 
 @pytest.mark.wall
 def test_some_hundred_runs_under_faults_leave_nothing_behind(upstream: str) -> None:
-    soaked(upstream, 50)
+    # Fewer at a time than by itself: the two cores are other tests' too.
+    soaked(upstream, 50, at_once=15)
     before = left_behind()
-    soak = soaked(upstream, 300)
+    soak = soaked(upstream, 300, at_once=15)
     check(soak, before, 300)
-    # Fifty at a time on two cores that other tests use too: a cut may fall into a pause of the loop.
-    assert statistics.median(soak.late_s) < 0.05 + max(0.5, soak.longest_pause_s)
+    # A cut waits for a core that other processes have.
+    assert statistics.median(soak.late_s) < 0.05 + 0.5
 
 
 @pytest.mark.wall

@@ -1,6 +1,6 @@
 """Which share of small faults in the lab's innermost parts its own tests notice; printed, one line for each part.
 
-    python tests/support/mutation_score.py [faults a part, 12 if left out] [seed, 7]
+    python tests/support/mutation_score.py [faults a part, 12 if left out] [seed, 7] [parts, all]
 
 A fault is one comparison, operator, constant or condition turned into another, drawn from all of a part's by a seed,
 put into the file, tested, and taken out again. A fault that no test notices is printed with its line. Run it in a clone
@@ -91,13 +91,13 @@ def is_noticed(file: Path, text: str, tests: list[str]) -> bool:
     return ended.returncode != 0
 
 
-def main(count: int = 12, seed: int = 7) -> None:
+def main(count: str = "12", seed: str = "7", *parts: str) -> None:
     """Print the share of each part."""
-    for part, (sources, tests) in PARTS.items():
-        files = [file for each in sources for file in sorted((PACKAGE / each).rglob("*.py") or [PACKAGE / each])]
-        files = files or [PACKAGE / each for each in sources]
+    for part in parts or PARTS:
+        sources, tests = PARTS[part]
+        files = [file for each in sources for file in sorted((PACKAGE / each).rglob("*.py")) or [PACKAGE / each]]
         every = [fault for file in files for fault in faults_of(file)]
-        drawn = random.Random(seed).sample(every, min(count, len(every)))
+        drawn = random.Random(int(seed)).sample(every, min(int(count), len(every)))
         noticed = 0
         for file, line, text in drawn:
             is_one = is_noticed(file, text, tests)
@@ -108,4 +108,4 @@ def main(count: int = 12, seed: int = 7) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])
