@@ -13,18 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from manual_clock import ManualClock
-from sample_calls import call
-from sample_runs import sample_run
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.role_times import RoleTimes, role_times
-from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, deadline_of_role, policy_scope
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.levels import NAN
 
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 TABLE = {"supervisor": 1.2, "router": 1.0, "planner": 1.0, "retrieval": 2.0, "synthesis": 4.0, "validation": 0.8}
@@ -163,48 +158,3 @@ def test_an_alternative_with_an_allocation_can_be_hashed_and_sent_to_a_worker(al
     alternative = Cooperative(PropagationPolicy(allocation=allocation))
     assert pickle.loads(pickle.dumps(alternative)) == alternative
     assert len({alternative, replace(alternative)}) == 1
-
-
-# ---- learning
-
-
-def training(*calls: Any, alternative: str = "unguarded") -> tuple[Any, Any]:
-    runs = [
-        sample_run(alternative, 1000 + number, run_id=run_id)
-        for number, run_id in enumerate(dict.fromkeys(made.run_id for made in calls))
-    ]
-    return to_frame("calls", list(calls)), to_frame("runs", runs)
-
-
-def test_a_roles_time_is_that_of_all_its_visits_in_the_runs_that_called_it() -> None:
-    calls, runs = training(
-        call("x", "router", 0.0, 0.5),
-        call("x", "retrieval", 0.6, 0.9, "2.0.1"),
-        call("x", "retrieval", 0.6, 1.0, "2.1.1"),
-        call("x", "retrieval", 3.0, 3.2, "5.0.1"),
-        call("x", "router", 0.0, 9.0, seen_from="server"),
-        call("y", "router", 0.0, 1.5),
-    )
-    times = role_times(calls, runs)
-    assert times.seconds == {"router": (0.5, 1.5), "retrieval": (pytest.approx(0.6),)}
-    assert times.mean_s() == {"router": 1.0, "retrieval": pytest.approx(0.6)}
-    assert times.percentile_s(50)["router"] == pytest.approx(1.0)
-    assert times.percentile_s(90)["router"] == pytest.approx(1.4)
-    assert times.seeds == {1000, 1001}
-
-
-def test_a_call_that_hangs_counts_until_the_horizon() -> None:
-    calls, runs = training(call("x", "synthesis", 1.0, NAN, outcome="abandoned"))
-    assert role_times(calls, runs).seconds == {"synthesis": (9.0,)}
-
-
-def test_nothing_is_learned_from_runs_that_somebody_cut() -> None:
-    with pytest.raises(ConfigurationError, match="unguarded"):
-        role_times(*training(call("x", "router", 0.0, 0.5), alternative="cooperative"))
-
-
-def test_seeds_that_taught_an_allocation_cannot_judge_it() -> None:
-    times = RoleTimes({"router": (1.0,)}, frozenset({7, 8}))
-    times.require_other_seeds([9, 10])
-    with pytest.raises(ConfigurationError, match="seeds 8 are among"):
-        times.require_other_seeds([8, 9])

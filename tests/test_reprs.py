@@ -16,9 +16,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis import findings
 from docmind_lab.analysis.agreement import agreement
 from docmind_lab.analysis.findings.measured_perf import measures_of
-from docmind_lab.analysis.findings.scorecard_frames import Basis, draw_seeds, rows_of_options
 from docmind_lab.analysis.latency.profile import QuantileTable
-from docmind_lab.analysis.role_times import RoleTimes
 from docmind_lab.analysis.statistics.answer_times import answer_times
 from docmind_lab.analysis.statistics.differences import paired_by_seed, paired_mean_difference
 from docmind_lab.analysis.statistics.interval import Interval
@@ -109,12 +107,6 @@ def swept_runs():
     return to_frame("runs", rows)
 
 
-def basis(runs):
-    table, measures = findings.decision_table("ADR-056"), measures_of(runs)
-    draws = draw_seeds(len(measures.seeds), 100, 7)
-    return Basis(table, measures, findings.PerfMap(), rows_of_options(table, measures), draws)
-
-
 def cut_result():
     state = {"log": ["a private page"]}
     return dl.Result("partial", state, stop_reason="deadline", cut_at=("ask",), limit_s=2.0, elapsed_s=2.003)
@@ -129,7 +121,6 @@ def shown():
         "AgentResponse": response(),
         "Agreement": agreement(*runs_of_two_clocks()),
         "AnswerTimes": answer_times(pairs.first),
-        "Basis": basis(one),
         "Comparison": Comparison(),
         "CallCut": dl.CallCut(cut_result()),
         "Deadline": dl.Deadline(100.0, 2.0),
@@ -148,7 +139,6 @@ def shown():
         "QuantileTable": dl.LatencyProfile.named("fast").first_token_s,
         "Price": dl.Price(0.15, 0.60),
         "Recommendation": findings.recommend(runs),
-        "RoleTimes": RoleTimes({"router": (0.5, 1.5), "synthesis": (4.0,)}, frozenset(range(100, 120))),
         "Result": cut_result(),
         "Scorecard": findings.scorecard(one),
         "Settings": settings(),
@@ -237,23 +227,8 @@ def test_a_design_tells_the_factors_that_were_given():
     assert "stops_on_disconnect" not in text
 
 
-def test_learned_times_tell_each_role_in_a_row_and_the_seeds_that_taught_them():
-    heading, columns, router, synthesis = repr(SHOWN["RoleTimes"]).splitlines()
-    assert heading == "RoleTimes: learned from 20 seeds, 100 to 119"
-    assert columns.split() == ["role", "runs", "mean", "(s)", "median", "(s)", "p90", "(s)"]
-    assert (router.split(), synthesis.split()[:3]) == (
-        ["router", "2", "1.000", "1.000", "1.400"],
-        ["synthesis", "1", "4.000"],
-    )
-
-
 def test_a_load_study_counts_what_it_has_in_the_singular_too():
     assert SHOWN["LoadStudy"].title.endswith("typical/6 latencies, 2 slots · 1 query")
-
-
-def test_the_basis_of_a_scorecard_says_of_which_table_it_is():
-    said = "Basis of ADR-056: 2 of 3 arms are its options, 6 seeds drawn 100 times"
-    assert repr(SHOWN["Basis"]) == said
 
 
 def test_an_interval_that_knows_no_bound_says_so():

@@ -2,9 +2,7 @@
 
     Cooperative(PropagationPolicy(allocation=Equal()))               # "A:equal"
     Cooperative(PropagationPolicy(allocation=ReserveFirst()))        # "A:reserve_first"
-    times = role_times(training.calls, training.runs)                # of a study with other seeds
-    times.require_other_seeds(range(7, 47))
-    Cooperative(PropagationPolicy(allocation=LearnedPercentile(90, times.percentile_s(90))))
+    Cooperative(PropagationPolicy(allocation=LearnedPercentile(90, seconds)))    # of runs of the control, other seeds
 
 Shares follow each other in the order of work, so that each ends at an instant of its own: what a role does not use is
 there for those after it, and what it lacks it does not take from them. A role that comes again works against the same
@@ -146,9 +144,7 @@ def _check_pairs(field: str, seconds: Seconds) -> tuple[tuple[str, float], ...]:
         if not (value >= 0 and math.isfinite(value)):
             raise ConfigurationError(f"{field}[{role!r}] must be 0 or more finite seconds, not {value!r}")
     if not any(table.values()):
-        raise ConfigurationError(
-            f"{field} must have seconds above 0 for a role; learn them with `docmind_lab.analysis.role_times`"
-        )
+        raise ConfigurationError(f"{field} must have seconds above 0 for a role; `calls` of a study has its calls'")
     if table.keys() <= {*ROLES, SUPERVISOR_ROLE}:
         table = {role: table.get(role, 0.0) for role in (SUPERVISOR_ROLE, *ROLES)}
     return tuple(table.items())

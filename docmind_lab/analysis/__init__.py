@@ -4,7 +4,6 @@ tables        runs, calls and events: their columns, and what each means
 cell_store    cells of a study as files; study_folder is the folder they are in
 study         the three tables of a study with its manifest
 conditions    the conditions of runs, and the arms that are compared under them
-role_times    how long each agent takes
 statistics    intervals and tests
 findings      choices, recommendations and scorecards from the runs
 summary       a study in a table and sentences; titles is its title; run_timeline is one run as lines
@@ -13,5 +12,6 @@ latency       latency profiles, and how they are fitted to calls that were measu
 agreement     how far two clocks agree
 diff          two studies against each other
 enforced_calls, watch  calls in production, and whether they behave as a study said; watch_measures is one measure
+page          a finding as text, Markdown and HTML
 text          numbers, names and tables as text
 """

@@ -15,6 +15,7 @@ from typing import Final
 
 import pandas as pd
 
+from docmind_lab.analysis.page import Page, Shown
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.tables.frames import HasRuns
 from docmind_lab.core.catalogue import label_of, order_of
@@ -44,8 +45,8 @@ _SAME: Final = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement(Shown):
     """How closely the runs of one study in virtual time match the same runs on the wall clock.
 
     pairs: one row for each run that both studies have, ordered by alternative and seed. Columns: alternative,
@@ -143,17 +144,11 @@ class Agreement:
             )
         return pd.DataFrame(rows).set_index("virtual_outcome")
 
-    def __repr__(self) -> str:
-        tables = (self._criteria_table(), self._alternatives_table(), self._outcomes_table())
-        return f"{self._title()}\n" + "\n\n".join(table.to_string() for table in tables)
-
-    def _repr_html_(self) -> str:
-        tables = (self._criteria_table(), self._alternatives_table(), self._outcomes_table())
-        return f"<p><b>{self._title()}</b></p>" + "".join(table.to_html(border=0) for table in tables)
-
-    def _title(self) -> str:
+    def page(self) -> Page:
+        """Return the criteria, and a row for each alternative and for each outcome."""
         left_out = f", {self.unpaired} without a partner" if self.unpaired else ""
-        return f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
+        title = f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
+        return Page(title, (self._criteria_table(), self._alternatives_table(), self._outcomes_table()))
 
     def _criteria_table(self) -> pd.DataFrame:
         table = self.criteria()

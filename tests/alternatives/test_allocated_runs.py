@@ -10,7 +10,6 @@ from virtual_runs import VirtualRuns
 from docmind_lab.alternatives import Alternative, Cooperative, HardTimeout, Hybrid, Unguarded
 from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.role_times import role_times
 from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
@@ -110,15 +109,16 @@ def test_the_allocators_are_compared_on_seeds_that_they_have_not_seen(virtual_ru
         return [virtual_runs.system.measure(order, options) for order in comparison.orders()]
 
     taught = study(1007, Unguarded())
-    times = role_times(
-        to_frame("calls", [call for run in taught for call in run.calls]), to_frame("runs", [r.run for r in taught])
+    calls = to_frame("calls", [call for run in taught for call in run.calls]).query("seen_from == 'client'")
+    taken_s = (
+        (calls["ended_at_s"] - calls["started_at_s"]).groupby([calls["run_id"], calls["role"].astype("str")]).sum()
     )
-    times.require_other_seeds(range(7, 7 + runs))
-    assert list(times.seconds) == ["supervisor", "router", "planner", "retrieval", "synthesis", "validation"]
+    by_role = taken_s.groupby("role")
+    assert set(by_role.groups) == {"supervisor", "router", "planner", "retrieval", "synthesis", "validation"}
     allocations: list[Allocation] = [
         Equal(),
-        Proportional(times.mean_s()),
-        LearnedPercentile(90, times.percentile_s(90)),
+        Proportional(by_role.mean().to_dict()),
+        LearnedPercentile(90, by_role.quantile(0.9).to_dict()),
         ReserveFirst(),
     ]
     arms = {allocation.name: Cooperative(dividing(allocation)) for allocation in allocations}

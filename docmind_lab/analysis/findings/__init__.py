@@ -8,7 +8,7 @@ controls.py          negative controls: who enforces nothing is caught, who is t
 decision_tables.py   decision tables as their records print them, and whether they add up
 weights.py           which option wins under which weights
 measured_perf.py     Perf measured: its components, and the map to a score
-scorecard.py         ADR-056's table with measured Perf; scorecard_frames.py its frames, scorecard_words.py its words
+scorecard.py         ADR-056's table with measured Perf; scorecard_words.py its words
 """
 
 from docmind_lab.analysis.findings.contrasts import contrasts

@@ -15,12 +15,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from docmind_lab.analysis.page import Page, Shown
 from docmind_lab.core.errors import ConfigurationError
 
 _FILE = "decision_tables.json"
@@ -40,8 +40,8 @@ class DecisionOption:
     printed_decision: str
 
 
-@dataclass(frozen=True)
-class DecisionTable:
+@dataclass(frozen=True, repr=False)
+class DecisionTable(Shown):
     """Options judged by weighted criteria, as a record prints them.
 
     Args:
@@ -64,17 +64,13 @@ class DecisionTable:
     measurable: str
     threshold: Decimal | None
 
-    def recomputed(self, weights_percent: Mapping[str, float] | None = None) -> pd.DataFrame:
+    def recomputed(self) -> pd.DataFrame:
         """Compare the printed total of each option with the total of its scores; one row per option, as printed.
 
         Columns: option, printed, recomputed, difference (printed − recomputed), agrees (within half a unit of the last
         printed digit, which is all that rounding can explain), printed_rank, recomputed_rank (1 is the highest total).
-        weights_percent: other weights than those of the table, by criterion.
-
-        Raises: ConfigurationError for weights of other criteria, or that do not add up to 100.
         """
-        weights = self.weights if weights_percent is None else self._shares(weights_percent)
-        totals = [sum(w * s for w, s in zip(weights, o.scores, strict=True)) for o in self.options]
+        totals = [sum(w * s for w, s in zip(self.weights, o.scores, strict=True)) for o in self.options]
         printed = [option.printed_total for option in self.options]
         apart = [Decimal(p) - Decimal(t) for p, t in zip(printed, totals, strict=True)]
         frame = pd.DataFrame(
@@ -105,17 +101,9 @@ class DecisionTable:
         lines.append(f"The order of its options is {'the same' if same else 'another one'} with the totals recomputed.")
         return tuple(lines)
 
-    def __repr__(self) -> str:
-        lines = "\n".join(f"- {line}" for line in self.sentences())
-        return f"{self._heading()}\n{self._display_frame().to_string(index=False)}\n{lines}"
-
-    def _repr_html_(self) -> str:
-        lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences())
-        table = self._display_frame().to_html(index=False, border=0)
-        return f"<p><b>{escape(self._heading())}</b></p>{table}<ul>{lines}</ul>"
-
-    def _heading(self) -> str:
-        return f"{self.name}: {self.title}"
+    def page(self) -> Page:
+        """Return scores and totals, and which totals disagree."""
+        return Page(f"{self.name}: {self.title}", (self._display_frame(), self.sentences()))
 
     def _display_frame(self) -> pd.DataFrame:
         """Return scores, printed and recomputed totals for display, with the weights in the headings."""
@@ -132,18 +120,19 @@ class DecisionTable:
         """Return the scores as floats, a row for each option and a column for each criterion."""
         return np.array([[float(score) for score in option.scores] for option in self.options])
 
+    def shares(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return the weights of the criteria as floats, shares of 1."""
+        return np.array([float(weight) for weight in self.weights])
+
+    @property
+    def place(self) -> int:
+        """The column of the criterion that is measured."""
+        return self.criteria.index(self.measurable)
+
     @property
     def selected(self) -> str:
         """The name of the option that the record selects."""
         return next(option.name for option in self.options if option.printed_decision == "Selected")
-
-    def _shares(self, weights_percent: Mapping[str, float]) -> tuple[Decimal, ...]:
-        values = {name: Decimal(str(value)) for name, value in weights_percent.items()}
-        if set(values) != set(self.criteria) or sum(values.values()) != 100:
-            raise ConfigurationError(
-                f"weights_percent must name {', '.join(self.criteria)} and add up to 100, not {dict(weights_percent)}"
-            )
-        return tuple(values[name] / 100 for name in self.criteria)
 
 
 def decision_table(name: str) -> DecisionTable:

@@ -10,8 +10,7 @@ nobody afterwards; what the caller was left with. The map is one reading of it, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from html import escape
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import CONDITION, with_arms
+from docmind_lab.analysis.page import Page, Shown
 from docmind_lab.core.errors import ConfigurationError
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
@@ -35,8 +35,8 @@ COMPONENTS: Final = MappingProxyType(
 """What is measured of an arm, in the order of every array here. Each is NaN for all arms where nothing can be said."""
 
 
-@dataclass(frozen=True)
-class PerfMap:
+@dataclass(frozen=True, repr=False)
+class PerfMap(Shown):
     """Maps measured components to scores: each in a straight line from 10 at its best value down to 0.
 
     The record gives no reason to prefer a component, so weights are equal by default. They are shares of the score, in
@@ -92,23 +92,18 @@ class PerfMap:
         """Return Perf, 0 to 10: the weighted mean of the measured components; NaN when none has a weight."""
         return weighted_mean(self.score(means), self.weights)
 
-    def text(self) -> str:
-        """Describe the map in words, with its numbers."""
-        lines = [f"Perf: the weighted mean of {len(COMPONENTS)} components, each in a straight line from 0 to 10"]
-        for name, share in zip(COMPONENTS, self.weights, strict=True):
-            worst = getattr(self, f"{name}_zero")
-            lines.append(f"- {name} ({share:.0%}): {COMPONENTS[name]}; {worst:g} → 0, {_best(name):g} → 10")
-        return "\n".join(lines)
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A line for each component: its weight, its meaning, and which values are worth 0 and 10."""
+        return tuple(
+            f"{name} ({share:.0%}): {COMPONENTS[name]}; {getattr(self, f'{name}_zero'):g} → 0, {_best(name):g} → 10"
+            for name, share in zip(COMPONENTS, self.weights, strict=True)
+        )
 
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        return "<br>".join(escape(line) for line in self.text().splitlines())
-
-    def parameters(self) -> dict[str, float]:
-        """Return the numbers of the map by name."""
-        return {field.name: float(getattr(self, field.name)) for field in fields(self)}
+    def page(self) -> Page:
+        """Return the map in words, with its numbers."""
+        title = f"Perf: the weighted mean of {len(COMPONENTS)} components, each in a straight line from 0 to 10"
+        return Page(title, (self.lines,))
 
 
 def weighted_mean(scores: Matrix, weights: Matrix) -> Matrix:

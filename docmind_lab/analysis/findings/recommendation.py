@@ -25,6 +25,7 @@ from scipy import stats
 from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.endings import endings_of, went_past_budget, with_endings
 from docmind_lab.analysis.findings.recommendation_words import Sentences, is_replay, shorter_in_words, words_of
+from docmind_lab.analysis.page import Page, Shown
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
 from docmind_lab.analysis.statistics.shares import runs_needed_for_share, share_interval
 from docmind_lab.core.catalogue import Chooses, is_mistake
@@ -35,8 +36,8 @@ _QUANTILES: Final = (0.99, 0.95, 0.9)
 _MOST_RUNS: Final = 10_000
 
 
-@dataclass(frozen=True, eq=False)
-class Recommendation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Recommendation(Shown):
     """The recommended decision timeout of each arm, with the evidence.
 
     frame: one row per arm and condition (its decision timeouts apart): arm, alternative, the columns of the condition
@@ -73,19 +74,9 @@ class Recommendation:
         """The line that gives the system the choice; "" when nothing was chosen, or in several conditions."""
         return self.words.settings
 
-    def text(self) -> str:
-        """Return sentences and settings as plain text."""
-        return self.words.text()
-
-    def markdown(self) -> str:
-        """Return sentences and settings as Markdown."""
-        return self.words.markdown()
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        return self.words.html()
+    def page(self) -> Page:
+        """Return sentences, choice and settings."""
+        return self.words.page()
 
 
 def recommend(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Final
 
 import pandas as pd
@@ -15,8 +14,9 @@ from docmind_lab.analysis.findings.choice import Choice, choose
 from docmind_lab.analysis.findings.endings import budget_notes
 from docmind_lab.analysis.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.analysis.latency.sessions import fit_correlation
+from docmind_lab.analysis.page import Page, Paste
 from docmind_lab.analysis.text import count_of, duration, join_names, one_line, percent
-from docmind_lab.core.catalogue import CATALOGUE, Chooses, choice_to_paste, with_label
+from docmind_lab.core.catalogue import CATALOGUE, Chooses, choice_to_paste
 from docmind_lab.core.levels import RECORDED
 
 LOWER_BOUND: Final = (
@@ -121,24 +121,11 @@ class Sentences:
             python = f'dl.sweep({{**design, "repeats": {self.runs_needed}}})'
         return f"To settle what is open: {python if in_python else shell}."
 
-    def text(self) -> str:
-        """Return the recommendation as plain text."""
-        lines = [self.title, *(f"- {line}" for line in self.sentences), *self.choice]
-        lines += filter(None, [self.how_to_settle()])
-        return "\n".join([*lines, *([with_label(self.settings)] if self.settings else [])])
-
-    def markdown(self) -> str:
-        """Return the recommendation as Markdown."""
-        lines = "\n".join(f"- {line}" for line in self.sentences)
-        parts = [f"## {self.title}", lines, *self.choice, *filter(None, [self.how_to_settle()])]
-        return "\n\n".join([*parts, *([f"```\n{self.settings}\n```"] if self.settings else [])]) + "\n"
-
-    def html(self) -> str:
-        """Return the recommendation as HTML."""
-        lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences)
-        choice = "".join(f"<p>{escape(line)}</p>" for line in (*self.choice, *filter(None, [self.how_to_settle()])))
-        settings = f"<pre>{escape(self.settings)}</pre>" if self.settings else ""
-        return f"<p><b>{escape(self.title)}</b></p><ul>{lines}</ul>{choice}{settings}"
+    def page(self) -> Page:
+        """Return the recommendation as it is shown."""
+        open_questions = filter(None, [self.how_to_settle()])
+        paste = [Paste(self.settings)] if self.settings else []
+        return Page(self.title, (self.sentences, *self.choice, *open_questions, *paste))
 
 
 def words_of(

@@ -1,16 +1,15 @@
-"""A scorecard in words: its table, its findings and its Markdown."""
+"""A scorecard in words: its table and its findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.findings.scorecard_frames import PERFS
-from docmind_lab.analysis.text import join_names, markdown_of_frame, number, one_line, percent, with_interval
+from docmind_lab.analysis.text import join_names, number, one_line, percent, with_interval
 
 if TYPE_CHECKING:
     from docmind_lab.analysis.findings.scorecard import Scorecard
@@ -24,35 +23,26 @@ def display_table(card: Scorecard) -> pd.DataFrame:
     """Return the totals, rounded, with "judged" and "measured" in the headings."""
     totals = card.totals
     columns = {f"{name} (judged)": [number(v, 1) for v in totals[name]] for name in card.table.criteria}
-    measured = f"{card.table.measurable} (measured)"
-    columns[measured] = _intervals(totals, "perf_measured", "perf", 1)
+    columns[f"{card.table.measurable} (measured)"] = _intervals(totals, "perf", 1)
     columns["total (judged)"] = [number(v, 2) for v in totals["total_judged"]]
-    columns["total (measured)"] = _intervals(totals, "total_measured", "total", 2)
+    columns["total (measured)"] = _intervals(totals, "total", 2)
     columns["first in"] = [percent(v) for v in totals["first_share"]]
     return pd.DataFrame(columns, index=pd.Index(totals["option"], name=None))
 
 
-def markdown_of(card: Scorecard) -> str:
-    """Return title, table, components, map and findings as Markdown."""
-    parts = [f"## {card.title}", markdown_of_frame(display_table(card)), markdown_of_frame(_components(card))]
-    parts += [card.perf_map.text(), "\n".join(f"- {line}" for line in sentences_of(card))]
-    return "\n\n".join(parts) + "\n"
-
-
 def sentences_of(card: Scorecard) -> tuple[str, ...]:
     """Return the findings of a scorecard, one sentence each."""
-    return (*card.table.sentences(), *_totals(card), *_weights(card), *_maps(card), *_limits(card))
+    return (*card.table.sentences(), *_totals(card), *_weights(card), _maps(card), *_limits(card))
 
 
 def _totals(card: Scorecard) -> Iterator[str]:
-    known = card.totals[card.totals["total_judged"].notna()]
+    known, measurable = card.scored, card.table.measurable
     moved = [
-        f"{one_line(row['option'])} {number(row[card.table.measurable], 1)} judged, {number(row['perf_measured'], 1)} "
-        "measured"
+        f"{one_line(row['option'])} {number(row[measurable], 1)} judged, {number(row['perf_measured'], 1)} measured"
         for _, row in known.iterrows()
     ]
-    yield f"{card.table.measurable}: {'; '.join(moved)}."
-    judged, measured = (one_line(card.decision[perf]) for perf in PERFS)
+    yield f"{measurable}: {'; '.join(moved)}."
+    judged, measured = (one_line(card.decision[perf]) for perf in ("judged", "measured"))
     if not measured:
         yield "With measured Perf several options share the lead."
         return
@@ -60,13 +50,9 @@ def _totals(card: Scorecard) -> Iterator[str]:
     was = "as it did as judged" if judged == measured else f"where {judged or 'several'} led as judged"
     total = with_interval(row["total_measured"], row["total_low"], row["total_high"], 2)
     yield (
-        f"With measured {card.table.measurable} {measured} leads, {was}, with {total} of 10 (95 % bootstrap interval); "
-        f"it led alone in {percent(row['first_share'])} of the resamples."
+        f"With measured {measurable} {measured} leads, {was}, with {total} of 10 (95 % bootstrap interval); it led "
+        f"alone in {percent(row['first_share'])} of the resamples."
     )
-    orders = [known.sort_values(f"total_{perf}", ascending=False, kind="stable")["option"] for perf in PERFS]
-    before, after = (", ".join(one_line(name) for name in order) for order in orders)
-    if before != after:
-        yield f"The order of the options was {before} as judged; it is {after} as measured."
 
 
 def _weights(card: Scorecard) -> Iterator[str]:
@@ -87,32 +73,23 @@ def _share_text(share: float) -> str:
 
 
 def _nearest(card: Scorecard, perf: str) -> str:
-    rivals = card.nearest[card.nearest["perf"] == perf]
-    first = rivals.iloc[0]
+    first = card.nearest[card.nearest["perf"] == perf].iloc[0]
     if np.isinf(first["moved_percent"]):
         return "No weights put another option ahead of it."
-    at = ", ".join(f"{name} {number(first[name], 1)} %" for name in card.table.criteria)
+    at = ", ".join(f"{name} {first[name]:.0f} %" for name in card.table.criteria)
     return (
-        f"The nearest weights that change the decision move {number(first['moved_percent'], 1)} points: beyond {at} "
+        f"The nearest weights that change the decision move {number(first['moved_percent'], 1)} points: at {at} "
         f"{one_line(first['rival'])} leads."
     )
 
 
-def _maps(card: Scorecard) -> Iterator[str]:
-    sensitivity = card.map_sensitivity()
-    everything = sensitivity.iloc[0]
-    line = (
-        f"Under {int(everything['maps']):,} other maps from measures to scores the decision changes in "
-        f"{percent(everything['changed_share'], 1)}"
-    )
-    if not everything["changed_share"]:
-        yield f"{line} of them."
-        return
+def _maps(card: Scorecard) -> str:
     changed = card.maps.loc[card.maps["winner"] != card.decision["measured"], "winner"].value_counts()
     who = [f"{one_line(str(name)) or 'a tie'} in {count:,}" for name, count in changed.items()]
-    worst = sensitivity.iloc[1:].sort_values("changed_share").iloc[-1]
-    where = f"{worst['parameter']} {worst['value']:g}"
-    yield f"{line} ({join_names(who)}), most often ({percent(worst['changed_share'])}) at {where}."
+    return (
+        f"Under {len(card.maps):,} other maps from measures to scores the decision changes in "
+        f"{percent(card.changed_share, 1)} of them{f' ({join_names(who)})' if who else ''}."
+    )
 
 
 def _limits(card: Scorecard) -> Iterator[str]:
@@ -132,15 +109,6 @@ def _limits(card: Scorecard) -> Iterator[str]:
         yield f"{card.seeds} seeds are few for a bootstrap: its intervals are too narrow below {_FEW_SEEDS}."
 
 
-def _components(card: Scorecard) -> pd.DataFrame:
-    """Return a row for each arm that shows each measured component and its score."""
-    text: dict[str, dict[str, Any]] = {}
-    for _, row in card.components.iterrows():
-        cell = f"{number(row['measured'], 3)} → {number(row['score'], 1)}"
-        text.setdefault(row["component"], {})[row["option"]] = cell
-    return pd.DataFrame(text)
-
-
-def _intervals(totals: pd.DataFrame, value: str, bounds: str, digits: int) -> list[str]:
-    columns = (totals[value], totals[f"{bounds}_low"], totals[f"{bounds}_high"])
+def _intervals(totals: pd.DataFrame, name: str, digits: int) -> list[str]:
+    columns = (totals[f"{name}_measured"], totals[f"{name}_low"], totals[f"{name}_high"])
     return [with_interval(*row, digits) for row in zip(*columns, strict=True)]

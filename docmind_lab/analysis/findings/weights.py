@@ -1,4 +1,4 @@
-"""Which option of a decision table wins under which weights, and the nearest weights that change a decision.
+"""Which option of a decision table wins under which weights.
 
 Every function takes scores as a matrix, a row for each option and a column for each criterion, and nothing of where
 they come from. The sensitivity of a weighted sum to its weights: E. Triantaphyllou and A. Sánchez, *A sensitivity
@@ -9,7 +9,6 @@ changes one weight at a time; here all of them are changed together too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,6 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 # Totals of scores with one decimal and weights in percent differ by 0.001 at least; a float's last bits are no tie.
 SAME_TOTAL = 1e-9
-
-
-@dataclass(frozen=True)
-class NearestChange:
-    """The weights nearest to a table's at which a rival's total equals the winner's.
-
-    weights: shares of 1, in the order of the criteria; beyond them the rival leads. distance: how much of the weight
-    must be given to other criteria, as a share of 1 (half of the sum of the changes, L1). None, and infinity, when the
-    rival leads under no weights.
-    """
-
-    rival: int
-    weights: tuple[float, ...] | None
-    distance: float
 
 
 def simplex_percent(criteria: int, step_percent: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -63,51 +48,6 @@ def winner_of(totals: Matrix) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the option with the highest total, −1 for a tie. totals: options on the last axis."""
     first = leaders(totals)
     return np.where(first.sum(axis=-1) == 1, first.argmax(axis=-1), -1)
-
-
-def shares_of_simplex(scores: Matrix, options: Sequence[str], step_percent: int = 1) -> pd.DataFrame:
-    """Return how much of all possible weights each option wins: one row per option.
-
-    Columns: option, wins_share (weights under which it leads alone), ties_share (under which it shares the lead); of
-    the grid with the given step.
-    """
-    first = leaders(simplex_percent(scores.shape[1], step_percent) / 100 @ scores.T)
-    alone = first.sum(axis=1) == 1
-    return pd.DataFrame(
-        {
-            "option": list(options),
-            "wins_share": (first & alone[:, None]).mean(axis=0),
-            "ties_share": (first & ~alone[:, None]).mean(axis=0),
-        }
-    )
-
-
-def nearest_changes(scores: Matrix, weights: Sequence[float]) -> list[NearestChange]:
-    """Return, for each rival of the winner, the nearest weights at which their totals are equal; nearest first.
-
-    Exact: the gap between two options is linear in the weights, so weight moves from the criterion where the rival is
-    furthest behind to the one where it is furthest ahead, until the gap is closed or there is no more to move.
-    """
-    now = np.asarray(weights, dtype=np.float64)
-    winner = int(np.argmax(scores @ now))
-    result = [_nearest(scores[rival] - scores[winner], now, rival) for rival in range(len(scores)) if rival != winner]
-    return sorted(result, key=lambda change: change.distance)
-
-
-def _nearest(ahead: Matrix, weights: Matrix, rival: int) -> NearestChange:
-    best = int(np.argmax(ahead))
-    if ahead[best] <= SAME_TOTAL:
-        return NearestChange(rival, None, float("inf"))
-    moved, gap, distance = weights.copy(), -float(ahead @ weights), 0.0
-    for worst in np.argsort(ahead):
-        if gap <= SAME_TOTAL or worst == best:
-            break
-        step = min(float(moved[worst]), gap / float(ahead[best] - ahead[worst]))
-        moved[worst] -= step
-        moved[best] += step
-        gap -= step * float(ahead[best] - ahead[worst])
-        distance += step
-    return NearestChange(rival, tuple(float(w) for w in moved), distance)
 
 
 def one_at_a_time(

@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import budgets_in_words
 from docmind_lab.analysis.manifest import check_table, checked_manifest
+from docmind_lab.analysis.page import Page, Shown
 from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder, require_known_schema
 from docmind_lab.analysis.tables.frames import read_parquet
 from docmind_lab.analysis.text import count_of
@@ -56,8 +56,8 @@ def read_folder(folder: Path, tables: Iterable[str]) -> tuple[dict[str, Any], li
     return manifest, [read_parquet(file, _DAMAGED) for file in files]
 
 
-@dataclass(frozen=True, eq=False)
-class LoadStudy:
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadStudy(Shown):
     """The result of `run_load`.
 
     Args:
@@ -132,12 +132,9 @@ class LoadStudy:
             f"(at most {late_s.max():.2f} s). Their response times include it."
         )
 
-    def __repr__(self) -> str:
-        return "\n".join(filter(None, [self.title, self._display_table().to_string(index=False), self.lateness]))
-
-    def _repr_html_(self) -> str:
-        late = f"<p>{escape(self.lateness)}</p>" if self.lateness else ""
-        return f"<p><b>{escape(self.title)}</b></p>{self._display_table().to_html(index=False, border=0)}{late}"
+    def page(self) -> Page:
+        """Return the measures of each load and arm."""
+        return Page(self.title, (self._display_table(), *filter(None, [self.lateness])))
 
     def _display_table(self) -> pd.DataFrame:
         table = self.summary()

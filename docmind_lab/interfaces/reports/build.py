@@ -106,7 +106,8 @@ class _ReportBuilder:
         return [
             Prose(card.sentences, "list"),
             *figures.scorecard_figures(card),
-            *_perf_map(card.perf_map.text()),
+            Prose((card.perf_map.page().title,)),
+            Prose(card.perf_map.lines, "list"),
         ]
 
     def _differences(self) -> list[Block]:
@@ -160,14 +161,6 @@ class _ReportBuilder:
         except ConfigurationError as error:
             self.absent.append(f"{what}: {error}")
             return None
-
-
-def _perf_map(text: str) -> Iterator[Block]:
-    """Yield the map from measures to a score: marked lines as a list, the others as paragraphs."""
-    lines = text.splitlines()
-    plain = tuple(line for line in lines if not line.lstrip().startswith("- "))
-    yield Prose(plain)
-    yield Prose(tuple(line.lstrip().removeprefix("- ") for line in lines if line not in plain), "list")
 
 
 def _advice(lines: Sequence[str]) -> Iterator[Block]:

@@ -8,13 +8,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
+from docmind_lab.analysis.page import Page, Shown
 from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder
 from docmind_lab.analysis.text import count_of
 from docmind_lab.analysis.traces.model import Traces
@@ -49,8 +49,8 @@ def _lost_crowd(cell_id: str, error: Exception) -> TracedCellResult:
 _CROWDS: Final = Computing(run_traced_cell, _lost_crowd)
 
 
-@dataclass(frozen=True, eq=False)
-class LoadOnTraces:
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadOnTraces(Shown):
     """The result of `load_on_traces`, with the measures and figures of a load study.
 
     Args:
@@ -124,11 +124,9 @@ class LoadOnTraces:
             }
         )
 
-    def __repr__(self) -> str:
-        return f"{self.title}\n{self._display_table().to_string(index=False)}"
-
-    def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.title)}</b></p>{self._display_table().to_html(index=False, border=0)}"
+    def page(self) -> Page:
+        """Return the measures of each load and alternative."""
+        return Page(self.title, (self._display_table(),))
 
 
 def load_on_traces(
