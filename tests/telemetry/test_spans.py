@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from typing import Any
 
@@ -11,31 +12,53 @@ from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.interfaces.telemetry import About, SpanRow, trace_of
+from docmind_lab.interfaces.telemetry.tracing import finished_spans
 
-ABOUT = About("m-1", "handbook", ("models.example", 8000), ("store.example", None))
+pytest.importorskip("opentelemetry.sdk.trace")
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
+from opentelemetry.trace import SpanKind, StatusCode
+
+START_NS = int(datetime.datetime(2026, 11, 22, 9, tzinfo=datetime.UTC).timestamp()) * 10**9
+MANIFEST: dict[str, Any] = {
+    "settings": {
+        "llm": {"model": "m-1", "base_url": "http://user:secret@models.example:8000/v1"},
+        "database": {"qdrant_url": "http://store.example"},
+    },
+    "design": {"corpus": "handbook"},
+    "created_utc": "2026-11-22T09:00:00+00:00",
+}
 NAN = math.nan
 
 
 def run_of(*calls: Any, error_type: str = "", **changes: Any) -> MeasuredRun:
-    run = sample_run("cooperative", 0, **changes)
+    run = sample_run("cooperative", 0, **{"clock": "virtual"} | changes)
     return MeasuredRun(run, calls, (), Outcome(run.outcome, error_type=error_type))
 
 
-def only_call(**changes: Any) -> SpanRow:
-    (span,) = trace_of(run_of(call("r", "planner", 0.5, 0.9, **changes)), ABOUT).calls
+def spans_of(run: MeasuredRun) -> tuple[list[Any], Any]:
+    """The spans of a run's calls, and that of the run."""
+    *calls, root = finished_spans([run], MANIFEST)
+    return calls, root
+
+
+def only_call(**changes: Any) -> Any:
+    ((span,), _) = spans_of(run_of(call("r", "planner", 0.5, 0.9, **changes)))
     return span
 
 
+def seconds(span: Any) -> tuple[float, float]:
+    """From the run's start."""
+    return (span.start_time - START_NS) / 1e9, (span.end_time - START_NS) / 1e9
+
+
 def test_every_name_of_a_convention_is_one_of_the_conventions_own(told: list[MeasuredRun]) -> None:
-    conventions = pytest.importorskip("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
     from opentelemetry.semconv._incubating.attributes import db_attributes
     from opentelemetry.semconv.attributes import error_attributes, server_attributes
 
-    modules = (conventions, db_attributes, error_attributes, server_attributes)
+    modules = (gen_ai, db_attributes, error_attributes, server_attributes)
     known = {value for module in modules for value in vars(module).values() if isinstance(value, str)}
-    operations = {operation.value for operation in conventions.GenAiOperationNameValues}
-    spans = [span for run in told for trace in [trace_of(run, ABOUT)] for span in (trace.run, *trace.calls)]
+    operations = {operation.value for operation in gen_ai.GenAiOperationNameValues}
+    spans = finished_spans(told, MANIFEST)
     named = {name for span in spans for name in span.attributes} | {
         name for span in spans for event in span.events for name in event.attributes
     }
@@ -60,7 +83,7 @@ def test_every_name_of_a_convention_is_one_of_the_conventions_own(told: list[Mea
 
 def test_a_request_to_the_model_is_a_chat_span_of_its_client() -> None:
     span = only_call(input_tokens=120.0, output_tokens=30.0, timeout_s=1.5)
-    assert (span.name, span.kind, span.started_at_s, span.ended_at_s) == ("chat m-1", "client", 0.5, 0.9)
+    assert (span.name, span.kind, seconds(span)) == ("chat m-1", SpanKind.CLIENT, (0.5, 0.9))
     expected = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
@@ -110,25 +133,29 @@ def test_what_is_not_known_is_left_out() -> None:
     ],
 )
 def test_a_call_says_what_it_failed_with(changes: dict[str, Any], error_type: str) -> None:
-    span = only_call(**changes)
-    assert span.error_type == error_type == span.attributes.get("error.type", "")
+    require_error(only_call(**changes), error_type)
+
+
+def require_error(span: Any, error_type: str) -> None:
+    assert span.attributes.get("error.type", "") == error_type
+    assert (span.status.status_code is StatusCode.ERROR) == bool(error_type)
 
 
 def test_a_call_that_never_ended_lasts_until_the_horizon_and_outlives_its_run() -> None:
-    trace = trace_of(run_of(call("r", "planner", 0.5, NAN, outcome="abandoned"), returned_at_s=2.0), ABOUT)
-    assert (trace.run.ended_at_s, trace.calls[0].ended_at_s) == (2.0, 10.0)
+    (only,), root = spans_of(run_of(call("r", "planner", 0.5, NAN, outcome="abandoned"), returned_at_s=2.0))
+    assert (seconds(root)[1], seconds(only)[1]) == (2.0, 10.0)
 
 
 def test_a_refused_call_is_an_event_of_the_run_for_nothing_was_sent() -> None:
     refused = call("r", "synthesis", 1.9, 1.9, outcome="refused")
-    trace = trace_of(run_of(call("r", "planner", 0.5, 0.9), refused, returned_at_s=2.1), ABOUT)
-    assert [event.name for event in trace.run.events] == ["docmind.call.refused", "docmind.deadline"]
-    assert trace.run.events[0].attributes == {"gen_ai.agent.name": "synthesis", "gen_ai.operation.name": "chat"}
-    assert len(trace.calls) == 1
+    calls, root = spans_of(run_of(call("r", "planner", 0.5, 0.9), refused, returned_at_s=2.1))
+    assert [event.name for event in root.events] == ["docmind.call.refused", "docmind.deadline"]
+    assert root.events[0].attributes == {"gen_ai.agent.name": "synthesis", "gen_ai.operation.name": "chat"}
+    assert len(calls) == 1
 
 
 def test_what_the_server_saw_is_no_span_of_the_client() -> None:
-    assert trace_of(run_of(call("r", "planner", 0.5, 0.9, seen_from="server")), ABOUT).calls == ()
+    assert spans_of(run_of(call("r", "planner", 0.5, 0.9, seen_from="server")))[0] == []
 
 
 @pytest.mark.parametrize(
@@ -142,14 +169,14 @@ def test_what_the_server_saw_is_no_span_of_the_client() -> None:
     ],
 )
 def test_a_run_ends_in_error_where_its_caller_got_nothing(changes: dict[str, Any], error_type: str) -> None:
-    span = trace_of(run_of(**changes), ABOUT).run
-    assert span.error_type == error_type == span.attributes.get("error.type", "")
+    _, span = spans_of(run_of(**changes))
+    require_error(span, error_type)
     assert span.attributes["docmind.outcome"] == changes["outcome"]
-    assert span.ended_at_s == (10.0 if changes["outcome"] == "unfinished" else 1.5)
+    assert seconds(span)[1] == (10.0 if changes["outcome"] == "unfinished" else 1.5)
 
 
 def test_the_deadline_and_the_budgets_of_a_run_are_on_its_span() -> None:
-    attributes = trace_of(run_of(token_budget=6000.0, tokens_spent=5719.0, caller_overrun_s=0.25), ABOUT).run.attributes
+    _, span = spans_of(run_of(token_budget=6000.0, tokens_spent=5719.0, caller_overrun_s=0.25))
     expected = {
         "docmind.deadline.timeout_s": 2.0,
         "docmind.deadline.caller_overrun_s": 0.25,
@@ -157,10 +184,13 @@ def test_the_deadline_and_the_budgets_of_a_run_are_on_its_span() -> None:
         "docmind.budget.tokens": 6000.0,
         "docmind.budget.tokens_spent": 5719.0,
     }
-    assert expected.items() <= attributes.items()
-    assert "docmind.budget.calls" not in attributes
+    assert expected.items() <= span.attributes.items()
+    assert "docmind.budget.calls" not in span.attributes
 
 
-def test_an_address_is_told_without_its_user(manifest: dict[str, Any]) -> None:
-    assert About.of(manifest) == About("docmind-scripted", "canary", ("127.0.0.1", 8000), ("localhost", None))
-    assert About.of({}) == About("", "")
+def test_services_without_an_address_have_none_on_their_spans() -> None:
+    *_, root = finished_spans([run_of()], {"created_utc": MANIFEST["created_utc"]})
+    assert seconds(root) == (0.0, 1.5)
+    made = finished_spans([run_of(call("r", "planner", 0.5, 0.9))], {"created_utc": MANIFEST["created_utc"]})
+    assert made[0].name == "chat"
+    assert "server.address" not in made[0].attributes

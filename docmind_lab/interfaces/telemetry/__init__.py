@@ -10,6 +10,5 @@ OpenTelemetry comes with the extra "telemetry" and is imported when spans or met
 """
 
 from docmind_lab.interfaces.telemetry.exporter import Telemetry
-from docmind_lab.interfaces.telemetry.spans import About, RunTrace, SpanEvent, SpanRow, trace_of
 
-__all__ = ["About", "RunTrace", "SpanEvent", "SpanRow", "Telemetry", "trace_of"]
+__all__ = ["Telemetry"]

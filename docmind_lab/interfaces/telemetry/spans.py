@@ -5,6 +5,10 @@
         retrieval language_reference           a request of a search
         event docmind.deadline, docmind.call.refused
 
+Where a span stands in time: a run on the wall clock at its own instant; one in virtual time, which has none, as if it
+had begun when the manifest was written, and so does every run of a saved study. Its attribute `docmind.epoch_utc` says
+so.
+
 Everything is read off the tables of the run, after it: names and numbers, which is all they hold. A call that was
 abandoned outlives the span of its run, as it did in life. Source: the semantic conventions for generative AI, spans, as
 in opentelemetry-semantic-conventions 0.66b.
@@ -12,10 +16,11 @@ in opentelemetry-semantic-conventions 0.66b.
 
 from __future__ import annotations
 
+import datetime
 import math
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from docmind_lab.analysis.tables.records import CallRecord, RunRecord
@@ -30,9 +35,10 @@ from docmind_lab.core.telemetry_names import (
 )
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
-Value = str | bool | int | float
-Attributes = Mapping[str, Value]
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
 
+_NANOSECONDS: Final = 1_000_000_000
 _OPERATIONS: Final[Mapping[str, str]] = {
     "llm": "chat",
     "retrieval": "retrieval",
@@ -54,175 +60,107 @@ _CALL_ATTRIBUTES: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class About:
-    """Facts about the system that the tables lack: which model and corpus it uses, and their addresses.
+def record_run(tracer: Tracer, measured: MeasuredRun, manifest: Mapping[str, Any]) -> None:
+    """Record the spans of a run as its client saw it, calls before the run; what its servers did is in the tables.
 
     Args:
-        model: Name of the model in requests.
-        corpus: Name of what is searched.
-        model_address: Host and port of the model; None for a simulated one.
-        store_address: Host and port of the vector store, likewise.
-    """
-
-    model: str
-    corpus: str
-    model_address: tuple[str, int | None] | None = None
-    store_address: tuple[str, int | None] | None = None
-
-    @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> About:
-        """Read the facts from the manifest of the runs."""
-        settings = manifest.get("settings", {})
-        llm, database = settings.get("llm", {}), settings.get("database", {})
-        return cls(
-            model=str(llm.get("model", "")),
-            corpus=str(manifest.get("design", {}).get("corpus", "")),
-            model_address=_address(llm.get("base_url")),
-            store_address=_address(database.get("qdrant_url")),
-        )
-
-
-def _address(url: str | None) -> tuple[str, int | None] | None:
-    if not url:
-        return None
-    parts = urlsplit(url)
-    return (parts.hostname, parts.port) if parts.hostname else None
-
-
-@dataclass(frozen=True)
-class SpanEvent:
-    """An event within a span.
-
-    Args:
-        name: Name by OpenTelemetry's conventions.
-        at_s: Seconds since the run's start.
-        attributes: Values by attribute name.
-    """
-
-    name: str
-    at_s: float
-    attributes: Attributes = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class SpanRow:
-    """One span: its name, its times and its attributes.
-
-    Args:
-        name: Name by OpenTelemetry's conventions.
-        kind: "internal" for a run, "client" for a request.
-        started_at_s: Seconds since the run's start.
-        ended_at_s: Seconds since the run's start.
-        attributes: Values by attribute name.
-        error_type: Empty for a span that went well.
-        events: Events within the span.
-    """
-
-    name: str
-    kind: Literal["internal", "client"]
-    started_at_s: float
-    ended_at_s: float
-    attributes: Attributes
-    error_type: str = ""
-    events: tuple[SpanEvent, ...] = ()
-
-
-@dataclass(frozen=True)
-class RunTrace:
-    """The spans of one run.
-
-    Args:
-        run: The span of the run itself.
-        calls: The spans inside it, by their start.
-    """
-
-    run: SpanRow
-    calls: tuple[SpanRow, ...]
-
-
-def trace_of(measured: MeasuredRun, about: About) -> RunTrace:
-    """Return the spans of a run as its client saw it; what its servers did is in the tables.
-
-    Args:
+        tracer: Where they are recorded.
         measured: The run.
-        about: Facts about the system that the tables lack.
+        manifest: Manifest of its study, which says what the tables lack: the model, the corpus and their addresses.
     """
-    run = measured.run
-    seen = [call for call in measured.calls if call.seen_from == "client"]
-    refused = [call for call in seen if call.outcome == "refused"]
-    sent = sorted((call for call in seen if call.outcome != "refused"), key=lambda call: call.started_at_s)
-    return RunTrace(
-        run=_run_span(measured, refused), calls=tuple(_call_span(call, run.horizon_s, about) for call in sent)
+    # Function-level: an optional extra.
+    from opentelemetry.context import Context  # noqa: PLC0415
+    from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context  # noqa: PLC0415
+
+    run, epoch_s = measured.run, _epoch_s(measured, manifest)
+
+    def at(at_s: float) -> int:
+        # Apart, since a float that holds both would be off by some hundred nanoseconds.
+        return round(epoch_s * _NANOSECONDS) + round(at_s * _NANOSECONDS)
+
+    def end(span: Span, attributes: Mapping[str, Any], ended_at_s: float) -> None:
+        if ERROR_TYPE in attributes:
+            # Without a description: the message of an error may quote what was asked.
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(at(run.horizon_s if math.isnan(ended_at_s) else ended_at_s))
+
+    of_run = _run_attributes(measured)
+    epoch = datetime.datetime.fromtimestamp(epoch_s, datetime.UTC).isoformat(timespec="milliseconds")
+    # Under no span of the caller's: a study is not a part of the request that asked for it.
+    root = tracer.start_span(
+        f"{INVOKE_WORKFLOW} {run.workload}",
+        Context(),
+        SpanKind.INTERNAL,
+        {**of_run, "docmind.epoch_utc": epoch},
+        start_time=at(0.0),
     )
+    inside = set_span_in_context(root, Context())
+    seen = sorted((call for call in measured.calls if call.seen_from == "client"), key=lambda call: call.started_at_s)
+    for call in seen:
+        if call.outcome != "refused":
+            name, attributes = _call_attributes(call, manifest)
+            span = tracer.start_span(name, inside, SpanKind.CLIENT, attributes, start_time=at(call.started_at_s))
+            end(span, attributes, call.ended_at_s)
+    for at_s, name, attributes in _events(run, [call for call in seen if call.outcome == "refused"]):
+        root.add_event(name, attributes, at(at_s))
+    end(root, of_run, run.returned_at_s)
 
 
-def _run_span(measured: MeasuredRun, refused: list[CallRecord]) -> SpanRow:
+def _epoch_s(measured: MeasuredRun, manifest: Mapping[str, Any]) -> float:
+    """Return the start of the run in seconds since 1970: exact on the wall clock, else the manifest's instant."""
+    if measured.run.clock == "wall" and not math.isnan(measured.started_at_s):
+        return time.time() - (time.monotonic() - measured.started_at_s)
+    return datetime.datetime.fromisoformat(str(manifest["created_utc"])).timestamp()
+
+
+def _run_attributes(measured: MeasuredRun) -> dict[str, Any]:
     run = measured.run
-    attributes = {OPERATION: INVOKE_WORKFLOW, WORKFLOW: run.workload}
     error_type = "" if run.outcome in GIVEN else measured.outcome.error_type or run.stop_reason or run.outcome
+    attributes = {OPERATION: INVOKE_WORKFLOW, WORKFLOW: run.workload, **_known(run, RUN_ATTRIBUTES)}
+    return attributes | ({ERROR_TYPE: error_type} if error_type else {})
+
+
+def _events(run: RunRecord, refused: list[CallRecord]) -> list[tuple[float, str, dict[str, Any]]]:
+    """Return the deadline, if the run lasted until it, and each call that was refused, which was never sent."""
     ended_at_s = run.horizon_s if math.isnan(run.returned_at_s) else run.returned_at_s
-    events = [SpanEvent("docmind.deadline", run.decision_timeout_s)] if run.decision_timeout_s <= ended_at_s else []
-    events += [
-        SpanEvent(
-            "docmind.call.refused",
-            call.started_at_s,
-            {"gen_ai.agent.name": call.role, OPERATION: _OPERATIONS.get(call.kind, call.kind)},
-        )
-        for call in refused
-    ]
-    return SpanRow(
-        name=f"{INVOKE_WORKFLOW} {run.workload}",
-        kind="internal",
-        started_at_s=0.0,
-        ended_at_s=ended_at_s,
-        attributes=attributes | _attributes(run, RUN_ATTRIBUTES) | _error(error_type),
-        error_type=error_type,
-        events=tuple(sorted(events, key=lambda event: event.at_s)),
-    )
+    is_reached = run.decision_timeout_s <= ended_at_s
+    events: list[tuple[float, str, dict[str, Any]]] = [(run.decision_timeout_s, "docmind.deadline", {})] * is_reached
+    for call in refused:
+        attributes = {"gen_ai.agent.name": call.role, OPERATION: _OPERATIONS.get(call.kind, call.kind)}
+        events.append((call.started_at_s, "docmind.call.refused", attributes))
+    return sorted(events, key=lambda event: event[0])
 
 
-def _call_span(call: CallRecord, horizon_s: float, about: About) -> SpanRow:
-    operation = _OPERATIONS.get(call.kind, call.kind)
-    attributes: dict[str, Value] = {OPERATION: operation, "gen_ai.agent.name": call.role}
-    target, address = call.role, None
+def _call_attributes(call: CallRecord, manifest: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name and the attributes of a call's span."""
+    operation, settings = _OPERATIONS.get(call.kind, call.kind), manifest.get("settings", {})
+    attributes: dict[str, Any] = {OPERATION: operation, "gen_ai.agent.name": call.role}
+    target, url = call.role, None
     if call.kind == "llm":
-        target, address = about.model, about.model_address
+        llm = settings.get("llm", {})
+        target, url = str(llm.get("model", "")), llm.get("base_url")
         # The protocol spoken; who is behind an address is not known.
-        attributes |= {"gen_ai.provider.name": "openai", "gen_ai.request.model": about.model}
+        attributes |= {"gen_ai.provider.name": "openai", "gen_ai.request.model": target}
     elif call.kind == "retrieval":
-        target, address = about.corpus, about.store_address
-        attributes |= {"gen_ai.data_source.id": about.corpus, "db.system.name": "qdrant"}
+        target, url = str(manifest.get("design", {}).get("corpus", "")), settings.get("database", {}).get("qdrant_url")
+        attributes |= {"gen_ai.data_source.id": target, "db.system.name": "qdrant"}
     elif call.kind == "tool":
         attributes["gen_ai.tool.name"] = call.role
-    if address is not None:
-        host, port = address
-        attributes |= {"server.address": host} | ({} if port is None else {"server.port": port})
+    address = urlsplit(url or "")
+    if address.hostname:
+        attributes |= {"server.address": address.hostname} | ({"server.port": address.port} if address.port else {})
     for side in ("input", "output"):
         tokens = getattr(call, f"{side}_tokens")
         if not math.isnan(tokens):
             attributes[f"gen_ai.usage.{side}_tokens"] = int(tokens)
     # An answer that came when nobody waited any more is no error of the call.
-    error_type = call.error_type or ("" if call.outcome == "ok" or _came_late(call) else call.outcome)
-    return SpanRow(
-        name=f"{operation} {target}".rstrip(),
-        kind="client",
-        started_at_s=call.started_at_s,
-        ended_at_s=horizon_s if math.isnan(call.ended_at_s) else call.ended_at_s,
-        attributes=attributes | _attributes(call, _CALL_ATTRIBUTES) | _error(error_type),
-        error_type=error_type,
-    )
+    came_late = call.outcome == "abandoned" and not math.isnan(call.ended_at_s)
+    error_type = call.error_type or ("" if call.outcome == "ok" or came_late else call.outcome)
+    attributes |= _known(call, _CALL_ATTRIBUTES) | ({ERROR_TYPE: error_type} if error_type else {})
+    return f"{operation} {target}".rstrip(), attributes
 
 
-def _came_late(call: CallRecord) -> bool:
-    return call.outcome == "abandoned" and not math.isnan(call.ended_at_s)
-
-
-def _error(error_type: str) -> dict[str, Value]:
-    return {ERROR_TYPE: error_type} if error_type else {}
-
-
-def _attributes(record: RunRecord | CallRecord, names: Mapping[str, str]) -> dict[str, Value]:
+def _known(record: RunRecord | CallRecord, names: Mapping[str, str]) -> dict[str, Any]:
     """Return columns as attributes with these names; leaves out what did not happen or is not known."""
     values = {name: getattr(record, column) for column, name in names.items()}
     return {name: value for name, value in values.items() if value != "" and value == value}  # NaN is not itself

@@ -1,17 +1,9 @@
-"""Hands spans of measured runs to an exporter of OpenTelemetry.
-
-Where a span stands in time: a run on the wall clock at its own instant; one in virtual time, which has none, as if it
-had begun when the manifest was written, and so does every run of a saved study. Its attribute `docmind.epoch_utc` says
-so.
-"""
+"""Hands spans of measured runs to an exporter of OpenTelemetry."""
 
 from __future__ import annotations
 
-import datetime
 import importlib
-import math
 import os
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,15 +11,13 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.telemetry_names import INSTRUMENT
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.interfaces.telemetry.spans import About, RunTrace, SpanRow, trace_of
+from docmind_lab.interfaces.telemetry.spans import record_run
 from docmind_lab.network.direct_session import direct_session
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExporter
-    from opentelemetry.trace import Tracer
 
-_NANOSECONDS = 1_000_000_000
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 # The default of OTEL_BSP_MAX_EXPORT_BATCH_SIZE: what a collector expects in one request.
 _SPANS_AT_ONCE = 512
@@ -104,7 +94,6 @@ def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any])
             if span.context is not None and span.context.trace_flags.sampled:
                 ended.append(span)
 
-    about = About.of(manifest)
     resource = Resource.create({})
     if not _has_service_name():
         resource = resource.merge(Resource({"service.name": "docmind_lab"}))
@@ -113,58 +102,10 @@ def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any])
     provider.add_span_processor(SampledSpans())
     tracer = provider.get_tracer(INSTRUMENT)
     for run in measured:
-        _record(tracer, trace_of(run, about), _epoch_s(run, manifest))
+        record_run(tracer, run, manifest)
     return ended
 
 
 def _has_service_name() -> bool:
     named = os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     return "OTEL_SERVICE_NAME" in os.environ or "service.name=" in named
-
-
-def _epoch_s(measured: MeasuredRun, manifest: Mapping[str, Any]) -> float:
-    """Return the start of the run in seconds since 1970: exact on the wall clock, else the manifest's instant."""
-    if measured.run.clock == "wall" and not math.isnan(measured.started_at_s):
-        return time.time() - (time.monotonic() - measured.started_at_s)
-    return datetime.datetime.fromisoformat(str(manifest["created_utc"])).timestamp()
-
-
-def _record(tracer: Tracer, trace: RunTrace, epoch_s: float) -> None:
-    from opentelemetry.context import Context  # noqa: PLC0415 - an optional extra
-    from opentelemetry.trace import set_span_in_context  # noqa: PLC0415
-
-    epoch = datetime.datetime.fromtimestamp(epoch_s, datetime.UTC).isoformat(timespec="milliseconds")
-    # Under no span of the caller's: a study is not a part of the request that asked for it.
-    root = _start_span(tracer, trace.run, epoch_s, Context(), {"docmind.epoch_utc": epoch})
-    inside = set_span_in_context(root, Context())
-    for call in trace.calls:
-        _end(_start_span(tracer, call, epoch_s, inside, {}), call, epoch_s)
-    _end(root, trace.run, epoch_s)
-
-
-def _start_span(tracer: Tracer, row: SpanRow, epoch_s: float, context: Any, more: Mapping[str, str]) -> Any:
-    from opentelemetry.trace import SpanKind  # noqa: PLC0415 - an optional extra
-
-    return tracer.start_span(
-        row.name,
-        context=context,
-        kind=SpanKind.CLIENT if row.kind == "client" else SpanKind.INTERNAL,
-        attributes={**row.attributes, **more},
-        start_time=_nanoseconds(epoch_s, row.started_at_s),
-    )
-
-
-def _end(span: Any, row: SpanRow, epoch_s: float) -> None:
-    from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - an optional extra
-
-    for event in row.events:
-        span.add_event(event.name, dict(event.attributes), _nanoseconds(epoch_s, event.at_s))
-    if row.error_type:
-        # Without a description: the message of an error may quote what was asked.
-        span.set_status(Status(StatusCode.ERROR))
-    span.end(_nanoseconds(epoch_s, row.ended_at_s))
-
-
-def _nanoseconds(epoch_s: float, at_s: float) -> int:
-    # Apart, since a float that holds both would be off by some hundred nanoseconds.
-    return round(epoch_s * _NANOSECONDS) + round(at_s * _NANOSECONDS)
