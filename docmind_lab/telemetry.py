@@ -2,7 +2,6 @@
 
 from docmind_lab.interfaces.telemetry import (
     About,
-    RunMetrics,
     RunTrace,
     SpanEvent,
     SpanRow,
@@ -10,4 +9,4 @@ from docmind_lab.interfaces.telemetry import (
     trace_of,
 )
 
-__all__ = ["About", "RunMetrics", "RunTrace", "SpanEvent", "SpanRow", "Telemetry", "trace_of"]
+__all__ = ["About", "RunTrace", "SpanEvent", "SpanRow", "Telemetry", "trace_of"]

@@ -134,34 +134,3 @@ def test_no_text_covers_another_with_every_alternative_in_the_picture():
     boxes.append(("legend", legend.get_window_extent()))
     touching = [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if first.padded(-1.5).overlaps(second)]
     assert touching == []
-
-
-def limited(*limits, seeds=8):
-    """Each limit of calls answers two more of eight; without one all are."""
-    made = sweep("cooperative", "hard_timeout", seeds=seeds)
-    runs = made.runs.astype({"second_budgets": "str"}).assign(decision_timeout_s=20.0, horizon_s=100.0)
-    place = made.runs["decision_timeout_s"].map(dict(zip(BUDGETS_S, limits, strict=True)))
-    levels = ["none" if math.isnan(limit) else f"{limit:g} calls" for limit in place]
-    return SimpleNamespace(
-        runs=runs.assign(call_budget=place, second_budgets=levels), calls=made.calls, events=made.events
-    )
-
-
-def test_over_a_second_budget_a_point_is_of_the_runs_under_that_limit_and_those_without_one_are_left_out():
-    frame = frontier_frame(limited(6.0, 12.0, math.nan), over="call_budget")
-    assert frame["call_budget"].tolist() == [6.0, 12.0, 6.0, 12.0]
-    assert frame["mean"].tolist() == [0.25, 0.5, 0.25, 0.5]
-    ax = frontier(limited(6.0, 9.0, 12.0), over="call_budget")
-    assert ax.get_xlabel() == "calls of the model that a run may make (logarithmic)"
-    assert "What more calls buy" in [text.get_text() for text in words_of(ax)]
-
-
-def test_a_frontier_over_a_budget_that_does_not_vary_alone_is_refused():
-    both = limited(6.0, 9.0, 12.0)
-    with pytest.raises(ConfigurationError, match="several values of token_budget"):
-        frontier_frame(both, over="token_budget")
-    both.runs["token_budget"] = both.runs["call_budget"] * 100
-    with pytest.raises(ConfigurationError, match="the runs have several values of token_budget: keep"):
-        frontier_frame(both, over="call_budget")
-    with pytest.raises(ConfigurationError, match="over must be one of decision_timeout_s, token_budget"):
-        frontier_frame(both, over="budget")

@@ -43,8 +43,6 @@ class MadeUp:
                 "live_queue_wait_s": 1.0,
                 "busy_share": 0.9,
                 "abandoned_share": 0.2 * place,
-                "ended_by_budget_share": np.nan,
-                "past_budget_share": np.nan,
                 "late_max_s": 0.0,
                 **changes,
             }

@@ -11,11 +11,10 @@ The fence does not stop an abandoned run: the run continues as if its checkpoint
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
 from langgraph.graph.state import CompiledStateGraph
 
 from docmind_lab.alternatives.base import RunLog
@@ -49,11 +48,23 @@ class FencedSaver(PassingSaver):
         super().__init__(inner)
         self.fence, self.recorder = fence, recorder
 
-    def instead_of_put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """Pass an operation on, unless it writes and the fence is closed."""
+        if self.fence.is_closed and "put" in operation:
+            return self._kept_out(operation, *arguments)
+        return super().passed(operation, *arguments, **options)
+
+    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """`passed`, of an async operation."""
+        if self.fence.is_closed and "put" in operation:
+            return self._kept_out(operation, *arguments)
+        return await super().passed_async(operation, *arguments, **options)
+
+    def _kept_out(
+        self, operation: str, config: RunnableConfig, checkpoint: Checkpoint, metadata: Any, *rest: Any
     ) -> RunnableConfig | None:
-        """Return None until the fence is closed; then the configuration that a put would have returned."""
-        if not self.fence.is_closed:
+        """Return what a put would have returned."""
+        if operation.endswith("put_writes"):
             return None
         if self.recorder is not None:
             self.recorder.event("checkpoint_blocked", step=metadata.get("step", 0))
@@ -65,20 +76,6 @@ class FencedSaver(PassingSaver):
                 "checkpoint_id": checkpoint["id"],
             }
         }
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes, unless the fence is closed."""
-        if not self.fence.is_closed:
-            super().put_writes(config, writes, task_id, task_path)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes, unless the fence is closed."""
-        if not self.fence.is_closed:
-            await super().aput_writes(config, writes, task_id, task_path)
 
 
 def fenced(

@@ -1,4 +1,4 @@
-"""A checkpointer that passes all operations on to another one, and may refuse a checkpoint."""
+"""A checkpointer that passes all operations on to another one, through one method that a subclass can change."""
 
 from __future__ import annotations
 
@@ -16,17 +16,30 @@ from langgraph.checkpoint.base import (
 
 
 class PassingSaver(BaseCheckpointSaver[Any]):
-    """Passes reads and writes on to an inner checkpointer; `instead_of_put` can refuse a checkpoint."""
+    """Passes reads and writes on to an inner checkpointer.
+
+    A subclass overrides `passed` and `passed_async`, by which every operation goes.
+    """
 
     def __init__(self, inner: BaseCheckpointSaver[Any]) -> None:
         super().__init__(serde=inner.serde)
         self.inner = inner
 
-    def instead_of_put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
-    ) -> RunnableConfig | None:
-        """Return None to put the checkpoint; otherwise the configuration that `put` returns in its place."""
-        return None
+    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """Return what the inner checkpointer returns; `list` as a list.
+
+        Args:
+            operation: The name of its method.
+            arguments: Of the method.
+            options: Of the method.
+        """
+        result = getattr(self.inner, operation)(*arguments, **options)
+        return list(result) if operation == "list" else result
+
+    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """`passed`, of an async method, whose name begins with "a"."""
+        result = getattr(self.inner, operation)(*arguments, **options)
+        return [item async for item in result] if operation == "alist" else await result
 
     @property
     def config_specs(self) -> list[Any]:
@@ -38,12 +51,13 @@ class PassingSaver(BaseCheckpointSaver[Any]):
         return self.inner.get_next_version(current, channel)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint from the inner checkpointer."""
-        return self.inner.get_tuple(config)
+        """Read a checkpoint."""
+        found: CheckpointTuple | None = self.passed("get_tuple", config)
+        return found
 
     def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
-        """List checkpoints of the inner checkpointer."""
-        return self.inner.list(config, **options)
+        """List checkpoints."""
+        return iter(self.passed("list", config, **options))
 
     def put(
         self,
@@ -52,27 +66,28 @@ class PassingSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Put a checkpoint in the inner checkpointer, unless `instead_of_put` refuses it."""
-        replacement = self.instead_of_put(config, checkpoint, metadata)
-        return self.inner.put(config, checkpoint, metadata, new_versions) if replacement is None else replacement
+        """Put a checkpoint."""
+        put: RunnableConfig = self.passed("put", config, checkpoint, metadata, new_versions)
+        return put
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Put a task's writes in the inner checkpointer."""
-        self.inner.put_writes(config, writes, task_id, task_path)
+        """Put a task's writes."""
+        self.passed("put_writes", config, writes, task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete a thread from the inner checkpointer."""
-        self.inner.delete_thread(thread_id)
+        """Delete a thread."""
+        self.passed("delete_thread", thread_id)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint from the inner checkpointer, async."""
-        return await self.inner.aget_tuple(config)
+        """Read a checkpoint, async."""
+        found: CheckpointTuple | None = await self.passed_async("aget_tuple", config)
+        return found
 
     async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
-        """List checkpoints of the inner checkpointer, async."""
-        async for item in self.inner.alist(config, **options):
+        """List checkpoints, async."""
+        for item in await self.passed_async("alist", config, **options):
             yield item
 
     async def aput(
@@ -82,16 +97,16 @@ class PassingSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Put a checkpoint in the inner checkpointer, async, unless `instead_of_put` refuses it."""
-        replacement = self.instead_of_put(config, checkpoint, metadata)
-        return await self.inner.aput(config, checkpoint, metadata, new_versions) if replacement is None else replacement
+        """Put a checkpoint, async."""
+        put: RunnableConfig = await self.passed_async("aput", config, checkpoint, metadata, new_versions)
+        return put
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Put a task's writes in the inner checkpointer, async."""
-        await self.inner.aput_writes(config, writes, task_id, task_path)
+        """Put a task's writes, async."""
+        await self.passed_async("aput_writes", config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a thread from the inner checkpointer, async."""
-        await self.inner.adelete_thread(thread_id)
+        """Delete a thread, async."""
+        await self.passed_async("adelete_thread", thread_id)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from docmind_lab.analysis.text import join_names
 from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
 from docmind_lab.core.catalogue import label_of, order_of
 
@@ -137,12 +138,17 @@ def _column_in_words(column: str, value: Any) -> str:
     if column == "fault":
         return "no fault" if str(value) in ("", "none") else f"fault {value}"
     if column == "second_budgets":
-        return second_budget_in_words(str(value))
+        return _budget_in_words(str(value))
     if column == "latency_profile":
         return f"{value} latencies" if str(value) else "live services"
     return f"{value} clock" if column == "clock" else f"{column.replace('_', ' ')} {value}"
 
 
-def second_budget_in_words(level: str) -> str:
-    """Describe a level of `second_budgets` within a sentence: "second budget 6 calls"."""
-    return "no second budget" if level == NO_BUDGETS else f"second budget {level}"
+def budgets_in_words(runs: pd.DataFrame) -> list[str]:
+    """Describe the budgets of tokens, calls and cost, the tightest first; an empty list where no run has one."""
+    levels = sorted({str(level) for level in runs["second_budgets"]}, key=order_of_level)
+    return [] if levels == [NO_BUDGETS] else [join_names([_budget_in_words(level) for level in levels], "or")]
+
+
+def _budget_in_words(level: str) -> str:
+    return "no second budget" if level == NO_BUDGETS else f"second budget {level.replace(', ', ' and ')}"

@@ -13,10 +13,10 @@ import pandas as pd
 from docmind_lab.analysis.conditions import by_condition, condition_columns, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
 from docmind_lab.analysis.findings.criteria import overran
+from docmind_lab.analysis.findings.endings import ended_by_budget
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
-from docmind_lab.analysis.findings.second_budgets import budget_sufficiency, is_budgeted, spending_of
 from docmind_lab.analysis.manifest import chosen_by
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import (
@@ -49,7 +49,6 @@ class Summary:
         runs: The runs that it is of.
         manifest: Manifest of the study.
         apart: Columns of the condition that vary; none in a comparison.
-        is_budgeted: Whether some run had a second budget.
     """
 
     title: str
@@ -57,7 +56,6 @@ class Summary:
     runs: pd.DataFrame
     manifest: Mapping[str, Any]
     apart: tuple[str, ...] = ()
-    is_budgeted: bool = False
 
     @functools.cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -96,9 +94,8 @@ class Summary:
         counts: dict[str, Any] = {_heading(name): [level(v) for v in self.table[name]] for name in self.apart}
         counts |= {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
         # Columns of what did not happen to anyone would only push the others apart.
-        counts |= {name: self.table[name] for name in ("failed", "interrupted", "unfinished") if self.table[name].any()}
-        if self.is_budgeted:
-            counts |= {"ended by 2nd budget": self.table["ended_by_budget"], "past it": self.table["past_budget"]}
+        rare = ("failed", "interrupted", "unfinished", "ended_by_budget")
+        counts |= {name.replace("_", " "): self.table[name] for name in rare if self.table[name].any()}
         return pd.DataFrame(
             {
                 **counts,
@@ -200,8 +197,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     unfinished run counts with its horizon, a lower bound), worked_on (runs in which work went on for longer than that),
     work_overrun_worst_s, threads_left (runs that left a thread), returned_median_s and _worst_s; means
     per run calls_after_deadline, busy_after_deadline_s, tokens_after_deadline, late_checkpoints, source_recall,
-    answer_score; deadline_propagation (so second budgets are enforced), ended_by_budget (runs that a second budget
-    ended), past_budget (runs that went past one), spending (both in words; empty without a second budget).
+    answer_score; ended_by_budget (runs that a budget of tokens, calls or cost ended).
     """
     columns = condition_columns(runs)
     rows = []
@@ -209,7 +205,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
         for arm, members in group.groupby("arm", observed=True, sort=True):
             rows.append(_row(str(arm), members) | {name: condition[name] for name in columns})
     table = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["label"]).set_index("label")
-    return Summary(title_of(runs, manifest), table, runs, manifest, tuple(columns), is_budgeted(runs))
+    return Summary(title_of(runs, manifest), table, runs, manifest, tuple(columns))
 
 
 def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -281,12 +277,11 @@ def _on_answers(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _condition_advice(runs: pd.DataFrame, by: Chooses) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Yield advice on several conditions, which have no sentence for each arm."""
-    enough = tuple(budget_sufficiency(runs))
     if runs["decision_timeout_s"].nunique() < 2 or set(runs["alternative"].astype("str")) == {"unguarded"}:
-        return enough, ('study.compare_to("A") says what each arm changed, with intervals.',)
+        return (), ('study.compare_to("A") says what each arm changed, with intervals.',)
     result = recommend(runs, chosen_by=by)
     settings = (with_label(result.settings),) if result.settings else ()
-    return (*result.sentences, *enough), (*result.words.choice, *settings)
+    return result.sentences, (*result.words.choice, *settings)
 
 
 def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
@@ -299,7 +294,6 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
         "label": label,
         "alternative": str(group["alternative"].iloc[0]),
         "alternative_options": str(group["alternative_options"].iloc[0]),
-        "deadline_propagation": bool(group["deadline_propagation"].all()),
         "runs": len(group),
         "in_time_share": share.estimate,
         "in_time_low": share.low,
@@ -327,12 +321,7 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
         "answer_score",
     ):
         row[name] = float(group[name].mean())
-    spending = spending_of(group)
-    row |= {"ended_by_budget": 0, "past_budget": 0, "spending": ""}
-    if spending is not None:
-        row |= {"ended_by_budget": spending.any_ended, "past_budget": spending.any_passed}
-        row["spending"] = spending.text()
-    return row
+    return row | {"ended_by_budget": int(ended_by_budget(group).sum())}
 
 
 def _heading(column: str) -> str:
@@ -348,7 +337,7 @@ _SHORTER = {
 }
 # What fits 80 columns beside the names of the alternatives.
 _SHORT = (
-    *("answered in time", "partial", "failed", "interrupted", "unfinished", "ended by 2nd budget", "past it"),
+    *("answered in time", "partial", "failed", "interrupted", "unfinished", "ended by budget"),
     *("overran", "by median (s)", "by worst (s)", "work went on", "late server seconds", "source recall"),
 )
 
@@ -363,7 +352,7 @@ def _one_label(labels: list[str]) -> str:
 
 def _sentence(row: Mapping[str, Any]) -> str:
     """Return the sentence of an arm: its callers, the work that went on, and what the alternative requires."""
-    parts = [_callers(row), *([row["spending"]] if row["spending"] else []), *_afterwards(row)]
+    parts = [_callers(row), *_afterwards(row)]
     entry = CATALOGUE.get(row["alternative"])
     if entry is not None and entry.price:
         parts.append(f"the price: {entry.price}")

@@ -7,10 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import in_words, profiles_of_servers
-from docmind_lab.analysis.findings.second_budgets import levels_in_words
+from docmind_lab.analysis.conditions import budgets_in_words, in_words, profiles_of_servers
 from docmind_lab.analysis.text import count_of, join_names
-from docmind_lab.core.budgets import NO_BUDGETS
 
 # Studies of before a manifest said what its systems are called.
 _UNNAMED = {"supervisor": {"title": "DocMind supervisor", "asked": "questions"}}
@@ -32,7 +30,6 @@ def title_of(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
     seeds, questions = int(runs["seed"].nunique()), max(1, int(runs["question_id"].nunique()))
     several = f"{count_of(seeds, 'run')} of " if seeds > questions else ""
     faults = sorted({str(fault) for fault in runs["fault"]} - {"none"})
-    budgets = levels_in_words(str(level) for level in runs["second_budgets"].unique())
     parts = [
         join_names([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
         f"{timeout} s decision timeout",
@@ -41,7 +38,7 @@ def title_of(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
         *(f"fault {fault}" for fault in faults),
         *(["a router engine is asked first"] if runs["router_injection"].all() else []),
         *_servers_in_words(runs),
-        *([f"second budget {join_names(budgets, 'or')}"] if budgets != [NO_BUDGETS] else []),
+        *budgets_in_words(runs),
         _clocks(runs),
         *([] if _is_replayed(runs) else [f"seed {manifest.get('design', {}).get('seed', '?')}"]),
     ]

@@ -14,22 +14,19 @@ from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.telemetry_names import (
-    CALLER_OVERRUN,
     CUT_AT,
     ERROR_TYPE,
     GIVEN,
     INSTRUMENT,
     INVOKE_WORKFLOW,
     OPERATION,
-    OVERRUN_BUCKETS_S,
     REMAINING_AT_START,
     REQUESTS_CUT,
     RUN_ATTRIBUTES,
     RUN_LABELS,
-    RUNS,
     THREADS_RUNNING,
-    WORK_CUT,
     WORKFLOW,
+    RunInstruments,
 )
 from docmind_lab.enforcement.result import Result
 
@@ -77,17 +74,7 @@ class CallTelemetry:
             raise ConfigurationError(f"workflow must be a name for the graph in spans, not {workflow!r}; try 'support'")
         self.workflow = workflow
         self._tracer = trace.get_tracer(INSTRUMENT, tracer_provider=tracer_provider)
-        meter = metrics.get_meter(INSTRUMENT, meter_provider=meter_provider)
-        self._calls = meter.create_counter(RUNS, "{run}", "Runs that ended.")
-        self._overrun = meter.create_histogram(
-            CALLER_OVERRUN,
-            "s",
-            "How late the caller returned.",
-            explicit_bucket_boundaries_advisory=OVERRUN_BUCKETS_S,
-        )
-        self._work_cut = meter.create_counter(
-            WORK_CUT, "{item}", "Requests that were cut or refused, and threads that still ran at the return."
-        )
+        self._instruments = RunInstruments(meter_provider or metrics.get_meter_provider())
 
     def __call__(self, result: Result[Any]) -> None:
         """Record a call that has just returned. Never raises.
@@ -136,11 +123,11 @@ class CallTelemetry:
 
     def _record_metrics(self, result: Result[Any]) -> None:
         labels = dict(zip(RUN_LABELS, (self.workflow, result.alternative, _CLOCK), strict=True))
-        self._calls.add(1, {**labels, "outcome": result.outcome, "stop_reason": result.stop_reason})
-        self._overrun.record(result.overrun_s, labels)
+        self._instruments.runs.add(1, {**labels, "outcome": result.outcome, "stop_reason": result.stop_reason})
+        self._instruments.caller_overrun.record(result.overrun_s, labels)
         for work, count in (("request", result.requests_cut), ("thread", len(result.still_running))):
             if count:
-                self._work_cut.add(count, {**labels, "work": work})
+                self._instruments.work_cut.add(count, {**labels, "work": work})
 
 
 def _error_type(result: Result[Any]) -> str:

@@ -9,7 +9,6 @@ import time
 from typing import Any
 
 import pytest
-from prometheus_client import generate_latest
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome
@@ -18,14 +17,15 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.coordinator.delivery import CloseTime, EndedQuery
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.interfaces.telemetry import RunMetrics, Telemetry
+from docmind_lab.interfaces.telemetry import Telemetry
 from docmind_lab.interfaces.telemetry.sources import measured_query
 from docmind_lab.network.recorder import Recorder
 
-pytest.importorskip("opentelemetry.sdk.trace")
+pytest.importorskip("opentelemetry.exporter.prometheus")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 from opentelemetry.semconv.attributes import error_attributes, server_attributes
+from scraped_metrics import Scraped
 from span_exporters import Failing, Hanging
 
 CANARY = "zephyrquark"
@@ -33,7 +33,7 @@ QUESTION = f"What does a with statement do with its context manager, {CANARY}?"
 
 
 def test_a_query_is_a_trace_by_the_conventions_names_and_without_its_text(coordinator) -> None:
-    exporter, metrics = InMemorySpanExporter(), RunMetrics()
+    exporter, metrics = InMemorySpanExporter(), Scraped()
     asked = coordinator(telemetry=Telemetry(spans=exporter, metrics=metrics))
     responses = [asked.process_query(QUESTION, thread_id=f"{CANARY}-{number}") for number in (1, 2)]
     asked.close()
@@ -54,7 +54,7 @@ def test_a_query_is_a_trace_by_the_conventions_names_and_without_its_text(coordi
         assert took_s == pytest.approx(response.processing_time, abs=1e-6)
         # What servers alone know is not made up.
         assert "docmind.deadline.calls_after" not in root.attributes
-    shown = "".join(span.to_json() for span in spans) + generate_latest(metrics.registry).decode()
+    shown = "".join(span.to_json() for span in spans) + metrics.text()
     assert CANARY not in shown
     assert 'docmind_runs_total{alternative="cooperative",clock="wall",outcome="answered"' in shown
 
@@ -108,7 +108,7 @@ def test_queries_that_nobody_was_told_of_are_counted_at_the_end(
         raise RuntimeError("no run can be made of it")
 
     monkeypatch.setattr("docmind_lab.interfaces.telemetry.exporter.measured_query", broken)
-    asked = coordinator(timeout_s=0.001, telemetry=Telemetry(metrics=RunMetrics()))
+    asked = coordinator(timeout_s=0.001, telemetry=Telemetry(metrics=Scraped()))
     asked.process_query(QUESTION)
     asked.close()
     assert "telemetry: queries that were dropped or could not be told of: 1" in caplog.text

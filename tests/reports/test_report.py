@@ -95,14 +95,14 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_report_has_its_sections_in_order() -> None:
     assert [section.name for section in whole().sections] == [
-        "asked", "answer", "arms", "completion", "overrun", "timeline", "scorecard", "slack", "differences", "controls",
+        "asked", "answer", "arms", "completion", "overrun", "timeline", "scorecard", "differences", "controls",
         "limits", "making",
     ]  # fmt: skip
 
 
 def test_every_figure_has_its_numbers_beside_it() -> None:
     figures = [block for section in whole().sections for block in section.blocks if isinstance(block, Figure)]
-    assert len(figures) == 5, "no triangle where one option leads under all weights"
+    assert len(figures) == 4, "no triangle where one option leads under all weights"
     for figure in figures:
         assert figure.tables
         assert not any(table.frame.empty for table in figure.tables)

@@ -16,7 +16,6 @@ import pytest
 from loky.process_executor import ShutdownExecutorError
 
 from benchmarks import load
-from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError, SimulationError, SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.load import LoadStudy, Poisson, Trace, load_options, run, run_load
@@ -257,48 +256,11 @@ def test_a_trace_in_a_load_table_is_played_at_each_speed():
         ({"arrivals": "trace", "rates_per_s": [0.5]}, "needs trace_instants_s"),
         ({"arrivals": "trace", "rates_per_s": [0.5], "trace_instants_s": [0.0, 1.0]}, "no use for rates_per_s"),
         ({"rates_per_s": [0.0]}, "rate_per_s"),
-        ({"rates_per_s": [0.5], "budget_calls": 0}, r"load\.budget_calls must be a whole number from 1 up"),
-        ({"rates_per_s": [0.5], "budget_cost": 0.1}, r"load\.budget_cost: what tokens cost is not said"),
     ],
 )
 def test_a_load_table_that_does_not_fit_is_refused_by_field(table, named):
     with pytest.raises(ConfigurationError, match=named):
         load_options(table)
-
-
-# ---- second budgets
-
-
-def test_every_query_of_a_load_table_has_its_second_budgets():
-    options = load_options({"rates_per_s": [0.1], "budget_calls": 2, "budget_cost": 0.5, "price": "1/4"})
-    made = design(**{**options, **SMALL})
-    expected = Budget(calls=2, cost=0.5, price=Price(1.0, 4.0))
-    assert {query.order.facts.budget for point in made.points() for query in point.queries} == {expected}
-    assert made.design()["budget"] == {
-        "calls": 2,
-        "cost": 0.5,
-        "price": {"input_per_million": 1.0, "output_per_million": 4.0},
-    }
-
-
-def test_a_load_study_without_second_budgets_is_the_one_that_it_was_before_there_were_any():
-    assert "budget" not in design().design()
-    assert design(budget=Budget()).study_id == design().study_id != design(budget=Budget(calls=2)).study_id
-    with pytest.raises(ConfigurationError, match="they are one budget: give it once"):
-        design(budget=Budget(time_s=5.0))
-
-
-def test_a_load_study_says_what_a_second_budget_ended_and_who_went_past_it(small):
-    study = run_load([0.2], **{**SMALL, "alternatives": "A,B", "queries": 2}, budget=Budget(calls=1))
-    shares = study.summary().set_index("alternative")[["ended_by_budget_share", "past_budget_share"]]
-    assert shares.loc["cooperative"].tolist() == [1.0, 0.0]
-    assert shares.loc["hard_timeout"].tolist() == [0.0, 1.0]
-    assert "second budget 1 calls" in study.title
-    assert "ended by 2nd budget" in repr(study)
-    assert set(study.queries["second_budgets"]) == {"1 calls"}
-    without = small[0].summary()
-    assert without["ended_by_budget_share"].isna().all()
-    assert "budget" not in repr(small[0])
 
 
 # ---- the benchmark

@@ -24,7 +24,6 @@ from docmind_lab.analysis.diff import diff
 from docmind_lab.analysis.findings.choice import choose
 from docmind_lab.analysis.findings.criteria import CRITERIA, Criterion
 from docmind_lab.analysis.findings.recommendation import recommend
-from docmind_lab.analysis.findings.second_budgets import budget_sufficiency
 from docmind_lab.analysis.statistics.means import skewed_paired_interval
 from docmind_lab.analysis.study import Study
 
@@ -152,35 +151,6 @@ def _under(runs: pd.DataFrame, needed_s: pd.Series, level_s: float) -> pd.DataFr
         horizon_s=5 * float(level_s),
         answered_in_time=in_time,
         outcome=np.where(in_time, "answered", "partial"),
-    )
-
-
-def budgets(repetitions: int, runs: pd.DataFrame, count: int = 100, seed: int = 5) -> Calibration:
-    """Of the limit that ended no run, at most the share that is named would be ended."""
-    rng, kept, given = np.random.default_rng(seed), 0, 0
-    arm = runs[runs["alternative"].astype("str") == "cooperative"]
-    used = runs[runs["alternative"].astype("str") == "unguarded"].set_index("seed")["llm_calls"].astype("float64")
-    limits = np.unique(np.quantile(used, [0.5, 0.9, 0.97, 0.99, 1.0]))
-    for _ in range(repetitions):
-        at = []
-        for limit in limits:
-            one = drawn(arm, rng, count)
-            ended = (one["original_seed"].map(used) > limit).to_numpy()
-            at.append(
-                one.assign(
-                    second_budgets=f"{limit:g} calls",
-                    call_budget=float(limit),
-                    deadline_propagation=True,
-                    stop_reason=np.where(ended, "call_budget", ""),
-                )
-            )
-        (sentence,) = budget_sufficiency(pd.concat(at, ignore_index=True))
-        said = re.search(r"([\d,]+) calls is the smallest limit tried that ended none .*at most ([\d.]+)%", sentence)
-        if said:
-            given += 1
-            kept += bool((used > float(said[1].replace(",", ""))).mean() <= float(said[2]) / 100)
-    return Calibration(
-        "sufficient second budget", "at most the named share of runs is ended", 0.95, given, kept, repetitions - given
     )
 
 
@@ -422,7 +392,6 @@ TRIALS: dict[str, tuple[Trial, str]] = {
     "bests": (bests, "pool"),
     "bests under refusals": (bests, "pool_rate_limit"),
     "timeouts": (timeouts, "pool"),
-    "budgets": (budgets, "pool"),
     "false regressions": (false_regressions, "pool"),
     "falls": (falls, "pool"),
     "regressions": (regressions, "pool"),

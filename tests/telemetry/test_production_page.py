@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.common")
+pytest.importorskip("opentelemetry.exporter.prometheus")
 from held_graphs import two_nodes
 from production_calls import Production, result_of, shares, study_with
-from prometheus_client import CollectorRegistry
+from scraped_metrics import Scraped
 
 import docmind_lab as dl
 from docmind_lab.core import telemetry_names
 from docmind_lab.interfaces.cli import main
-from docmind_lab.interfaces.telemetry import RunMetrics
 
 ROOT = Path(__file__).parents[2]
 WHOLE = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
@@ -68,9 +68,11 @@ def test_the_names_are_those_of_the_code() -> None:
     named = set(re.findall(r"`(docmind\.[a-z_.]+)`", PAGE))
     assert len(named) >= 8
     assert named <= known
-    in_prometheus = set(re.findall(r"`(docmind_\w+)`", PAGE)) - {"docmind_work_cut_total"}
-    made = {metric.name for metric in RunMetrics(CollectorRegistry()).registry.collect()}
-    assert {name.removesuffix("_total") for name in in_prometheus} <= made
+    scraped = Scraped()
+    for instrument in vars(telemetry_names.RunInstruments(scraped)).values():
+        (instrument.add if hasattr(instrument, "add") else instrument.record)(1)
+    made = set(re.findall(r"^# TYPE (docmind_\w+)", scraped.text(), re.MULTILINE))
+    assert set(re.findall(r"`(docmind_(?!lab)\w+)`", WHOLE)) == made
 
 
 def test_the_lines_are_wrapped_and_the_options_exist() -> None:

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import generate_latest
 from typer.testing import CliRunner
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.interfaces.cli import app
-from docmind_lab.interfaces.telemetry import RunMetrics, Telemetry
+from docmind_lab.interfaces.telemetry import Telemetry
 
-pytest.importorskip("opentelemetry.sdk.trace")
+pytest.importorskip("opentelemetry.exporter.prometheus")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from scraped_metrics import Scraped
 
 
 def told_of(exporter: InMemorySpanExporter) -> list[tuple[Any, ...]]:
@@ -29,24 +29,19 @@ def told_of(exporter: InMemorySpanExporter) -> list[tuple[Any, ...]]:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[Any, ...]], str]:
     """A study's folder, and what was told of it when it was made."""
-    folder, exporter, metrics = tmp_path_factory.mktemp("study") / "kept", InMemorySpanExporter(), RunMetrics()
+    folder, exporter, metrics = tmp_path_factory.mktemp("study") / "kept", InMemorySpanExporter(), Scraped()
     telemetry = Telemetry(spans=exporter, metrics=metrics)
     # Cut while a call is under way, which is abandoned.
     dl.compare(6.0, 1, alternatives="B", documents="handbook", profile="typical", telemetry=telemetry).save(folder)
-    return folder, told_of(exporter), counted(metrics)
-
-
-def counted(metrics: RunMetrics) -> str:
-    lines = generate_latest(metrics.registry).decode().splitlines()
-    return "\n".join(line for line in lines if "_created" not in line)
+    return folder, told_of(exporter), metrics.text()
 
 
 def test_its_spans_and_metrics_are_those_that_were_told_when_it_was_made(kept) -> None:
     folder, at_once, counted_at_once = kept
-    exporter, metrics = InMemorySpanExporter(), RunMetrics()
+    exporter, metrics = InMemorySpanExporter(), Scraped()
     assert Telemetry(spans=exporter, metrics=metrics).send(dl.Study.load(folder)) == 1
     assert told_of(exporter) == at_once
-    assert counted(metrics) == counted_at_once
+    assert metrics.text() == counted_at_once
 
 
 def test_a_run_on_the_wall_clock_whose_instant_nobody_knows_begins_when_its_manifest_says(kept) -> None:

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import REGISTRY
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.interfaces.telemetry import RunMetrics, Telemetry
+from docmind_lab.interfaces.telemetry import Telemetry
 
-pytest.importorskip("opentelemetry.sdk.trace")
+pytest.importorskip("opentelemetry.exporter.prometheus")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from prometheus_client import REGISTRY, CollectorRegistry
+from scraped_metrics import Scraped
 from span_exporters import Failing, Hanging
 
 
@@ -94,7 +95,7 @@ def test_without_being_asked_it_tells_nobody_anything(
 
 def test_without_the_sdk_only_who_asks_for_spans_hears_of_it(unset: pytest.MonkeyPatch) -> None:
     unset.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    Telemetry(metrics=RunMetrics()).check(Settings())
+    Telemetry().check(Settings())
     with pytest.raises(ConfigurationError, match="OpenTelemetry is not installed"):
         Telemetry(spans=InMemorySpanExporter()).check(Settings())
 
@@ -104,6 +105,10 @@ def test_without_the_sdk_only_who_asks_for_spans_hears_of_it(unset: pytest.Monke
     [
         ({"spans": "jaeger"}, "telemetry.spans must be 'otlp' or an exporter, not 'jaeger'"),
         ({"patience_s": 0}, "telemetry.patience_s must be a finite number of seconds above 0"),
+        (
+            {"metrics": CollectorRegistry()},
+            "telemetry.metrics must be a MeterProvider of OpenTelemetry, not CollectorRegistry",
+        ),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_name(values: dict[str, Any], named: str) -> None:
@@ -133,8 +138,9 @@ def test_without_the_extra_the_remedy_is_named_before_anything_starts(unset: pyt
         return real(name, package)
 
     unset.setattr(importlib, "import_module", missing)
-    with pytest.raises(ConfigurationError, match=re.escape("pip install 'docmind_lab[telemetry]'")):
-        Telemetry(spans="otlp").check(Settings())
+    for telemetry in (Telemetry(spans="otlp"), Telemetry(metrics_file="runs.prom")):
+        with pytest.raises(ConfigurationError, match=re.escape("pip install 'docmind_lab[telemetry]'")):
+            telemetry.check(Settings())
 
 
 def test_a_metrics_file_that_cannot_be_written_is_refused_before_anything_starts(tmp_path: Path) -> None:
@@ -146,8 +152,8 @@ def test_a_metrics_file_that_cannot_be_written_is_refused_before_anything_starts
 def test_a_metrics_file_that_cannot_be_written_any_more_changes_no_result(
     told: list[MeasuredRun], manifest: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    metrics = RunMetrics()
+    metrics = Scraped()
     with caplog.at_level(logging.WARNING):
         Telemetry(metrics=metrics, metrics_file=tmp_path / "gone" / "runs.prom").tell(told, manifest)
     assert "metrics: not sent (FileNotFoundError)" in caplog.text
-    assert sum(sample.value for sample in metrics.runs.collect()[0].samples if sample.name.endswith("_total")) == 3
+    assert len(re.findall(r"^docmind_runs_total\{.*\} 1\.0$", metrics.text(), re.MULTILINE)) == 3

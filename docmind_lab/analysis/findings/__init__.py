@@ -2,10 +2,9 @@
 
 choice.py            which arms of one condition to choose; criteria.py has the measures, advice.py says it
 recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it
-endings.py           runs that failed or were interrupted by themselves, which no timeout changes
+endings.py           runs that failed, were interrupted or were ended by a budget, which no timeout changes
 contrasts.py         every arm against one, seed by seed
 controls.py          negative controls: who enforces nothing is caught, who is the same is not told apart
-second_budgets.py    what budgets of tokens, calls and cost did, what a run needs, and how much is enough
 decision_tables.py   decision tables as their records print them, and whether they add up
 weights.py           which option wins under which weights
 measured_perf.py     Perf measured: its components, and the map to a score

@@ -13,13 +13,13 @@ import pandas as pd
 
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
 from docmind_lab.analysis.findings.controls import control_failed
+from docmind_lab.analysis.findings.endings import budget_notes, ended_by_budget
 from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.findings.second_budgets import is_budgeted, needs_of
 from docmind_lab.analysis.statistics.shares import share_of_unseen
 from docmind_lab.analysis.text import count_of, join_names, one_line, percent
 from docmind_lab.core.catalogue import Chooses, choice_to_paste, with_label
 from docmind_lab.core.deadlines import HELD_WITHIN_S
-from docmind_lab.core.levels import SPENDING_REASONS, TIMEOUT_REASONS
+from docmind_lab.core.levels import TIMEOUT_REASONS
 
 Row = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ def advice_of(
     if not enforcing:
         yield "Nothing to choose from: no alternative that enforces the deadline was run."
     elif not result.chosen:
-        yield _no_choice(result, by_label, runs)
+        yield _no_choice(result, by_label)
     elif control_failed(runs):
         yield (
             "Nothing to choose: every run without a deadline failed, so there is no answer that a deadline could cost "
@@ -59,7 +59,7 @@ def advice_of(
         and runs["faulted_calls"].sum(skipna=False) == 0
     ):
         yield f"The fault {runs['fault'].iloc[0]} struck no call of any run: nothing here shows what it does."
-    yield from _budget_needs(rows, runs)
+    yield from budget_notes(runs)
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
     if control is not None:
         yield _timeout_advice(control, float(runs["horizon_s"].iloc[0]))
@@ -144,15 +144,14 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, c
             text = f"work went on in {count_of(row['worked_on'], 'run')}, for up to {until}"
             went_on.setdefault(text, []).append(_name(row))
     parts += [f"under {join_names(names)} {text}" for text, names in went_on.items()]
-    if is_budgeted(runs):
-        parts.append(f"no call was begun beyond the second budget ({runs['second_budgets'].iloc[0]})")
-        blind = [_name(row) for row in members if not row["deadline_propagation"]]
-        if blind:
-            parts.append(f"{join_names(blind)} did not look at it, and no run came that far")
     return f"{'; '.join(parts)}."
 
 
-_ENDED = {"failed": "failed", "interrupted": "stopped at an interrupt"}
+_ENDED = {
+    "failed": "every run{} failed",
+    "interrupted": "every run{} stopped at an interrupt",
+    "past its budget": "runs{} went past a budget that is only measured there",
+}
 
 
 def _evidence(found: Choice) -> Iterator[str]:
@@ -182,7 +181,7 @@ def _evidence(found: Choice) -> Iterator[str]:
     for reason, words in _ENDED.items():
         ended = [one_line(arm) for arm, why in found.refused.items() if why == reason and "unguarded" not in arm]
         if ended:
-            yield f"Not chosen, because every run {words}: {join_names(ended)}."
+            yield f"Not chosen, because {words.format('')}: {join_names(ended)}."
     late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
     if late:
         yield f"Not chosen, because callers were not back {_HELD}: {join_names(late)}."
@@ -230,14 +229,11 @@ def _range(values: Sequence[float], digits: int = 0) -> str:
     return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
-def _no_choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> str:
+def _no_choice(found: Choice, rows: Mapping[str, Row]) -> str:
     """Return a sentence on why no arm can be chosen."""
     why = {arm: reason for arm, reason in found.refused.items() if rows[arm]["alternative"] != CONTROL}
-    budgets = [rows[arm] for arm, reason in why.items() if "budget" in reason]
-    if budgets:
-        return _no_choice_within_budgets(budgets, runs)
     ended = {reason: [arm for arm, each in why.items() if each == reason] for reason in _ENDED}
-    phrases = [f"every run under {_names(arms)} {_ENDED[reason]}" for reason, arms in ended.items() if arms]
+    phrases = [_ENDED[reason].format(f" under {_names(arms)}") for reason, arms in ended.items() if arms]
     if sum(map(len, ended.values())) == len(why):
         return f"Nothing to choose: {join_names(phrases)}."
     late = [rows[arm] for arm, reason in why.items() if reason == "late"]
@@ -253,8 +249,7 @@ def _no_choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame) -> st
 
 def _failures(rows: Sequence[Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
     """Yield which errors ended runs, each once, with the node and the count."""
-    by_budget = runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
-    failed = runs[(runs["outcome"].astype("str") == "failed") & ~by_budget]
+    failed = runs[(runs["outcome"].astype("str") == "failed") & ~ended_by_budget(runs)]
     waiting = runs[runs["outcome"].astype("str") == "interrupted"]
     if len(waiting):
         nodes = [str(node) for node in waiting["error_node"].unique() if node]
@@ -274,46 +269,6 @@ def _failures(rows: Sequence[Row], runs: pd.DataFrame, chosen_by: Chooses) -> It
     # Tables keep no words of an error, which may quote what a user asked.
     where = " What it says, and its line: docmind-lab doctor --graph." if chosen_by == "enforce" else ""
     yield f"Failed: {len(failed)} of {len(runs)} runs, with {join_names(phrases[:4])}{others}.{where}"
-
-
-def _keeps(row: Row) -> bool:
-    """Whether an arm keeps to the second budgets: it enforces them, or none of its runs exceeded one."""
-    return bool(row["deadline_propagation"]) or not row["past_budget"]
-
-
-def _no_choice_within_budgets(held: Sequence[Row], runs: pd.DataFrame) -> str:
-    """Explain why no arm is chosen: none kept to the budgets, or none that did had an answer."""
-    level = str(runs["second_budgets"].iloc[0])
-    keeping = [row for row in held if _keeps(row)]
-    past = [row for row in held if not _keeps(row)]
-    beyond = [f"{_name(row)} in {row['past_budget']} of {row['runs']} runs" for row in past]
-    if not keeping:
-        return (
-            f"Nothing to choose under {level}: none that was run keeps to it, and it was passed by "
-            f"{join_names(beyond)}. A and E look at it, and B, C, D and F with :propagate: run one of them."
-        )
-    phrases = [
-        f"{_name(row)} answered {row['answered_in_time']} of {row['runs']} in time, and a second budget ended "
-        f"{row['ended_by_budget']}"
-        for row in keeping
-    ]
-    others = f" The others that held the deadline went past it: {join_names(beyond)}." if past else ""
-    return f"Nothing to choose under {level}: {'; '.join(phrases)}.{others}"
-
-
-def _budget_needs(rows: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
-    """Yield what an unlimited run needs, if second budgets ended runs or were exceeded."""
-    if not is_budgeted(runs):
-        return
-    ended = sum(row["ended_by_budget"] for row in rows)
-    needs = list(needs_of(runs))
-    if ended and not needs:
-        yield (
-            f"Second budgets ended {count_of(ended, 'run')}, and no run was answered that was not held to them, so "
-            "what a run needs is not known: run the control beside them (unguarded), under a longer horizon."
-        )
-    short = [need for need in needs if need.beyond]
-    yield from (need.text() for need in short or (needs if ended else []))
 
 
 def _timeout_advice(control: Row, horizon_s: float) -> str:

@@ -5,8 +5,8 @@
     found.beaten          # arm → which arm beats it, by which measure, with the interval of the difference
     found.undecided       # differences among the chosen that these runs do not settle, and how many runs would
 
-The rule: an arm is out if it fails a requirement (a documented mistake, every run failed, the deadline not held, second
-budgets not kept), or if another arm is shown to do better in a measure by more than a margin that matters. The measures
+The rule: an arm is out if it fails a requirement (a documented mistake, every run failed, the deadline not held, past
+its budget), or if another arm is shown to do better in a measure by more than a margin that matters. The measures
 are taken in the order of `CRITERIA`, each over the arms that are left: callers first, then answers, then what callers
 were given, then the work after the deadline.
 
@@ -33,8 +33,8 @@ from scipy import stats
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.findings.criteria import CRITERIA, Criterion, gave_something, overran
+from docmind_lab.analysis.findings.endings import went_past_budget
 from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.findings.second_budgets import spending_of
 from docmind_lab.analysis.statistics.differences import sign_flip_tests
 from docmind_lab.analysis.statistics.interval import Floats, Interval
 from docmind_lab.analysis.statistics.means import skewed_paired_interval
@@ -247,11 +247,8 @@ def _refusal(group: pd.DataFrame) -> str:
     """Return why an arm cannot be chosen; "" if it can."""
     if is_mistake(str(group["alternative"].iloc[0]), str(group["alternative_options"].iloc[0])):
         return "mistake"
-    spending = spending_of(group)
-    if spending is not None and not spending.keeps:
+    if went_past_budget(group).any():
         return "past its budget"
-    if spending is not None and spending.any_ended and not group["answered_in_time"].any():
-        return "ended by its budget"
     outcomes = group["outcome"].astype("str")
     if outcomes.isin(ENDED_UNANSWERED).all():
         return "interrupted" if (outcomes == "interrupted").all() else "failed"

@@ -13,12 +13,13 @@ import pandas as pd
 from scipy import stats
 
 from docmind_lab.analysis.conditions import CONDITION, by_condition, with_arms
+from docmind_lab.analysis.findings.endings import ended_by_budget
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.statistics.differences import column_values, mean_difference
 from docmind_lab.analysis.statistics.shares import share_difference
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.levels import ENDED_UNANSWERED, SPENDING_REASONS, TIMEOUT_REASONS
+from docmind_lab.core.levels import ENDED_UNANSWERED, TIMEOUT_REASONS
 
 AA_MEASURES: Final = (
     "answered_in_time",
@@ -39,8 +40,8 @@ def control_failed(runs: pd.DataFrame) -> bool:
         runs: Rows of `runs`.
     """
     control = runs[(runs["alternative"].astype("str") == CONTROL) & (runs["fault"].astype("str") == "none")]
-    by_budget = control["stop_reason"].astype("str").isin(SPENDING_REASONS)
-    return len(control) > 0 and bool(((control["outcome"].astype("str") == "failed") & ~by_budget).all())
+    failed = (control["outcome"].astype("str") == "failed") & ~ended_by_budget(control)
+    return len(control) > 0 and bool(failed.all())
 
 
 def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidence: float = 0.95) -> pd.DataFrame:
@@ -60,7 +61,7 @@ def enforcement(runs: pd.DataFrame, *, slack_s: float = HELD_WITHIN_S, confidenc
     - not tested: no run reached its deadline. More or shorter budgets are needed to say anything.
 
     A run that came to its own end is no evidence of enforcement, however soon after the deadline it did; neither is one
-    that a second budget ended. Source of the interval: Clopper and Pearson (1934), Biometrika 26:404, as
+    that another budget ended. Source of the interval: Clopper and Pearson (1934), Biometrika 26:404, as
     `scipy.stats.binomtest`.
 
     Raises: ConfigurationError for a condition without the control: it alone tells what would have gone on.
@@ -92,10 +93,11 @@ def _enforcement_row(of_arm: pd.DataFrame, control: pd.DataFrame, slack_s: float
     by_budget = of_arm["stop_reason"].astype("str").isin(TIMEOUT_REASONS)
     answered = of_arm["outcome"].astype("str") == "answered"
     late = returned_s > limit_s
-    # A run that stopped for another reason by then (an answer, an error, a second budget) was not the deadline's to
+    # A run that stopped for another reason by then (an answer, an error, another budget) was not the deadline's to
     # stop.
-    spent = of_arm["stop_reason"].astype("str").isin(SPENDING_REASONS)
-    stopped = by_budget | (~answered & ~spent & ~of_arm["outcome"].astype("str").isin(ENDED_UNANSWERED))
+    stopped = by_budget | (
+        ~answered & ~ended_by_budget(of_arm) & ~of_arm["outcome"].astype("str").isin(ENDED_UNANSWERED)
+    )
     tested = late | ((left_alone_s > limit_s) & stopped)
     held = tested & ~late
     cut_short = late & by_budget & (returned_s < left_alone_s - slack_s)

@@ -23,9 +23,8 @@ import pandas as pd
 from scipy import stats
 
 from docmind_lab.analysis.conditions import varying, with_arms
-from docmind_lab.analysis.findings.endings import endings_of, with_endings
+from docmind_lab.analysis.findings.endings import endings_of, went_past_budget, with_endings
 from docmind_lab.analysis.findings.recommendation_words import Sentences, is_replay, shorter_in_words, words_of
-from docmind_lab.analysis.findings.second_budgets import ordered_levels, spending_of
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
 from docmind_lab.analysis.statistics.shares import runs_needed_for_share, share_interval
 from docmind_lab.core.catalogue import Chooses, is_mistake
@@ -42,19 +41,17 @@ class Recommendation:
 
     frame: one row per arm and condition (its decision timeouts apart): arm, alternative, the columns of the condition
     that vary; verdict (reached; too few runs: more of them at the observed share would reach it; not shown: the share
-    observed is not above the target, and not surely below; below: surely below; out of reach: so many runs failed or
-    were interrupted by themselves that no decision timeout reaches it; not known: as below, in a replay, whose shares
-    are lower bounds), decision_timeout_s (the smallest that reached it, else the largest there was), runs,
-    answered_in_time, share, low, high (Wilson, two-sided), runs_missing (0 when reached, NaN when no number of them
-    would do at the observed share); never_answered (runs that failed or were interrupted whatever the timeout),
-    may_be_time (runs that failed, and it is not known whether for lack of time), by_time (runs that were not in time
-    for another reason), endings (what ended them, in words), reachable, reachable_low and
-    reachable_high (the share that a decision timeout can have answered, Wilson); shorter (why no shorter decision
-    timeout is recommended, in words; empty where none reached the target); what it costs there, means per run
-    late_server_s and late_tokens (NaN without a server's log); runs that a second budget ended and that went past one
-    (ended_by_budget, past_budget) and what that was (spending, in words; empty without), and whether the arm keeps to
-    them (keeps_budgets: it looks at them, or no run went past); caller_overrun_name (the highest quantile that the runs
-    are enough for, or "worst") and caller_overrun_s (inf: not back by the horizon).
+    observed is not above the target, and not surely below; below: surely below; out of reach: so many runs failed, were
+    interrupted or were ended by a budget that no decision timeout reaches it; not known: as below, in a replay, whose
+    shares are lower bounds; past its budget: the arm only measures a budget, and runs went past it), decision_timeout_s
+    (the smallest that reached it, else the largest there was), runs, answered_in_time, share, low, high (Wilson,
+    two-sided), runs_missing (0 when reached, NaN when no number of them would do at the observed share); never_answered
+    (runs that failed or were interrupted whatever the timeout), may_be_time (runs that failed, and it is not known
+    whether for lack of time), by_time (runs that were not in time for another reason), endings (what ended them, in
+    words), reachable, reachable_low and reachable_high (the share that a decision timeout can have answered, Wilson);
+    shorter (why no shorter decision timeout is recommended, in words; empty where none reached the target); what it
+    costs there, means per run late_server_s and late_tokens (NaN without a server's log); caller_overrun_name (the
+    highest quantile that the runs are enough for, or "worst") and caller_overrun_s (inf: not back by the horizon).
     steps: one row per arm, condition and decision timeout, in the order tested: the same share and bounds, tested
     (False below the first failure), reached, runs_to_settle (how many more runs would show on which side of the target
     the share is, if it held; NaN at the target itself).
@@ -122,7 +119,7 @@ def recommend(
     if not enforcing.any():
         raise ConfigurationError("runs has no arm that enforces a deadline: measure some alternative first")
     apart = [column for column in varying(runs) if column not in ("decision_timeout_s", "horizon_s")]
-    frame = ordered_levels(with_arms(with_endings(runs, apart)[enforcing]))
+    frame = with_arms(with_endings(runs, apart)[enforcing])
     rows: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
     for values, group in frame.groupby([*apart, "arm"], observed=True, sort=True):
@@ -185,7 +182,8 @@ def _steps(group: pd.DataFrame, target: float, confidence: float) -> list[dict[s
 def _decision(
     group: pd.DataFrame, steps: Sequence[Mapping[str, Any]], target: float, confidence: float
 ) -> dict[str, Any]:
-    reached = [step for step in steps if step["reached"]]
+    is_past = bool(went_past_budget(group).any())
+    reached = [] if is_past else [step for step in steps if step["reached"]]
     step = reached[-1] if reached else steps[0]
     at_step = group[group["decision_timeout_s"] == step["decision_timeout_s"]]
     endings = endings_of(at_step)
@@ -193,6 +191,8 @@ def _decision(
     missing = 0.0 if reached else missing_runs(step["answered_in_time"], step["runs"], target, confidence)
     if reached:
         verdict = "reached"
+    elif is_past:
+        verdict = "past its budget"
     elif endings.never_answered and reachable.high < target:
         verdict = "out of reach"
     elif step["high"] < target:
@@ -244,12 +244,7 @@ def _costs(runs: pd.DataFrame) -> dict[str, Any]:
         if not isinstance(result, TooFewRuns):
             name, value = quantile_name(quantile), result.estimate
             break
-    spending = spending_of(runs)
     return {
-        "ended_by_budget": 0 if spending is None else spending.any_ended,
-        "past_budget": 0 if spending is None else spending.any_passed,
-        "keeps_budgets": spending is None or spending.keeps,
-        "spending": "" if spending is None else spending.text(),
         "late_server_s": float(runs["busy_after_deadline_s"].mean(skipna=False)),
         "late_tokens": float(runs["tokens_after_deadline"].mean(skipna=False)),
         "caller_overrun_name": name,

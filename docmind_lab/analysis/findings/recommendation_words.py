@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import second_budget_in_words, with_arms
+from docmind_lab.analysis.conditions import in_words, with_arms
 from docmind_lab.analysis.findings.choice import Choice, choose
+from docmind_lab.analysis.findings.endings import budget_notes
 from docmind_lab.analysis.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.analysis.latency.sessions import fit_correlation
 from docmind_lab.analysis.text import count_of, duration, join_names, one_line, percent
@@ -41,6 +42,7 @@ def assumptions_of(
         apart: The columns that tell its conditions apart.
         calls: The table of calls; those of a live endpoint are checked for slowness that they share.
     """
+    yield from budget_notes(runs)
     live = runs.loc[runs["latency_profile"].astype("str") == "", "run_id"]
     if calls is not None and len(live):
         yield from _live_correlation(calls[calls["run_id"].isin(set(live))])
@@ -188,13 +190,10 @@ def _sentence(row: Any, target: float, fewest: int) -> str:
     ends = f" {row['endings']}." if row["endings"] else ""
     if row["verdict"] == "reached":
         shorter = f" Shorter: {row['shorter']}." if row["shorter"] else ""
-        return f"{row['decision_timeout_s']:g} s ({of_runs}); {_spent(row)}{_costs(row)}.{ends}{shorter}"
+        return f"{row['decision_timeout_s']:g} s ({of_runs}); {_costs(row)}.{ends}{shorter}"
     at = f"not shown. At its largest decision timeout, {row['decision_timeout_s']:g} s, {of_runs}"
-    if row["ended_by_budget"]:
-        return (
-            f"{at}: {row['spending']}, which no decision timeout changes. Give it more, or none, before a longer "
-            f"decision timeout.{ends}"
-        )
+    if row["verdict"] == "past its budget":
+        return f"{at}, but runs went past a budget that is only measured there.{ends}"
     if row["verdict"] == "out of reach" or (row["endings"] and not row["by_time"]):
         return f"{at}.{ends} {_rest(row, target)}"
     if row["verdict"] == "not known":
@@ -262,10 +261,6 @@ def _why_rejected(step: Mapping[str, Any], target: float, is_lower_bound: bool) 
     return f"about {count_of(int(step['runs_to_settle']), 'more run')} would settle it"
 
 
-def _spent(row: Any) -> str:
-    return f"{row['spending']}; " if row["spending"] else ""
-
-
 def _costs(row: Any) -> str:
     parts = [_overrun(row)]
     if math.isnan(row["late_server_s"]):
@@ -301,12 +296,6 @@ def _choices(
         if not reached:
             yield f"Nothing to choose{where}: no arm was shown to reach the target.", ""
             continue
-        past = [one_line(row["arm"]) for row in reached if not row["keeps_budgets"]]
-        reached = [row for row in reached if row["keeps_budgets"]]
-        beyond = f" {join_names(past)} reached it, but went past the second budget." if past else ""
-        if not reached:
-            yield f"Nothing to choose{where}: no arm that keeps to the second budget reached the target.{beyond}", ""
-            continue
         timeout_s = min(row["decision_timeout_s"] for row in reached)
         members = {
             str(row["arm"]): str(row["alternative"]) for row in reached if row["decision_timeout_s"] == timeout_s
@@ -317,11 +306,11 @@ def _choices(
         result = choose(chosen_from)
         if not result.chosen:
             late = join_names([one_line(arm) for arm in result.refused])
-            yield f"Nothing to choose{where}: {late} reached the target, but callers were not back in time.{beyond}", ""
+            yield f"Nothing to choose{where}: {late} reached the target, but callers were not back in time.", ""
             continue
         line = (
             f"Choose {join_names([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
-            f"smallest decision timeout that was shown to reach the target.{_reasons(result)}{beyond}"
+            f"smallest decision timeout that was shown to reach the target.{_reasons(result)}"
         )
         first = result.chosen[0]
         options = chosen_from.loc[chosen_from["arm"].astype("str") == first, "alternative_options"].iloc[0]
@@ -345,11 +334,4 @@ def _reasons(found: Choice) -> str:
 
 
 def _condition(row: Any, apart: Sequence[str]) -> str:
-    text = ", ".join(_level(column, row[column]) for column in apart)
-    return f" ({text})" if text else ""
-
-
-def _level(column: str, value: object) -> str:
-    if column == "second_budgets":
-        return second_budget_in_words(str(value))
-    return f"{column.replace('_', ' ')} {value}"
+    return f" ({in_words(row, apart)})" if apart else ""

@@ -12,7 +12,6 @@ The other columns are those of the record: nobody has measured complexity or ali
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Final
@@ -20,15 +19,13 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.conditions import varying, with_arms
+from docmind_lab.analysis.conditions import budgets_in_words, varying
 from docmind_lab.analysis.findings import scorecard_frames as frames
 from docmind_lab.analysis.findings.decision_tables import DecisionTable, decision_table
 from docmind_lab.analysis.findings.measured_perf import PerfMap, measures_of
 from docmind_lab.analysis.findings.scorecard_words import display_table, markdown_of, sentences_of
-from docmind_lab.analysis.findings.second_budgets import past_a_budget
 from docmind_lab.analysis.findings.weights import winner_of
-from docmind_lab.analysis.text import join_names, one_line
-from docmind_lab.core.budgets import NO_BUDGETS
+from docmind_lab.analysis.text import join_names
 from docmind_lab.core.errors import ConfigurationError
 
 RESAMPLES: Final = 2000
@@ -52,7 +49,6 @@ class Scorecard:
     given to other criteria, half of the L1 distance; inf: no weights do), a column for each criterion with the weight
     in percent at which the rival draws level.
     maps: one row per other map: the parameters of `PerfMap`, winner ("" for a tie).
-    beyond: arms that went past a second budget, and in how many runs: their Perf is of work that it did not allow.
     """
 
     table: DecisionTable
@@ -65,7 +61,6 @@ class Scorecard:
     maps: pd.DataFrame
     seeds: int
     context: str
-    beyond: tuple[str, ...] = ()
 
     @property
     def decision(self) -> dict[str, str]:
@@ -165,30 +160,20 @@ def scorecard(
         maps=frames.maps_frame(basis),
         seeds=len(measures.seeds),
         context=_context(runs),
-        beyond=tuple(_past_budget_texts(runs)),
     )
-
-
-def _past_budget_texts(runs: pd.DataFrame) -> Iterator[str]:
-    for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True):
-        past = int(past_a_budget(group).sum())
-        if past and not group["deadline_propagation"].all():
-            yield f"{one_line(str(arm))} in {past} of {len(group)} runs"
 
 
 def _context(runs: pd.DataFrame) -> str:
     budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
-    phrases = ("decision_timeout_s", "latency_profile", "fault", "clock")
-    latencies, faults, clocks = (join_names(sorted({str(v) for v in runs[column]})) for column in phrases[1:])
-    levels = {str(level) for level in runs["second_budgets"]}
-    second = [f"second budget {level}" for level in levels if len(levels) == 1 and level != NO_BUDGETS]
+    phrases = ("decision_timeout_s", "latency_profile", "fault", "clock", "second_budgets")
+    latencies, faults, clocks = (join_names(sorted({str(v) for v in runs[column]})) for column in phrases[1:4])
     rest = [f"several values of {column}" for column in varying(runs) if column not in phrases]
     return " · ".join(
         [
             f"{budgets} s decision timeout",
             f"{latencies or 'live'} latencies",
             f"fault {faults}",
-            *second,
+            *budgets_in_words(runs),
             f"{clocks} clock",
             *rest,
         ]

@@ -125,12 +125,6 @@ def _limits(card: Scorecard) -> Iterator[str]:
         f"The control, which enforces nothing, has {number(control['perf_measured'], 1)} on this map: read every other "
         f"{card.table.measurable} against that."
     )
-    if card.beyond:
-        yield (
-            f"Past the second budget, which they do not look at, went {join_names(list(card.beyond))}: their "
-            f"{card.table.measurable} is of work that the budget does not allow, and says nothing of what they would "
-            "have within it."
-        )
     unmeasured = sorted(set(card.components.loc[card.components["measured"].isna(), "component"]))
     if unmeasured:
         yield f"Not measured here, its weight left to the others: {join_names(unmeasured)}."

@@ -4,7 +4,6 @@
     dl.plots.overrun(study)              how far past the deadline the caller waited, and the work went on
     dl.plots.completion(study)           the share of runs answered by each instant, with bands
     dl.plots.frontier(study)             what a longer budget buys; a study with several
-    dl.plots.budget_slack(study)         what each role was allowed, and what it left
     dl.plots.scorecard_totals(card)      a decision record's totals, judged and measured; card: study.scorecard()
     dl.plots.scorecard_weights(card)     which option wins under which weights
     dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
@@ -25,7 +24,6 @@ notebook, so that it reads the same on a dark theme.
 """
 
 from docmind_lab.analysis.plots.agreements import agreement, agreement_frame
-from docmind_lab.analysis.plots.budgets import budget_slack, slack_frame, slack_summary
 from docmind_lab.analysis.plots.completions import completion, completion_frame
 from docmind_lab.analysis.plots.cuts import cut_frame, cut_points
 from docmind_lab.analysis.plots.fault_matrices import fault_matrix, fault_matrix_frame
@@ -46,7 +44,6 @@ __all__ = [
     "abandoned_share",
     "agreement",
     "agreement_frame",
-    "budget_slack",
     "completion",
     "completion_frame",
     "cut_frame",
@@ -68,8 +65,6 @@ __all__ = [
     "save_load_figures",
     "scorecard_totals",
     "scorecard_weights",
-    "slack_frame",
-    "slack_summary",
     "timeline",
     "timeline_frame",
     "what_if_frontier",

@@ -1,4 +1,4 @@
-"""Figure: what a longer decision timeout, or more of a second budget, buys in answers and sources."""
+"""Figure: what a longer decision timeout buys in answers and sources."""
 
 from __future__ import annotations
 
@@ -25,43 +25,35 @@ MEASURES: Final = {
 }
 """What may be drawn against the decision timeout, and the label of its axis. Each is 0 to 1 for a run."""
 
-OVER: Final = {
-    "decision_timeout_s": ("What a longer decision timeout buys", "decision timeout (s, logarithmic)"),
-    "token_budget": ("What more tokens buy", "tokens that a run may use (logarithmic)"),
-    "call_budget": ("What more calls buy", "calls of the model that a run may make (logarithmic)"),
-    "cost_budget": ("What a higher cost buys", "what a run may cost (logarithmic)"),
-}
-"""Column of a budget → title, and label of its axis. Of a second budget runs without the limit are left out."""
-
+_TIMEOUT: Final = "decision_timeout_s"
 # Arms do much the same until a deadline cuts them, and their lines coincide: each stands a little aside of the next.
 _ASIDE: Final = 0.012
 
 
-def frontier_frame(
-    study: StudyTables, measure: str = "answered_in_time", over: str = "decision_timeout_s"
-) -> pd.DataFrame:
-    """Return the points of the lines: one row per arm and budget. over: the budget, a column of `OVER`.
+def frontier_frame(study: StudyTables, measure: str = "answered_in_time") -> pd.DataFrame:
+    """Return the points of the lines: one row per arm and decision timeout.
 
-    Columns: group (0, 1, … of arms, in the order of every figure), arm, alternative, that of the budget, runs, mean,
+    Columns: group (0, 1, … of arms, in the order of every figure), arm, alternative, decision_timeout_s, runs, mean,
     low, high, method. The bounds are Wilson's at 95 %, of a share of runs. For recall they are conservative: a mean of
     numbers from 0 to 1 varies no more than a share of the same size (Bhatia and Davis (2000), American Mathematical
     Monthly 107:353), and an interval of runs that are all alike keeps its width.
 
-    Raises: ConfigurationError for another measure or budget, a single value of it, other conditions that vary (it names
+    Raises: ConfigurationError for another measure, a single decision timeout, other conditions that vary (it names
     the columns), or a measure that is not known for some run.
     """
     if measure not in MEASURES:
         raise ConfigurationError(f"measure must be one of {', '.join(MEASURES)}, not {measure!r}")
-    runs = _runs_of_sweep(study.runs, over)
+    runs = _runs_of_sweep(study.runs)
     if runs[measure].isna().any():
         raise ConfigurationError(
             f"{measure} is not known for {int(runs[measure].isna().sum())} runs: draw another measure"
         )
     rows = []
-    for (arm, _), group in runs.groupby(["arm", over], observed=True, sort=True):
+    for (arm, _), group in runs.groupby(["arm", _TIMEOUT], observed=True, sort=True):
         values = group[measure].to_numpy(dtype=np.float64)
-        row = {"arm": str(arm), "alternative": str(group["alternative"].iloc[0]), over: float(group[over].iloc[0])}
-        rows.append(row | {"runs": len(values), "mean": float(values.mean()), **_bounds(values, measure)})
+        row = {"arm": str(arm), "alternative": str(group["alternative"].iloc[0])}
+        row_at = {_TIMEOUT: float(group[_TIMEOUT].iloc[0])}
+        rows.append(row | row_at | {"runs": len(values), "mean": float(values.mean()), **_bounds(values, measure)})
     frame = pd.DataFrame(rows)
     frame.insert(0, "group", pd.factorize(frame["arm"])[0])
     return frame
@@ -70,20 +62,17 @@ def frontier_frame(
 def frontier(
     study: StudyTables,
     measure: str = "answered_in_time",
-    over: str = "decision_timeout_s",
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot a measure against a budget: one line per arm through its means, bars for their intervals.
-
-    over: the budget, a column of `OVER`; the decision timeout unless another is named.
+    """Plot a measure against the decision timeout: one line per arm through its means, bars for their intervals.
 
     Small points are runs (of recall: each run's own; of answers: in time above, not in time below). The scale of
     budgets is logarithmic, since it is ratios of budgets that matter; lines that coincide stand a little apart.
     Raises: ConfigurationError as `frontier_frame`.
     """
-    frame = frontier_frame(study, measure, over)
-    runs = _runs_of_sweep(study.runs, over)
+    frame = frontier_frame(study, measure)
+    runs = _runs_of_sweep(study.runs)
     if ax is None:
         ax = look.new_axes(10.0, 5.6)
     groups = int(frame["group"].nunique())
@@ -92,10 +81,9 @@ def frontier(
         place = int(str(group))
         aside = (1 + _ASIDE) ** (place - (groups - 1) / 2)
         first = next(look.rows_of(of_arm))
-        _draw_runs(ax, runs[runs["arm"] == first.arm], measure, over, place, aside)
-        handles.append(_draw_line(ax, of_arm, over, first, place, aside))
-    budgets = sorted(frame[over].unique())
-    title, label = OVER[over]
+        _draw_runs(ax, runs[runs["arm"] == first.arm], measure, place, aside)
+        handles.append(_draw_line(ax, of_arm, first, place, aside))
+    budgets = sorted(frame[_TIMEOUT].unique())
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(FixedLocator(budgets))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -103,29 +91,21 @@ def frontier(
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
     ax.set_ylim(-0.06, 1.06)
     look.faint_grid(ax, "y")
-    ax.set_xlabel(label)
+    ax.set_xlabel("decision timeout (s, logarithmic)")
     ax.set_ylabel(MEASURES[measure])
     look.legend_below(ax, handles, columns=3)
-    blind = over != "decision_timeout_s" and not runs["deadline_propagation"].all()
-    only = "; arms that do not propagate the deadline do not look at the limit" if blind else ""
-    look.note(ax, f"bars: {frame['method'].iloc[0]}{only}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
-    look.style(ax, title, _context(runs, budgets) if over == "decision_timeout_s" else look.context_of(runs))
+    look.note(ax, f"bars: {frame['method'].iloc[0]}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
+    look.style(ax, "What a longer decision timeout buys", _context(runs, budgets))
     return ax
 
 
-def _runs_of_sweep(runs: pd.DataFrame, over: str) -> pd.DataFrame:
-    if over not in OVER:
-        raise ConfigurationError(f"over must be one of {', '.join(OVER)}, not {over!r}")
-    limited = runs[runs[over].notna()]
-    if limited[over].nunique() < 2:
-        raise ConfigurationError(f"a frontier needs several values of {over}: measure a sweep of them")
-    others = [column for column in varying(limited) if column not in (over, "second_budgets")]
-    # What the level of second budgets is made of, one by one.
-    limits = [name for name in OVER if name != over and name.endswith("_budget")]
-    others += [name for name in limits if limited[name].nunique(dropna=False) > 1]
+def _runs_of_sweep(runs: pd.DataFrame) -> pd.DataFrame:
+    if runs[_TIMEOUT].nunique() < 2:
+        raise ConfigurationError(f"a frontier needs several values of {_TIMEOUT}: measure a sweep of them")
+    others = [column for column in varying(runs) if column != _TIMEOUT]
     if others:
         raise ConfigurationError(f"the runs have several values of {', '.join(others)}: keep those with one of each")
-    return with_arms(limited)
+    return with_arms(runs)
 
 
 def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
@@ -139,17 +119,17 @@ def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
     return {"low": centre - half, "high": centre + half, "method": "95 % Wilson interval, conservative for a mean"}
 
 
-def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, over: str, place: int, aside: float) -> None:
+def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, place: int, aside: float) -> None:
     # Runs lie on few levels (a share of two or three topics): spread, so that one can see how many there are.
     spread = 0.05 * look.spread_of_seeds(runs["seed"])
     style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4, "markeredgewidth": 0.0}
     colour = look.colour_of(str(runs["alternative"].iloc[0]))
     values = runs[measure].astype("float64") + spread
-    ax.plot(runs[over] * aside, values, color=colour, alpha=0.45, zorder=1.5, gid=f"runs:{place}", **style)
+    ax.plot(runs[_TIMEOUT] * aside, values, color=colour, alpha=0.45, zorder=1.5, gid=f"runs:{place}", **style)
 
 
-def _draw_line(ax: Axes, of_arm: pd.DataFrame, over: str, first: Any, place: int, aside: float) -> Line2D:
-    at, colour = of_arm[over] * aside, look.colour_of(first.alternative)
+def _draw_line(ax: Axes, of_arm: pd.DataFrame, first: Any, place: int, aside: float) -> Line2D:
+    at, colour = of_arm[_TIMEOUT] * aside, look.colour_of(first.alternative)
     ax.vlines(at, of_arm["low"], of_arm["high"], color=colour, linewidth=1.4, zorder=2, gid=f"intervals:{place}")
     (line,) = ax.plot(
         at,

@@ -20,8 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
-from docmind_lab.analysis.conditions import CONDITION
-from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
+from docmind_lab.analysis.conditions import CONDITION, budgets_in_words
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, label_of, rank_of
 from docmind_lab.core.errors import ConfigurationError
 
@@ -239,12 +238,10 @@ def context_of(runs: pd.DataFrame) -> str:
     fault = "no faults" if first["fault"] in ("", "none") else f"fault {first['fault']}"
     if runs["fault"].nunique() > 1:
         fault = "several faults"
-    levels = sorted({str(level) for level in runs["second_budgets"]}, key=order_of_level)
-    budgets = [] if levels == [NO_BUDGETS] else ["several second budgets" if len(levels) > 1 else levels[0]]
     parts = (
         first["workload"],
         f"{first['decision_timeout_s']:g} s decision timeout",
-        *budgets,
+        *budgets_in_words(runs),
         asked,
         latencies,
         fault,

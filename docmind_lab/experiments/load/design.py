@@ -6,14 +6,13 @@ import hashlib
 import json
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.analysis.latency.by_role import require_roles
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.budgets import Budget, require_one_time_budget
 from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
@@ -71,7 +70,6 @@ class LoadDesign:
     warm_up_s: float | None = None
     router_injection: bool = False
     documents: str = "handbook"
-    budget: Budget = field(default_factory=Budget)
     clock: ClockName = "virtual"
     faults: tuple[Fault, ...] = ()
 
@@ -85,7 +83,6 @@ class LoadDesign:
             raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
         if self.warm_up_s is not None and not 0 <= self.warm_up_s < float("inf"):
             raise ConfigurationError(f"warm_up_s must be 0 or more seconds, or None for the horizon: {self.warm_up_s}")
-        require_one_time_budget(self.budget, self.decision_timeout_s)
         if not self.alternatives:
             raise ConfigurationError("alternatives is empty; name at least one, such as B")
         kind = workload_kind("supervisor")
@@ -124,11 +121,9 @@ class LoadDesign:
 
     def design(self) -> dict[str, Any]:
         """Return everything that determines the queries, as JSON."""
-        budget = self.budget.second_as_json()
         clock = {"clock": self.clock} if self.clock != "virtual" else {}
         return (
-            ({"budget": budget} if budget else {})
-            | clock
+            clock
             | ({"fault": self.fault} if self.faults else {})
             | {
                 "arrivals": [as_json(each) for each in self.arrivals],
@@ -198,7 +193,6 @@ class LoadDesign:
             clock=self.clock,
             gold_topics=question.gold_topics,
             alone=False,
-            budget=self.budget,
         )
         return RunOrder(facts, alternative, question)
 

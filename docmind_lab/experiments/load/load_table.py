@@ -10,8 +10,6 @@
     warm_up_s = 100.0                   # left out, the horizon
     fault = ["brownout=3@60-120"]       # of the services; left out, none
     clock = "wall"                      # over sockets; left out, virtual time
-    budget_calls = 12                   # of each query; budget_tokens and budget_cost too; left out, no limit
-    price = "0.15/0.60"                 # of a million tokens read and written, for budget_cost; left out, none
 
 What is not said of load (decision timeout, alternatives, profile, …) may stand in it too, by the names of `run_load`.
 
@@ -38,7 +36,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import STOPS
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.sweeps.factors import FIELDS, second_budget
 from docmind_lab.experiments.sweeps.study_files import explain
 
 
@@ -94,17 +91,10 @@ class LoadTable(ArrivalsTable):
     documents: str = "handbook"
     fault: tuple[str, ...] = ()
     clock: Literal["virtual", "wall"] = "virtual"
-    budget_tokens: int | None = None
-    budget_calls: int | None = None
-    budget_cost: float | None = None
-    price: str | None = None
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `run_load`, without those that say who computes and where results go."""
-        of_budget = {*FIELDS, "price"}
-        named = self.model_dump(exclude={*ArrivalsTable.model_fields, *of_budget})
-        limits = (self.budget_tokens, self.budget_calls, self.budget_cost)
-        return {"arrivals": self.processes(), **named, "budget": second_budget(*limits, self.price, named="load")}
+        return {"arrivals": self.processes(), **self.model_dump(exclude={*ArrivalsTable.model_fields})}
 
 
 class TracedLoadTable(ArrivalsTable):

@@ -27,12 +27,10 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.findings.second_budgets import is_budgeted, past_a_budget
 from docmind_lab.analysis.statistics.differences import mean_p_value
 from docmind_lab.analysis.statistics.means import bounded_mean_interval
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.levels import SPENDING_REASONS
 
 CountedFrom = Literal["arrival", "start"]
 
@@ -51,8 +49,6 @@ MEASURES: Final = (
     "live_queue_wait_s",
     "busy_share",
     "abandoned_share",
-    "ended_by_budget_share",
-    "past_budget_share",
 )
 """What is measured of each crowd, and averaged over replicates."""
 
@@ -72,9 +68,8 @@ def replicate_measures(
     goodput_per_s, share_in_time (of those counted), response_median_s (inf when half of them had nothing by the
     horizon), live_queue_wait_s (mean time in the provider's queue of a request, as long as its query was wanted),
     busy_share and abandoned_share (slot seconds in the window, of all and of those nobody waited for, as a share of
-    what the slots could give; NaN without a limit), ended_by_budget_share and past_budget_share (of those counted, the
-    queries that a second budget ended, and that went past one; NaN without a second budget), late_max_s (how long after
-    its scheduled arrival the harness began a counted query, at most; 0 in virtual time).
+    what the slots could give; NaN without a limit), late_max_s (how long after its scheduled arrival the harness began
+    a counted query, at most; 0 in virtual time).
 
     Raises: ConfigurationError for another `counted_from`.
     """
@@ -243,8 +238,6 @@ def crowd_measures(asked: pd.DataFrame, servings: pd.DataFrame, counted_from: Co
     )
     # Stays NaN, which is no stretch at all, for a request that never had a slot.
     unwanted_from_s = served_from_s.where(served_from_s.isna() | (served_from_s > wanted_until_s), wanted_until_s)
-    is_limited = is_budgeted(asked) and len(counted) > 0
-    spent = counted["stop_reason"].astype("str").isin(SPENDING_REASONS)
     return {
         "counted": len(counted),
         "window_s": window_s,
@@ -255,8 +248,6 @@ def crowd_measures(asked: pd.DataFrame, servings: pd.DataFrame, counted_from: Co
         "live_queue_wait_s": _live_queue_wait_s(servings, from_s, until_s),
         "busy_share": _seconds_within(served_from_s, left_at_s, from_s, until_s) / capacity_s,
         "abandoned_share": _seconds_within(unwanted_from_s, left_at_s, from_s, until_s) / capacity_s,
-        "ended_by_budget_share": float(spent.mean()) if is_limited else math.nan,
-        "past_budget_share": float(past_a_budget(counted).mean()) if is_limited else math.nan,
         "late_max_s": float(counted["late_s"].max()) if len(counted) else 0.0,
     }
 

@@ -14,7 +14,6 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.by_role import ProfileChoice, latency_profile
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import prepare_folder
-from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.core.settings import Settings
@@ -50,7 +49,6 @@ def run_load(
     stops_on_disconnect: bool = True,
     retries: int | None = None,
     router_injection: bool | None = None,
-    budget: Budget | None = None,
     horizon_factor: float = HORIZON_FACTOR,
     warm_up_s: float | None = None,
     documents: str = "handbook",
@@ -84,7 +82,6 @@ def run_load(
         stops_on_disconnect: Whether the model server stops when its client leaves.
         retries: Tries after the first; None leaves the openai client its own 2.
         router_injection: Whether the router travels with the state; None for what the settings say.
-        budget: Tokens, calls and cost of each query, enforced where the deadline is propagated, measured everywhere.
         horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
         warm_up_s: Queries that arrive earlier are not counted; None for the horizon. Neither are those of the last
             decision timeout.
@@ -120,7 +117,6 @@ def run_load(
         warm_up_s=warm_up_s,
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
         documents=documents,
-        budget=budget or Budget(),
         clock=clock,
         faults=_faults(fault),
     )

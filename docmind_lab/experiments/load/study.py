@@ -13,12 +13,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import second_budget_in_words
+from docmind_lab.analysis.conditions import budgets_in_words
 from docmind_lab.analysis.manifest import check_table, checked_manifest
 from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder, require_known_schema
 from docmind_lab.analysis.tables.frames import read_parquet
 from docmind_lab.analysis.text import count_of
-from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.load.cell import LoadCellResult
@@ -113,8 +112,7 @@ class LoadStudy:
         first = self.queries.iloc[0]
         slots = "no limit of slots" if pd.isna(first["slots"]) else count_of(int(first["slots"]), "slot")
         callers = "" if pd.isna(first["callers"]) else f" · {count_of(int(first['callers']), 'caller')}"
-        level = str(first["second_budgets"])
-        budget = "" if level == NO_BUDGETS else f" · {second_budget_in_words(level)}"
+        budget = "".join(f" · {words}" for words in budgets_in_words(self.queries))
         clock = " · on the wall clock" if str(first["clock"]) == "wall" else ""
         queries = "1 query" if len(self.queries) == 1 else f"{len(self.queries)} queries"
         return (
@@ -150,10 +148,6 @@ class LoadStudy:
             for (low, high), count in zip(bounds, replicates, strict=True)
         ]
         collapsed = [f"{count} of {of}" for count, of in zip(table["collapsed"], replicates, strict=True)]
-        shares = {"ended_by_budget_share": "ended by 2nd budget", "past_budget_share": "past it"}
-        budgets = {
-            title: table[name].map("{:.0%}".format) for name, title in shares.items() if table[name].notna().any()
-        }
         return pd.DataFrame(
             {
                 "offered /s": table["offered_per_s"].map("{:.3g}".format),
@@ -165,7 +159,6 @@ class LoadStudy:
                 "slots busy": table["busy_share"].map("{:.0%}".format),
                 "slots on abandoned": table["abandoned_share"].map("{:.1%}".format),
                 "live queue wait": table["live_queue_wait_s"].map("{:.2f} s".format),
-                **budgets,
             }
         )
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 import httpx
-from prometheus_client.parser import text_string_to_metric_families
 
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.experiments.probe.calls import Target
@@ -28,6 +28,8 @@ from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient
 
 _PATIENCE_S = 30.0
+# A line of Prometheus' text format: name, labels, value, instant. Comments begin with #.
+_SAMPLE: Final = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{.*\})?[ \t]+(\S+)", re.MULTILINE)
 LEAST_GAP_S: Final = 2.5
 
 
@@ -139,9 +141,8 @@ def _metrics(target: Target) -> Mapping[str, float]:
     if status != 200:
         raise ServiceError(f"{target.root}/metrics answered HTTP {status}")
     values: dict[str, float] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            values[sample.name] = values.get(sample.name, 0.0) + sample.value
+    for name, value in _SAMPLE.findall(text):
+        values[name] = values.get(name, 0.0) + float(value)
     return values
 
 

@@ -37,10 +37,8 @@ def second_budget(
     calls: int | NoLimit | None = None,
     cost: float | NoLimit | None = None,
     price: str | None = None,
-    *,
-    named: str = "factors",
 ) -> Budget:
-    """Return the budget with these limits; "none" and None set none. named: the table that holds the fields.
+    """Return the budget with these limits; "none" and None set none.
 
     Raises: ConfigurationError naming the field that cannot be used, and what can.
     """
@@ -48,7 +46,7 @@ def second_budget(
     limits = {kind: None if value == NO_BUDGETS else value for kind, value in levels.items()}
     if limits["cost"] is not None and price is None:
         raise ConfigurationError(
-            f'{named}.budget_cost: what tokens cost is not said; give price = "INPUT/OUTPUT", for a million tokens of '
+            'factors.budget_cost: what tokens cost is not said; give price = "INPUT/OUTPUT", for a million tokens of '
             'each, such as "0.15/0.60"'
         )
     try:
@@ -57,7 +55,7 @@ def second_budget(
     except ConfigurationError as error:
         message = str(error)
         for field, kind in FIELDS.items():
-            message = message.replace(f"budget.{kind} ", f"{named}.{field} ")
+            message = message.replace(f"budget.{kind} ", f"factors.{field} ")
         raise ConfigurationError(message) from error
 
 

@@ -12,7 +12,6 @@ import pandas as pd
 from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words, with_arms
 from docmind_lab.analysis.findings import decision_table, enforcement
 from docmind_lab.analysis.findings.contrasts import contrasts
-from docmind_lab.analysis.findings.second_budgets import budget_sufficiency
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.summary import summarise
 from docmind_lab.analysis.text import count_of, join_names, one_line
@@ -67,12 +66,7 @@ class _ReportBuilder:
         yield from self._figure_section("overrun", "Past the deadline", (figures.overrun_of, parts))
         yield from self._figure_section("timeline", "One question, call by call", (figures.timeline_of, parts))
         yield from self._section("frontier", "How long a deadline", lambda: list(figures.frontiers_of(self.study)))
-        if runs["second_budgets"].nunique() > 1:
-            yield from self._section(
-                "budgets", "How much of a second budget", lambda: list(figures.budget_frontiers_of(self.study))
-            )
         yield from self._section("scorecard", "The decision record, measured", self._scorecard)
-        yield from self._figure_section("slack", "What each role left of its time", (figures.slack_of, parts))
         yield from self._section("differences", "Differences between arms", self._differences)
         yield from self._section("controls", "Negative controls", self._controls)
         yield limits_section(
@@ -98,10 +92,6 @@ class _ReportBuilder:
         if recommended is not None:
             yield Prose((recommended.words.title,), "heading")
             yield Prose(recommended.sentences, "list")
-        enough = tuple(budget_sufficiency(runs))
-        if enough:
-            yield Prose(("How much of a second budget is enough",), "heading")
-            yield Prose(enough, "list")
 
     def _arms(self) -> list[Block]:
         runs = self.study.runs
@@ -194,8 +184,7 @@ def _first_advice(runs: pd.DataFrame, columns: Sequence[str]) -> list[str]:
         return [f"{words}: {advice}" for words, advice in result]
     chosen: dict[str, list[str]] = {}
     for words, advice in result:
-        # Without the second budget that nobody is chosen under: the condition says it.
-        choice = advice.partition(":")[0].partition(" under ")[0].rstrip(".")
+        choice = advice.partition(":")[0].rstrip(".")
         chosen.setdefault(choice, []).append(words)
     if len(chosen) == 1:
         return [f"{next(iter(chosen))}: the same in all {len(result)} conditions."]

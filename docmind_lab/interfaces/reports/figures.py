@@ -17,8 +17,7 @@ from docmind_lab.analysis import plots
 from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words
 from docmind_lab.analysis.findings import Scorecard
 from docmind_lab.analysis.findings.scorecard_words import display_table
-from docmind_lab.analysis.plots.budgets import budget_slack, budget_slack_size, slack_frame, slack_summary
-from docmind_lab.analysis.plots.frontiers import MEASURES, OVER, frontier, frontier_frame
+from docmind_lab.analysis.plots.frontiers import MEASURES, frontier, frontier_frame
 from docmind_lab.analysis.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of
 from docmind_lab.analysis.plots.overruns import overrun_size
 from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
@@ -128,23 +127,6 @@ def timeline_of(part: Part) -> Figure:
     )
 
 
-def slack_of(part: Part) -> Figure:
-    """Return the figure of the time that each role had left in a condition."""
-    frame = slack_frame(part)
-    summary = slack_summary(frame)
-    tightest = summary.iloc[int(summary["median_s"].argmin())]
-    return _figure(
-        f"Given minus taken, visit by visit{part.caption}",
-        f"A point for each visit of a role: what it was given minus what it took. Least was left by {tightest['role']} "
-        f"under {one_line(str(tightest['label']))}, {tightest['median_s']:.3g} s in the median; "
-        f"{int(summary['cut'].sum())} of {int(summary['visits'].sum())} visits were cut.",
-        lambda ax: budget_slack(part, ax=ax),
-        budget_slack_size(len(frame["role"].cat.categories), int(summary["group"].max()) + 1),
-        ("Medians of the slack", summary),
-        ("The visits", frame),
-    )
-
-
 def frontiers_of(study: StudyTables) -> Iterator[Figure]:
     """Yield figures of what a longer decision timeout gains: one for each measure and other condition.
 
@@ -160,36 +142,17 @@ def frontiers_of(study: StudyTables) -> Iterator[Figure]:
                 yield _frontier(part, measure)
 
 
-def budget_frontiers_of(study: StudyTables) -> Iterator[Figure]:
-    """Yield figures of what more of a second budget gains: one for each limit that varies and other condition.
-
-    Raises: ConfigurationError when no limit varies alone.
-    """
-    others = [column for column in condition_columns(study.runs) if column != "second_budgets"]
-    result = 0
-    groups = study.runs.groupby(others, observed=True, sort=True) if others else [((), study.runs)]
-    for _, runs in groups:
-        varied = [name for name in OVER if name.endswith("_budget") and runs[name].nunique() > 1]
-        if len(varied) == 1:
-            result += 1
-            part = Part(runs, study.calls, study.events, in_words(runs.iloc[0], others))
-            yield _frontier(part, "answered_in_time", varied[0])
-    if not result:
-        raise ConfigurationError("a frontier needs several values of one second budget: measure a sweep of them")
-
-
-def _frontier(part: Part, measure: str, over: str = "decision_timeout_s") -> Figure:
-    frame = frontier_frame(part, measure, over)
-    budget = over.removesuffix("_s").replace("_", " ")
-    ends = frame.sort_values(over).groupby("arm", sort=False)["mean"].agg(["first", "last"])
+def _frontier(part: Part, measure: str) -> Figure:
+    frame = frontier_frame(part, measure)
+    ends = frame.sort_values("decision_timeout_s").groupby("arm", sort=False)["mean"].agg(["first", "last"])
     text = "; ".join(
         f"{one_line(str(arm))} from {row['first']:.0%} to {row['last']:.0%}" for arm, row in ends.iterrows()
     )
     what = MEASURES[measure].partition(" (")[0]
     return _figure(
-        f"{what[0].upper()}{what[1:]}, by {budget}{part.caption}",
-        f"A line for each arm against the {budget}, from the smallest to the largest: {text}.",
-        lambda ax: frontier(part, measure, over, ax=ax),
+        f"{what[0].upper()}{what[1:]}, by decision timeout{part.caption}",
+        f"A line for each arm against the decision timeout, from the smallest to the largest: {text}.",
+        lambda ax: frontier(part, measure, ax=ax),
         (10.0, 5.6),
         (f"The points of the lines: {what}", frame),
     )

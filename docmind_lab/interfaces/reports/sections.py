@@ -8,13 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, profiles_of_servers, second_budget_in_words, with_arms
-from docmind_lab.analysis.findings.second_budgets import is_budgeted, levels_in_words, past_a_budget
+from docmind_lab.analysis.conditions import budgets_in_words, by_condition, profiles_of_servers, with_arms
 from docmind_lab.analysis.manifest import flatten
 from docmind_lab.analysis.statistics.sample_size import quantile_name, runs_needed
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.text import count_of, join_names, one_line
-from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.interfaces.reports.model import Block, Facts, Prose, Section, Table
 
 
@@ -58,11 +56,8 @@ def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
         facts["Hops that adopt the deadline"] = join_names(
             [f"{share:.0%}" for share in sorted(runs["adoption"].unique())]
         )
-    if is_budgeted(runs):
-        levels = levels_in_words(_levels(runs, "second_budgets"))
-        facts["Second budgets"] = join_names(
-            [second_budget_in_words(level) if level == NO_BUDGETS else level for level in levels]
-        )
+    if budgets := budgets_in_words(runs):
+        facts["Budgets"] = budgets[0]
     if "corpus" in design:
         facts["Documents"] = _documents(design)
     if "questions" in design:
@@ -143,29 +138,8 @@ def _lines(runs: pd.DataFrame, columns: Sequence[str], complete: bool) -> Iterat
         "Intervals are of this study's questions and latencies, drawn again; they say nothing of other questions, "
         "graphs or loads. Bands of curves hold at each instant, not for a whole curve at once."
     )
-    yield from _second_budgets(runs)
     if len(columns) > 1:
         yield "Conditions are compared one by one: no interaction of factors was tested."
-
-
-def _second_budgets(runs: pd.DataFrame) -> Iterator[str]:
-    """Yield which answers a second budget would not have allowed, and what of it is not exact."""
-    budgeted = with_arms(runs[runs["second_budgets"].astype("str") != NO_BUDGETS])
-    if budgeted.empty:
-        return
-    blind = budgeted[~budgeted["deadline_propagation"].astype("bool")]
-    past = int(past_a_budget(blind).sum())
-    if past:
-        names = join_names([one_line(str(arm)) for arm in sorted(blind.loc[past_a_budget(blind), "arm"].unique())])
-        yield (
-            f"Second budgets are measured and not enforced in {names}: {past} of their {len(blind)} runs went past "
-            "one, and what these answered is no evidence of what the budget allows."
-        )
-    if budgeted[["token_budget", "cost_budget"]].notna().to_numpy().any():
-        yield (
-            "Tokens are as responses count them; a request that was cut counts none, so tokens and cost are lower "
-            "bounds."
-        )
 
 
 def _rare_events(runs: pd.DataFrame, columns: Sequence[str]) -> str:

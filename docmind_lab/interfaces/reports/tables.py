@@ -11,14 +11,13 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import by_condition, in_words, with_arms
 from docmind_lab.analysis.findings.criteria import overran
-from docmind_lab.analysis.findings.second_budgets import KINDS, spending_of
+from docmind_lab.analysis.findings.endings import ended_by_budget
 from docmind_lab.analysis.statistics.differences import column_values
 from docmind_lab.analysis.statistics.means import studentised_interval
 from docmind_lab.analysis.statistics.restricted_means import restricted_means
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.text import level, number, one_line, p_text, percent, with_interval
-from docmind_lab.core.budgets import STOP_REASON_OF
 from docmind_lab.interfaces.reports.model import Table
 
 MOST_ROWS: Final = 400
@@ -82,11 +81,6 @@ _HEADINGS: Final = {
     "tokens_after_deadline": "late tokens per run",
     "source_recall": "source recall",
 }
-_SPENT: Final = {
-    "tokens_spent": ("tokens per run", 0),
-    "calls_spent": ("calls of the model per run", 1),
-    "cost_spent": ("cost per run", 6),
-}
 _UNITS: Final = {
     "answered_in_time": ("answered in time (% of runs)", 100.0, 0),
     "time_to_answer_s": ("time to an answer, up to the deadline (s)", 1.0, 2),
@@ -98,11 +92,7 @@ _UNITS: Final = {
 
 def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Table]:
     """Return the measures of each arm: a table for each condition, or one for all if there are more than `most`."""
-    # Of what is limited anywhere: what an arm takes that has no limit is what the limits are held against.
-    limited = [f"{kind}_spent" for kind in KINDS if runs[STOP_REASON_OF[kind]].notna().any()]
-    frames = [
-        _arms_of(group, {name: condition[name] for name in apart}, limited) for condition, group in by_condition(runs)
-    ]
+    frames = [_arms_of(group, {name: condition[name] for name in apart}) for condition, group in by_condition(runs)]
     if len(frames) > most:
         together = pd.concat(frames, ignore_index=True)
         return [Table("Every arm in every condition", _arms_shown(together, apart), together, is_main=True)]
@@ -113,8 +103,8 @@ def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Tab
     return tables
 
 
-def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any], limited: Sequence[str]) -> pd.DataFrame:
-    """Return one row per arm; bounds are of 95 % intervals. limited: columns of spending with a limit anywhere."""
+def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row per arm; bounds are of 95 % intervals."""
     named = with_arms(runs)
     means = restricted_means(named, timed_out_as="no_answer")
     until = {str(row["arm"]): row for row in means.to_dict("records")}
@@ -133,6 +123,7 @@ def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any], limited: Sequence
             "share_low": share.low,
             "share_high": share.high,
             "unfinished": int((group["outcome"].astype("str") == "unfinished").sum()),
+            "ended_by_budget": int(ended_by_budget(group).sum()),
         }
         row |= {f"time_to_answer_{name}": until[str(arm)][name] for name in ("mean_s", "low_s", "high_s")}
         row["overran"] = int(late.sum())
@@ -141,12 +132,6 @@ def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any], limited: Sequence
         row["caller_overrun_worst_s"] = float(overrun_s.max())
         for column in _MEANS:
             row |= _mean(group, column)
-        spending = spending_of(group)
-        if spending is not None:
-            row |= {"ended_by_budget": spending.any_ended, "past_budget": spending.any_passed}
-        for column in limited:
-            if group[column].notna().any():
-                row |= _mean(group, column)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -180,18 +165,9 @@ def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
     for column in _MEANS:
         bounds = (frame[column], frame[f"{column}_low"], frame[f"{column}_high"])
         columns[_HEADINGS[column]] = [_mean_text(*values, _DIGITS[column]) for values in zip(*bounds, strict=True)]
-    return pd.DataFrame(columns | _spending_shown(frame))
-
-
-def _spending_shown(frame: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the columns of second budgets: their effect on arms that had one, and what was spent."""
-    counts = {"ended_by_budget": "ended by a second budget", "past_budget": "past a second budget"}
-    columns = {title: [number(value, 0) for value in frame[name]] for name, title in counts.items() if name in frame}
-    for name, (title, digits) in _SPENT.items():
-        if name in frame:
-            bounds = (frame[name], frame[f"{name}_low"], frame[f"{name}_high"])
-            columns[title] = [_mean_text(*values, digits) for values in zip(*bounds, strict=True)]
-    return columns
+    if frame["ended_by_budget"].any():
+        columns["ended by a budget"] = [str(count) for count in frame["ended_by_budget"]]
+    return pd.DataFrame(columns)
 
 
 def _share_text(row: Mapping[Any, Any]) -> str:

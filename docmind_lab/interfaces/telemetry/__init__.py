@@ -2,15 +2,14 @@
 
 spans.py        a measured run as spans, by the GenAI conventions of OpenTelemetry
 tracing.py      spans handed to an exporter; OTLP by the usual environment variables
-prometheus.py   runs and calls as Prometheus metrics
+metrics.py      runs and calls counted on an OpenTelemetry meter
 sources.py      a query to a coordinator, and the runs of a saved study, as measured runs
 exporter.py     both after the last run, so that nothing is disturbed; what fails or hangs is left behind
 
-OpenTelemetry comes with the extra "telemetry" and is imported when spans are asked for.
+OpenTelemetry comes with the extra "telemetry" and is imported when spans or metrics are asked for.
 """
 
 from docmind_lab.interfaces.telemetry.exporter import Telemetry
-from docmind_lab.interfaces.telemetry.prometheus import RunMetrics
 from docmind_lab.interfaces.telemetry.spans import About, RunTrace, SpanEvent, SpanRow, trace_of
 
-__all__ = ["About", "RunMetrics", "RunTrace", "SpanEvent", "SpanRow", "Telemetry", "trace_of"]
+__all__ = ["About", "RunTrace", "SpanEvent", "SpanRow", "Telemetry", "trace_of"]

@@ -11,10 +11,8 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from prometheus_client import write_to_textfile
 
 from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.analysis.study import Study, require_writable
@@ -22,11 +20,12 @@ from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.interfaces.telemetry.prometheus import RunMetrics
+from docmind_lab.interfaces.telemetry.metrics import RunCounts, require_prometheus_exporter
 from docmind_lab.interfaces.telemetry.sources import measured_query, measured_runs
 from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, require_opentelemetry, require_otlp, send_spans
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
     from docmind_lab.docmind.coordinator.delivery import EndedQuery
@@ -41,7 +40,7 @@ class Telemetry:
     Args:
         spans: "otlp" for where OTEL_EXPORTER_OTLP_* variables say, or an exporter of OpenTelemetry's SDK, which its
             owner shuts down.
-        metrics: Metrics that each run adds to.
+        metrics: OpenTelemetry meter provider that each run is counted on; its owner flushes and shuts it down.
         metrics_file: The metrics in Prometheus' text format, for the textfile collector of a node exporter: a study is
             over before anybody scrapes it.
         patience_s: Seconds that an exporter is waited for; one that hangs is left behind in a daemon thread.
@@ -51,7 +50,7 @@ class Telemetry:
     """
 
     spans: SpanExporter | str | None = None
-    metrics: RunMetrics | None = None
+    metrics: MeterProvider | None = None
     metrics_file: str | os.PathLike[str] | None = None
     patience_s: float = 10.0
 
@@ -59,14 +58,18 @@ class Telemetry:
         require_seconds("telemetry.patience_s", self.patience_s)
         if isinstance(self.spans, str) and self.spans != "otlp":
             raise ConfigurationError(f"telemetry.spans must be 'otlp' or an exporter, not {self.spans!r}")
+        if self.metrics is not None and not hasattr(self.metrics, "get_meter"):
+            raise ConfigurationError(
+                f"telemetry.metrics must be a MeterProvider of OpenTelemetry, not {type(self.metrics).__name__}"
+            )
 
     @property
     def tells(self) -> bool:
         """Whether spans or metrics are sent anywhere."""
-        return self.spans is not None or self._counts
+        return self.spans is not None or self._is_counting
 
     @property
-    def _counts(self) -> bool:
+    def _is_counting(self) -> bool:
         return self.metrics is not None or self.metrics_file is not None
 
     def check(self, settings: Settings) -> None:
@@ -84,6 +87,7 @@ class Telemetry:
         elif self.spans is not None:
             require_opentelemetry()
         if self.metrics_file is not None:
+            require_prometheus_exporter()
             named = "telemetry.metrics_file (--metrics-file):"
             require_writable(os.path.dirname(os.path.abspath(self.metrics_file)), named)
             if os.path.isdir(self.metrics_file):
@@ -97,8 +101,8 @@ class Telemetry:
             manifest: Manifest of their study.
         """
         runs = sorted(measured, key=lambda item: item.run.run_id)
-        if self._counts:
-            _best_effort("metrics", lambda: self._count(runs))
+        if self._is_counting:
+            _best_effort("metrics", lambda: self._counts().add(runs))
         if self.spans is None:
             return
         thread = threading.Thread(
@@ -122,13 +126,13 @@ class Telemetry:
             settings: Settings of the coordinator.
             corpus: Name of what is searched.
         """
-        counting = replace(self, metrics=self.metrics or RunMetrics())
+        counts = self._counts()
         study_id = f"queries-{uuid.uuid4().hex[:10]}"
 
         def sink(query: EndedQuery) -> None:
             runs = [measured_query(query, settings, study_id)]
-            if self._counts:
-                _best_effort("metrics", lambda: counting._count(runs))
+            if self._is_counting:
+                _best_effort("metrics", lambda: counts.add(runs))
             if self.spans is not None:
                 manifest = manifest_of({"corpus": corpus}, settings, study_id=study_id, complete=True)
                 _best_effort("spans", lambda: self._send(runs, manifest))
@@ -155,8 +159,8 @@ class Telemetry:
         self.check(Settings())
         runs = list(measured_runs(study))
         try:
-            if self._counts:
-                self._count(runs)
+            if self._is_counting:
+                self._counts().add(runs)
             if self.spans is not None:
                 self._send(runs, study.manifest)
         except DocmindLabError:
@@ -166,12 +170,8 @@ class Telemetry:
             raise ServiceError(f"the study was not sent ({type(error).__name__})") from None
         return len(runs)
 
-    def _count(self, runs: Sequence[MeasuredRun]) -> None:
-        metrics = self.metrics or RunMetrics()
-        for run in runs:
-            metrics.observe(run)
-        if self.metrics_file is not None:
-            write_to_textfile(os.fspath(self.metrics_file), metrics.registry)
+    def _counts(self) -> RunCounts:
+        return RunCounts(self.metrics, self.metrics_file)
 
     def _send(self, runs: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
         if not isinstance(self.spans, str) and self.spans is not None:

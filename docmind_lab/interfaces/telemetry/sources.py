@@ -14,7 +14,7 @@ import pandas as pd
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.records import CallRecord, RunRecord
+from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.core.levels import NAN
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.derive import (
@@ -71,13 +71,17 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
 
 
 def measured_runs(study: Study) -> Iterator[MeasuredRun]:
-    """Yield the runs of a saved study with their calls, without answers and events."""
-    calls = {str(run_id): rows for run_id, rows in study.calls.groupby("run_id", observed=True)}
+    """Yield the runs of a saved study with their calls and events, without answers."""
+    calls, events = _by_run(study.calls), _by_run(study.events)
     for row in _rows(study.runs):
         run = RunRecord(**row)
-        made = calls.get(run.run_id)
-        called = () if made is None else tuple(CallRecord(**call) for call in _rows(made))
-        yield MeasuredRun(run, called, (), Outcome(run.outcome, stop_reason=run.stop_reason), NAN)
+        made = tuple(CallRecord(**call) for call in calls.get(run.run_id, ()))
+        recorded = tuple(EventRecord(**event) for event in events.get(run.run_id, ()))
+        yield MeasuredRun(run, made, recorded, Outcome(run.outcome, stop_reason=run.stop_reason), NAN)
+
+
+def _by_run(frame: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    return {str(run_id): _rows(rows) for run_id, rows in frame.groupby("run_id", observed=True)}
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
 from docmind_lab.alternatives.passing_saver import PassingSaver
 from docmind_lab.virtual_time import outside_simulation
-
-Result = TypeVar("Result")
 
 _OF_LANGGRAPH = "langgraph.checkpoint."
 
@@ -41,76 +31,15 @@ class OutsideSaver(PassingSaver):
         loop = getattr(self.inner, "loop", None)  # as LangGraph's async checkpointers call it
         return loop if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_running() else None
 
-    async def _done(self, work: Coroutine[Any, Any, Result]) -> Result:
-        loop = self._loop
+    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """Pass an operation on in real time."""
+        with outside_simulation():
+            return super().passed(operation, *arguments, **options)
+
+    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """Pass an async operation on, to the checkpointer's own loop if it has one."""
+        work, loop = super().passed_async(operation, *arguments, **options), self._loop
         if loop is None:
             return await work
         with outside_simulation():
             return asyncio.run_coroutine_threadsafe(work, loop).result()
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
-        with outside_simulation():
-            return super().get_tuple(config)
-
-    def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
-        """List checkpoints."""
-        with outside_simulation():
-            return iter(list(super().list(config, **options)))
-
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Put a checkpoint."""
-        with outside_simulation():
-            return super().put(config, checkpoint, metadata, new_versions)
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes."""
-        with outside_simulation():
-            super().put_writes(config, writes, task_id, task_path)
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Delete a thread."""
-        with outside_simulation():
-            super().delete_thread(thread_id)
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint, async."""
-        return await self._done(super().aget_tuple(config))
-
-    async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
-        """List checkpoints, async."""
-        listed = super().alist(config, **options)
-
-        async def whole() -> list[CheckpointTuple]:
-            return [item async for item in listed]
-
-        for item in await self._done(whole()):
-            yield item
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Put a checkpoint, async."""
-        return await self._done(super().aput(config, checkpoint, metadata, new_versions))
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes, async."""
-        await self._done(super().aput_writes(config, writes, task_id, task_path))
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a thread, async."""
-        await self._done(super().adelete_thread(thread_id))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.pregel import Pregel
 
@@ -47,12 +47,20 @@ class NotingSaver(PassingSaver):
         super().__init__(inner)
         self._recorder = recorder
 
-    def instead_of_put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
-    ) -> RunnableConfig | None:
-        """Record the put, and return None so that it goes through."""
-        self._recorder.event("checkpoint_put", step=metadata.get("step", 0))
-        return None
+    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """Pass an operation on, and record a put."""
+        self._note(operation, *arguments)
+        return super().passed(operation, *arguments, **options)
+
+    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """`passed`, of an async operation."""
+        self._note(operation, *arguments)
+        return await super().passed_async(operation, *arguments, **options)
+
+    def _note(self, operation: str, *arguments: Any) -> None:
+        if operation in ("put", "aput"):
+            _, _, metadata, _ = arguments
+            self._recorder.event("checkpoint_put", step=metadata.get("step", 0))
 
 
 # A thread that sleeps longer than this in a node is no longer watched when it wakes up.

@@ -9,13 +9,12 @@ ledger.py              the record of a run's writes; the desk that runs calls
 timeouts.py            how long the agent may take, fixed or adaptive
 state.py, graph.py     the ladder as a LangGraph graph; one chunk through it
 primary.py, rungs.py   its rungs: the agent, and those below it, which ask no model
-events.py              events, the table `stages` that is made of them, and Prometheus metrics
+events.py              events, and the table `stages` that is made of them
 chunks.py, workload.py the workload `staged`: its inputs, its kind
 """
 
 from docmind_lab.workloads.staged.calls import ordered
 from docmind_lab.workloads.staged.chunks import StagedChunk, staged_chunks
-from docmind_lab.workloads.staged.events import LadderMetrics
 from docmind_lab.workloads.staged.graph import ChunkResult, aprocess_chunk, build_staged_graph, process_chunk
 from docmind_lab.workloads.staged.graph_store import GraphStore, GraphWriter, Written, is_confirmed
 from docmind_lab.workloads.staged.parsing import Parsed, ToolCall, parse_message, parse_text, parse_tool_calls
@@ -31,7 +30,6 @@ __all__ = [
     "GraphStore",
     "GraphWriter",
     "LadderFailed",
-    "LadderMetrics",
     "Parsed",
     "PrimaryTimeout",
     "StagedChunk",

@@ -1,12 +1,7 @@
-"""Events and Prometheus metrics of a ladder, and the table `stages` made from the events.
+"""Events of a ladder, and the table `stages` made from the events.
 
-    metrics = LadderMetrics(CollectorRegistry())
-    graph = build_staged_graph(model, options, metrics=metrics)
-    generate_latest(metrics.registry)                     # what a scrape would get
-
-Events go to the recorder of a run, if there is one; there are no metrics unless a ladder is given some, and they are
-never put into the process's default registry. Events carry names and numbers. A write is named by a digest of its key,
-since an entity's name is text of a document.
+Events go to the recorder of a run, if there is one. They carry names and numbers. A write is named by a digest of its
+key, since an entity's name is text of a document. Metrics are counted from the events of a run when it is over.
 """
 
 from __future__ import annotations
@@ -16,11 +11,10 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from docmind_lab.analysis.tables.frames import ExtraTable, rows_to_frame
 from docmind_lab.analysis.tables.records import ALTERNATIVE, RUN_ID, STUDY_ID, Column
@@ -29,40 +23,6 @@ from docmind_lab.core.levels import NAN
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.workloads.staged.calls import Write
 from docmind_lab.workloads.staged.graph_store import ORIGINS
-
-# From a local rung, which takes milliseconds, to an agent that is cut after minutes.
-_SECONDS = (0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
-
-
-@dataclass
-class LadderMetrics:
-    """Prometheus metrics of every ladder that they are given to.
-
-    docmind_staged_stage_seconds{stage,outcome}          how long a rung took, by how it ended
-    docmind_staged_fallbacks_total{from_stage,to_stage}  how often one rung had to stand in for another
-    docmind_staged_relation_retries_total{outcome}       relations written again at the end: confirmed, unconfirmed
-    docmind_staged_writes_total{origin,kind,outcome}     confirmed, unconfirmed
-    docmind_staged_chunks_total{outcome}                 chunks by the rung that wrote first, skipped_empty, failed
-    """
-
-    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-
-    def __post_init__(self) -> None:
-        def counter(name: str, meaning: str, labels: tuple[str, ...]) -> Counter:
-            return Counter(f"docmind_staged_{name}", meaning, labels, registry=self.registry)
-
-        self.stage_seconds = Histogram(
-            "docmind_staged_stage_seconds",
-            "Duration of a rung of the ladder.",
-            ("stage", "outcome"),
-            registry=self.registry,
-            buckets=_SECONDS,
-        )
-        self.fallbacks = counter("fallbacks", "One rung stood in for another.", ("from_stage", "to_stage"))
-        self.relation_retries = counter("relation_retries", "Relations written again at the end.", ("outcome",))
-        self.writes = counter("writes", "Writes that were tried.", ("origin", "kind", "outcome"))
-        self.chunks = counter("chunks", "Chunks that were worked on.", ("outcome",))
-
 
 STAGES = ("primary", "suggested", "generated", "forced", "finalize")
 """The rungs, from the best to the last, and what is done after any of them."""
@@ -86,9 +46,8 @@ def digest(key: str) -> str:
 
 @dataclass(frozen=True)
 class StageReporter:
-    """Records the events and metrics of stages. metrics: None for none."""
+    """Records the events of stages."""
 
-    metrics: LadderMetrics | None = None
     clock: Clock = WALL
 
     def event(self, name: str, role: str, /, **detail: Any) -> None:
@@ -102,17 +61,13 @@ class StageReporter:
         self.event("stage_started", stage, stage=stage)
         return self.clock.now()
 
-    def ended(self, stage: str, begun_at: float, outcome: str, counts: dict[str, Any]) -> None:
+    def ended(self, stage: str, outcome: str, counts: dict[str, Any]) -> None:
         """Record that a stage is over. counts: of its work."""
         self.event("stage_ended", stage, stage=stage, outcome=outcome, **counts)
-        if self.metrics is not None:
-            self.metrics.stage_seconds.labels(stage, outcome).observe(self.clock.now() - begun_at)
 
     def fell_back(self, stage: str, to_stage: str, reason: str) -> None:
         """Record that the next rung takes over."""
         self.event("fallback", stage, from_stage=stage, to_stage=to_stage, reason=reason)
-        if self.metrics is not None:
-            self.metrics.fallbacks.labels(stage, to_stage).inc()
 
     def wrote(
         self, stage: str, origin: str, write: Write, *, confirmed: bool, created: bool, repaired: bool = False
@@ -125,19 +80,10 @@ class StageReporter:
             topics = [digest(counted) for counted in write.counts_as]
             found = {"ids": [digest(write.key)], "topics": topics, "strategy": origin, "router_used": False}
             self.event("retrieved", stage, **found)
-        if self.metrics is not None:
-            self.metrics.writes.labels(origin, write.kind, "confirmed" if confirmed else "unconfirmed").inc()
 
     def retried(self, origin: str, confirmed: bool) -> None:
         """Record that a relation was written again."""
         self.event("relation_retried", "finalize", origin=origin, confirmed=confirmed)
-        if self.metrics is not None:
-            self.metrics.relation_retries.labels("confirmed" if confirmed else "unconfirmed").inc()
-
-    def finished(self, outcome: str) -> None:
-        """Count a chunk that is done."""
-        if self.metrics is not None:
-            self.metrics.chunks.labels(outcome).inc()
 
 
 OUTCOMES = (

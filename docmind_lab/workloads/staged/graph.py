@@ -22,7 +22,7 @@ from langgraph.graph.state import CompiledStateGraph
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.docmind.graphs.model_client import ModelClient
-from docmind_lab.workloads.staged.events import LadderMetrics, StageReporter
+from docmind_lab.workloads.staged.events import StageReporter
 from docmind_lab.workloads.staged.graph_store import GraphWriter
 from docmind_lab.workloads.staged.ledger import StageLedger
 from docmind_lab.workloads.staged.primary import Primary
@@ -36,20 +36,18 @@ def build_staged_graph(
     model: BaseChatModel,
     options: StagedOptions | None = None,
     *,
-    metrics: LadderMetrics | None = None,
     request_timeout_s: float | None = None,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
 ) -> Compiled:
     """Compile the graph of a ladder over a chat model with tools.
 
     Its input has `messages` with the text of a chunk as a HumanMessage, `source` and `chunk`; its configuration has
-    the store (`graph_store`). request_timeout_s: cap of one model call, besides the agent's timeout. metrics: none
-    unless given.
+    the store (`graph_store`). request_timeout_s: cap of one model call, besides the agent's timeout.
 
     The agent's timeout cuts models whose requests go through `docmind_lab.network`, sync and async; the async side
     cuts any other too. A sync model of another kind is given the timeout as `timeout=` and trusted with it.
     """
-    ladder = Ladder(options or StagedOptions(), StageReporter(metrics))
+    ladder = Ladder(options or StagedOptions(), StageReporter())
     primary = Primary(ladder, ModelClient(model, ModelCalls("primary", request_timeout_s=request_timeout_s)))
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(StagedState)
     # Where each goes on is in the commands that it returns; named here for those who draw the graph.

@@ -118,7 +118,7 @@ class Primary:
             timeout = self.ladder.options.primary_timeout
             timeout.observe(len(text_of(state)), took_s, ended=outcome != "timeout")
         detail = {**ledger.counts(), "timeout_s": limit_s, "error_type": error_type, "took_s": took_s}
-        reporter.ended(STAGE, begun_at, outcome, detail)
+        reporter.ended(STAGE, outcome, detail)
         goto = "finalize" if ledger.confirmed else "suggested"
         if not ledger.confirmed:
             reporter.fell_back(STAGE, goto, outcome)

@@ -153,13 +153,13 @@ def _rung_of_calls(
 def _rung(ladder: Ladder, stage: str, work: Work, next_stage: str) -> StepsNode:
     def climb(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
         yield from ()  # nothing to wait for: the store is local
-        begun_at = ladder.reporter.started(stage)
+        ladder.reporter.started(stage)
         ledger = StageLedger.of(state)
         before = ledger.counts()
         tries = work(ladder.desk(state, config), state, ledger)
         gained = {name: value - before[name] for name, value in ledger.counts().items()}
         outcome = "confirmed" if gained["confirmed"] else "unconfirmed" if tries else "nothing"
-        ladder.reporter.ended(stage, begun_at, outcome, gained)
+        ladder.reporter.ended(stage, outcome, gained)
         goto = "finalize" if gained["confirmed"] else next_stage
         if not gained["confirmed"] and next_stage != "finalize":
             ladder.reporter.fell_back(stage, next_stage, outcome)
@@ -178,7 +178,7 @@ def finalize(ladder: Ladder) -> StepsNode:
 
     def end(state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
         yield from ()  # nothing to wait for: the store is local
-        begun_at = ladder.reporter.started(STAGE)
+        ladder.reporter.started(STAGE)
         ledger, desk = StageLedger.of(state), ladder.desk(state, config)
         before = ledger.counts()
         if ledger.confirmed:
@@ -186,8 +186,7 @@ def finalize(ladder: Ladder) -> StepsNode:
             _link_evidence(desk, ledger)
         outcome = ledger.first_origin or ("skipped_empty" if is_blank(text_of(state)) else "failed")
         gained = {name: value - before[name] for name, value in ledger.counts().items()}
-        ladder.reporter.ended(STAGE, begun_at, outcome, gained)
-        ladder.reporter.finished(outcome)
+        ladder.reporter.ended(STAGE, outcome, gained)
         if outcome == "failed":
             raise _keep_dead_letter(desk, ledger)
         message = AIMessage(_in_words(outcome, ledger), id="outcome", name=STAGE)

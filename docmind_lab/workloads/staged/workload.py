@@ -18,7 +18,7 @@ from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import GraphWorkload
 from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind, retries_within_own_limits
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
-from docmind_lab.workloads.staged.events import EVENTS, STAGES, STAGES_TABLE, LadderMetrics
+from docmind_lab.workloads.staged.events import EVENTS, STAGES, STAGES_TABLE
 from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
 from docmind_lab.workloads.staged.graph_store import GraphStore
 from docmind_lab.workloads.staged.state import STORE_KEY, StagedOptions
@@ -34,12 +34,10 @@ class StagedWorkload(GraphWorkload):
 
     The store is the run's and not the caller's: work that goes on after the caller has left still writes to it.
     options: of the ladder. An adaptive timeout learns from run to run, so its tables depend on what was run before.
-    metrics: none unless given.
     """
 
     surroundings: Surroundings
     options: StagedOptions = field(default_factory=StagedOptions)
-    metrics: LadderMetrics | None = None
 
     name = "staged"
 
@@ -64,7 +62,6 @@ class StagedWorkload(GraphWorkload):
         return build_staged_graph(
             model,
             self.options,
-            metrics=self.metrics,
             request_timeout_s=surroundings.settings.llm.request_timeout_seconds,
             checkpointer=self.saver,
         )

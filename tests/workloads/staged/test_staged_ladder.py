@@ -7,7 +7,6 @@ import json
 import sqlite3
 
 import pytest
-from prometheus_client import CollectorRegistry
 from staged_fakes import TEXT, FailingStore, SaidModel, calling, climbed, entity, in_text, relation
 
 from docmind_lab.core.deadlines import Deadline
@@ -15,7 +14,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.workloads.staged import (
     GraphStore,
     LadderFailed,
-    LadderMetrics,
     StagedOptions,
     ToolCall,
     aprocess_chunk,
@@ -277,25 +275,6 @@ def test_a_run_without_a_store_says_what_is_missing():
     graph = build_staged_graph(SaidModel())
     with pytest.raises(ConfigurationError, match="graph_store"):
         graph.invoke({"messages": [("human", TEXT)]})
-
-
-# ---- metrics
-
-
-def test_durations_fallbacks_writes_and_retries_are_counted_in_a_registry_of_its_own():
-    metrics = LadderMetrics(CollectorRegistry())
-    climbed("hm", metrics=metrics)
-    climbed(calling(relation("Oslo", "Bergen")), calling(*CITIES), metrics=metrics)
-
-    def value(name: str, **labels: str) -> float | None:
-        return metrics.registry.get_sample_value(f"docmind_staged_{name}", labels)
-
-    assert value("fallbacks_total", from_stage="primary", to_stage="suggested") == 1
-    assert value("fallbacks_total", from_stage="suggested", to_stage="generated") == 1
-    assert value("relation_retries_total", outcome="confirmed") == 1
-    assert value("writes_total", origin="agent", kind="entity", outcome="confirmed") == 2
-    assert value("chunks_total", outcome="generated") == value("chunks_total", outcome="agent") == 1
-    assert value("stage_seconds_count", stage="primary", outcome="done") == 2
 
 
 def test_what_a_cut_message_says_last_is_not_written():
