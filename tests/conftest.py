@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 
@@ -31,6 +32,12 @@ def pytest_configure() -> None:
     """Have this process hear Ctrl-C: a shell that starts tests in the background has them ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What is imported for thousands of tests stays until the end: looking for garbage meanwhile finds none.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 # A core that others use may pause a test for a second, longer than any useful tolerance. A defect fails every time.
@@ -44,6 +51,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("wall"):
             item.add_marker(pytest.mark.flaky(reruns=TRIES_OF_A_WALL_TEST - 1))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_garbage_among_what_stays() -> None:
+    """The stack and all tests out of the collector's sight: half a million objects, looked through at each collection.
+
+    A study in real time freezes and unfreezes too, so they may have to be put away again.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -134,6 +134,7 @@ def test_a_run_that_is_there_twice_and_studies_without_a_common_run_are_refused(
         agreement(on("virtual", 1.0), on("wall", 1.0, alternative="hybrid"))
 
 
+@pytest.mark.full
 @given(st.lists(st.floats(0.1, 9.0), min_size=1, max_size=20))
 def test_a_study_agrees_with_itself(returns_s: list[float]) -> None:
     found = compared(returns_s, returns_s)

@@ -20,6 +20,7 @@ from docmind_lab.network import HttpClients
 from docmind_lab.services.plan import Plan, ServiceRequest
 
 
+@pytest.mark.full
 def test_the_instrumented_graph_and_the_bare_one_do_the_same_work():
     (figure,) = instrumentation.run(questions=1, repeats=1)
     assert figure.value > 0
@@ -148,6 +149,7 @@ def test_arms_that_do_different_work_are_not_compared():
         pair_ratios([(lambda: 1, lambda: 2)], repeats=1)
 
 
+@pytest.mark.full
 def test_each_pair_is_timed_as_often_as_asked_and_takes_turns():
     order: list[str] = []
 

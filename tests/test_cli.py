@@ -1,10 +1,8 @@
-"""The command line as a person uses it: in a process of its own, or in this one, where the stack is imported already.
-
-Every command that computes is run as a process once; what only its words are looked at for is run here.
-"""
+"""The command line as a person uses it: in this process, where the stack is imported already, and its script once."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import io
 import json
@@ -29,6 +27,7 @@ from docmind_lab.interfaces.cli.console import ProgressBar, prints_on_stderr
 # Figures are drawn of what is done: some seconds, and many on a machine that does much else.
 CTRL_C_PATIENCE_S = 120
 COMMAND = [sys.executable, "-m", "docmind_lab"]
+CONSOLE_SCRIPT = Path(sys.executable).parent / "docmind-lab"
 # A shell that starts the tests in the background has them ignore Ctrl-C, and their children after them.
 LISTENING_TO_CTRL_C = """
 import signal
@@ -50,15 +49,9 @@ FOLDER = {
 Done = subprocess.CompletedProcess[str]
 
 
-def run(*words: str, **environment: str) -> Done:
-    return subprocess.run(
-        [*COMMAND, *words], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
-    )
-
-
 @pytest.fixture
 def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """As `run`, in this process. cwd: the folder to run it in."""
+    """Runs the command in this process. cwd: the folder to run it in."""
 
     def here(*words: str, cwd: Path | None = None, **environment: str) -> Done:
         for name, value in environment.items():
@@ -154,19 +147,20 @@ def test_help_groups_options_and_shells_can_complete_them(run_here: Callable[...
     assert "--install-completion" in run_here("--help").stdout
 
 
-def test_a_port_in_use_is_named_with_the_remedy() -> None:
+def test_a_port_in_use_is_named_with_the_remedy(run_here: Callable[..., Done]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = run("serve", "--port", str(port))
+        done = run_here("serve", "--port", str(port))
     assert done.returncode == 2
     assert f"port {port} on 127.0.0.1 cannot be used" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 def test_no_command_shows_the_help() -> None:
-    done = run()
+    """By the script that is installed."""
+    done = subprocess.run([CONSOLE_SCRIPT], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert "Usage: docmind-lab" in done.stdout
     assert done.stderr == ""
@@ -185,17 +179,18 @@ class Compared:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     place = tmp_path_factory.mktemp("compared")
     words = ["--runs", "1", "--profile", "typical/40", "--decision-timeout", "0.4", "--out", "results/first"]
-    command = [*COMMAND, "compare", "--alternatives", "A,B", *words]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return Compared(place, place / "results" / "first", done.stdout)
+    with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()) as printed:
+        with pytest.raises(SystemExit) as ended:
+            main(["compare", "--alternatives", "A,B", *words])
+    assert not ended.value.code
+    return Compared(place, place / "results" / "first", printed.getvalue())
 
 
 @pytest.mark.wall
 def test_show_draws_the_calls_of_a_run_the_deadline_and_what_went_on(
     compared: Compared, run_here: Callable[..., Done]
 ) -> None:
-    done = subprocess.run([*COMMAND, "show", "hard_timeout-1"], cwd=compared.place, capture_output=True, text=True)
+    done = run_here("show", "hard_timeout-1", cwd=compared.place)
     assert done.returncode == 0, done.stderr
     assert "B hard timeout" in done.stdout
     assert "deadline 0.4 s" in done.stdout
@@ -219,8 +214,8 @@ def test_show_names_the_runs_there_are_when_it_does_not_find_one(
 
 
 @pytest.mark.wall
-def test_ask_prints_the_answer_its_sources_and_what_it_took() -> None:
-    done = run("ask", "What does a with statement do?", "--profile", "typical/40")
+def test_ask_prints_the_answer_its_sources_and_what_it_took(run_here: Callable[..., Done]) -> None:
+    done = run_here("ask", "What does a with statement do?", "--profile", "typical/40")
     assert done.returncode == 0, done.stderr
     answer, _, rest = done.stdout.partition("Sources")
     assert "[with#1]" in answer
@@ -271,7 +266,7 @@ def test_documents_of_ones_own_are_asked_and_a_broken_one_is_named(
 
 @pytest.mark.wall
 def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one(run_here: Callable[..., Done]) -> None:
-    well = run("doctor", "--json")
+    well = run_here("doctor", "--json")
     assert well.returncode == 0, well.stdout
     checks = {check["subject"]: check for check in json.loads(well.stdout)}
     assert checks["simulated services"]["verdict"] == "ok"
@@ -341,6 +336,7 @@ def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path)
     assert study.manifest["complete"] is False
 
 
+@pytest.mark.full
 @pytest.mark.wall
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
 @pytest.mark.parametrize("command", ["compare", "sweep"])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +41,11 @@ def study_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def swept(study_file: Path) -> tuple[Path, str]:
     """The folder of a finished sweep, and what the command printed."""
-    folder = study_file.parent / "swept"
-    done = subprocess.run(
-        [sys.executable, "-m", "docmind_lab", "sweep", str(study_file), "--out", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=os.environ,
-        check=True,
-    )
-    return folder, done.stdout
+    folder, printed = study_file.parent / "swept", io.StringIO()
+    with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as ended:
+        main(["sweep", str(study_file), "--out", str(folder)])
+    assert not ended.value.code
+    return folder, printed.getvalue()
 
 
 def test_sweep_says_what_it_runs_fills_its_folder_and_prints_a_row_for_each_arm_and_timeout(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from served_here import Here
 
 import docmind_lab as dl
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.coordinator import MultiAgentCoordinator
-from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 
 pytestmark = pytest.mark.wall
 
@@ -24,7 +26,8 @@ QUESTION = "What does a with statement do with its context manager?"
 @pytest.fixture(scope="module")
 def live() -> Iterator[ServiceAddresses]:
     """Servers that the project knows nothing of but their addresses."""
-    with ServiceProcess(ServiceOptions(profile=LatencyProfile.named("typical/40"))) as services:
+    options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
+    with contextlib.closing(Here(options.door())) as services:
         yield services.addresses
 
 

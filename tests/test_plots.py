@@ -870,6 +870,7 @@ def test_a_file_that_cannot_be_renamed_leaves_no_temporary_one(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["timeline.png"]
 
 
+@pytest.mark.full
 def test_importing_plots_does_not_import_pyplot():
     code = "import sys, docmind_lab.analysis.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import logging
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from laboratories import Laboratory
+from served_here import Here
 
 from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.analysis.latency.profile import LatencyProfile
@@ -20,7 +22,7 @@ from docmind_lab.docmind.retrieval import Chunk
 from docmind_lab.docmind.system import Corpus
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, measure
-from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
+from docmind_lab.services.server import LogClient, ServiceOptions
 from docmind_lab.workloads import SupervisorWorkload
 
 pytestmark = pytest.mark.wall
@@ -37,7 +39,7 @@ CHUNKS = tuple(
 @pytest.fixture(scope="module")
 def canary_lab() -> Iterator[Laboratory]:
     options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
-    with ServiceProcess(options) as services:
+    with contextlib.closing(Here(options.door())) as services:
         log = LogClient(services.addresses.log_url)
         workload = SupervisorWorkload(services.addresses, Settings(), corpus=Corpus(CHUNKS, "canary"))
         yield Laboratory(workload, log, options)

@@ -70,7 +70,7 @@ def test_a_byte_that_was_changed_is_an_error_that_names_the_file(name: str, tmp_
     file = tmp_path / name
     content = file.read_bytes()
     # Of a text every byte; of a table enough of them, in its head, its pages, its statistics and its end.
-    for place in range(0, len(content), 1 if file.suffix == ".json" else max(1, len(content) // 150)):
+    for place in range(0, len(content), 1 if file.suffix == ".json" else max(1, len(content) // 40)):
         file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         with pytest.raises(RecordError, match=re.escape(name)):
             assert Study.load(tmp_path).events is not None

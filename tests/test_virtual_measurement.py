@@ -200,6 +200,7 @@ def test_a_budget_of_two_hours_costs_what_its_code_costs(system):
     assert time.process_time() - begun_at[1] < 1.0
 
 
+@pytest.mark.full
 def test_many_runs_leave_no_thread_and_no_growing_memory(system):
     services = options("hang:synthesis:0.5", "trickle")
 

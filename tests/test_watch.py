@@ -420,6 +420,7 @@ def most(repetitions: int, rate: float) -> float:
 SIZES = [12, pytest.param(200, marks=pytest.mark.full)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("repetitions", SIZES)
 def test_production_that_is_as_the_study_is_called_worse_in_one_of_twenty_at_most(repetitions: int) -> None:
     said = verdicts(repetitions, 0.9)

@@ -51,20 +51,23 @@ def traced(what: str, *allowed: str) -> dict[str, Any]:
     return counts
 
 
-@pytest.mark.parametrize("what", ["blocks", pytest.param("runs", marks=[pytest.mark.full, pytest.mark.wall])])
+@pytest.mark.full
+@pytest.mark.parametrize("what", ["blocks", pytest.param("runs", marks=pytest.mark.wall)])
 def test_nothing_is_traced_to_a_host_that_the_allowlist_refuses(what: str) -> None:
     counts = traced(what)
     assert (counts["query"], counts["run"]) == (0, 0)
     assert counts["outside"] > 0, "the sink must be reachable, or the zeros say nothing"
 
 
+@pytest.mark.full
 def test_a_refused_host_is_not_asked_for_its_version_either() -> None:
     counts = traced("refused")
     assert (counts["requests"], counts["threads"]) == ([], [])
     assert counts["outside"] > 0, "the sink must be reachable, or the zeros say nothing"
 
 
-@pytest.mark.parametrize("what", ["blocks", pytest.param("runs", marks=[pytest.mark.full, pytest.mark.wall])])
+@pytest.mark.full
+@pytest.mark.parametrize("what", ["blocks", pytest.param("runs", marks=pytest.mark.wall)])
 def test_a_query_is_traced_to_a_host_that_the_allowlist_admits_and_a_measured_run_never(what: str) -> None:
     counts = traced(what, "0.0.0.0")
     assert counts["query"] > 0

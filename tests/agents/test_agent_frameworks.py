@@ -87,6 +87,7 @@ def test_a_users_own_class_of_the_same_name_is_not_taken_for_a_framework() -> No
     assert load_agent(Agent()).framework == "a function"
 
 
+@pytest.mark.full
 @pytest.mark.wall
 @pytest.mark.parametrize("framework", ["openai-agents", pytest.param("smolagents", marks=pytest.mark.full)])
 def test_on_the_wall_clock_simulated_services_answer_the_same_agent(framework: str) -> None:

@@ -80,6 +80,7 @@ def test_a_program_that_hangs_is_ended_by_its_signal_at_the_budget(alternative: 
     assert not run.work_censored
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_program_without_a_limit_hangs_to_the_horizon_and_is_killed_there() -> None:
     before = set(_children())
@@ -88,6 +89,7 @@ def test_a_program_without_a_limit_hangs_to_the_horizon_and_is_killed_there() ->
     assert set(_children()) <= before
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_program_that_ignores_sigterm_goes_on_and_sigkill_ends_it() -> None:
     deaf = measured(python_program("deaf"), "C", "hang:program").run
@@ -96,12 +98,14 @@ def test_a_program_that_ignores_sigterm_goes_on_and_sigkill_ends_it() -> None:
     assert killed.caller_overrun_s < SLACK_S
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_what_a_program_writes_when_it_is_told_to_stop_is_a_partial_answer() -> None:
     made = measured(python_program("handling"), "C", "hang:program")
     assert (made.run.outcome, made.outcome.answer) == ("partial", "a draft")
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_child_that_a_program_leaves_behind_is_work_that_goes_on_until_the_run_is_over() -> None:
     made = measured(python_program("forking"), "C")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 from laboratories import Laboratory, laboratory
+from often import often
 
 from docmind_lab.alternatives import (
     ALTERNATIVES,
@@ -37,6 +38,7 @@ def overruns(runs: Sequence[MeasuredRun]) -> list[float]:
     return [measured.run.caller_overrun_s for measured in runs]
 
 
+@pytest.mark.full
 def test_a_b_and_c_return_by_the_deadline_under_a_hang(hanging: Laboratory) -> None:
     measured = hanging.measure(HOLDING, runs=3, decision_timeout_s=1.0, horizon_factor=2.0)
     for alternative, runs in measured.items():
@@ -44,6 +46,7 @@ def test_a_b_and_c_return_by_the_deadline_under_a_hang(hanging: Laboratory) -> N
         assert all(run.run.outcome != "unfinished" for run in runs)
 
 
+@pytest.mark.full
 def test_the_control_and_the_stop_flag_never_return_from_a_hang(hanging: Laboratory) -> None:
     # Synthesis is reached after about 0.5 s, and on a busy machine well before the deadline all the same.
     measured = hanging.measure((Unguarded(), StopFlag()), runs=1, decision_timeout_s=4.0, horizon_factor=1.2)
@@ -80,6 +83,7 @@ def test_overrun_of_a_b_and_c_is_50_ms_at_the_median_and_150_ms_at_worst_over_20
         assert max(overruns(runs)) <= 0.15, alternative
 
 
+@pytest.mark.full
 def test_propagation_coverage_is_complete_in_every_role(ordinary: Laboratory) -> None:
     """With time enough every role makes its calls, and each of them carries a cap from the deadline."""
     runs = ordinary.measure((Cooperative(),), runs=6, decision_timeout_s=20.0)[Cooperative()]
@@ -96,7 +100,7 @@ def test_a_busy_one_connection_pool_does_not_break_a() -> None:
     assert statistics.median(overruns(runs)) < HELD_S
 
 
-@pytest.mark.parametrize("kind", ALTERNATIVES.values(), ids=ALTERNATIVES)
+@pytest.mark.parametrize("kind", often(ALTERNATIVES.values(), Hybrid), ids=ALTERNATIVES)
 def test_with_time_enough_every_alternative_gives_the_same_answer(
     kind: type[Alternative], ordinary: Laboratory
 ) -> None:
@@ -124,6 +128,7 @@ def test_c_may_be_called_from_a_running_loop(ordinary: Laboratory) -> None:
     assert asyncio.run(in_a_loop()).outcome.outcome == "answered"
 
 
+@pytest.mark.full
 def test_partial_runs_keep_the_documents_found_before_the_deadline(hanging: Laboratory) -> None:
     """Synthesis hangs, so retrieval is over when the deadline falls; B has nothing but the fact of the timeout."""
     measured = hanging.measure((*HOLDING, Hybrid(), Native()), runs=1, decision_timeout_s=4.0, horizon_factor=1.2)

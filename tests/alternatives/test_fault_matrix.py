@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 from laboratories import laboratory
+from often import often
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
 from docmind_lab.core.levels import STOP_REASONS, RunOutcome
@@ -26,13 +27,8 @@ TIMEOUT_S, HORIZON_FACTOR = 0.6, 2.0
 LATE_LOOK_S = 1.0
 
 
-# One of each way in which a fault ends: never, slowly, by the connection, by a status, by what is said.
-OFTEN = ("hang", "trickle", "disconnect", "rate_limit", "malformed", "retrieval_hang")
-
-
-@pytest.mark.parametrize(
-    "kind", [kind if kind in OFTEN else pytest.param(kind, marks=pytest.mark.full) for kind in FAULT_KINDS]
-)
+# Often: one that never ends, one that ends by a status.
+@pytest.mark.parametrize("kind", often(FAULT_KINDS, "hang", "rate_limit"))
 def test_under_every_alternative_a_fault_ends_in_one_typed_outcome_by_the_horizon_and_loses_no_row(kind: str) -> None:
     with laboratory("typical/40", kind, own_process=False) as lab:
         measured = lab.measure(
@@ -74,6 +70,7 @@ def _check_rows(measured: MeasuredRun, alternative: str) -> None:
     assert answered <= server, alternative
 
 
+@pytest.mark.full
 def test_a_fault_that_passes_is_cured_by_retries_within_the_budget_under_a_and_e() -> None:
     with laboratory("typical/40", "http_500@1:*", own_process=False) as lab:
         measured = lab.measure((Cooperative(), Hybrid()), runs=1, decision_timeout_s=30.0)
@@ -83,7 +80,7 @@ def test_a_fault_that_passes_is_cured_by_retries_within_the_budget_under_a_and_e
         assert len(retries) == run.run.llm_calls / 2, alternative
 
 
-@pytest.mark.parametrize("kind", ["malformed", "disconnect", "empty"])
+@pytest.mark.parametrize("kind", often(["malformed", "disconnect", "empty"], "malformed"))
 def test_a_broken_reply_is_tried_again_or_named_and_never_taken_for_an_answer(kind: str) -> None:
     with laboratory("typical/40", f"{kind}:synthesis", own_process=False) as lab:
         measured = lab.measure((Cooperative(), Hybrid()), runs=1, decision_timeout_s=10.0)

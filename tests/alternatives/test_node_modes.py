@@ -168,6 +168,7 @@ def test_a_cells_runs_are_over_nodes_of_its_mode(virtual_runs: VirtualRuns) -> N
         assert measured.run.quiescent_at_s == at(quiescent_at_s)
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_over_real_sockets_too_c_returns_and_its_threads_go_on(hanging: Laboratory) -> None:
     """Synthesis hangs from about 0.5 s on; a thread that is left in it is still there at the horizon."""

@@ -41,6 +41,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.full
 @pytest.mark.wall
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:

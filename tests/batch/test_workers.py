@@ -42,6 +42,7 @@ def test_a_count_that_is_named_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch
         assert workers.window == 6
 
 
+@pytest.mark.full
 def test_a_process_kept_warm_works_in_the_folder_of_its_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("first", "second"):
         folder = tmp_path / name

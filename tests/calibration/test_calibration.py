@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from advice_trials import DRAWN, HEADER, TRIALS, Trial, calibrated, drawn, means_of, pool, rare_costs, truly_worse_by
+from often import often
 
 import docmind_lab as dl
 from docmind_lab.analysis.findings.choice import choose
@@ -14,7 +15,9 @@ from docmind_lab.analysis.findings.choice import choose
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 
 
-@pytest.mark.parametrize(("trial", "name"), TRIALS.values(), ids=list(TRIALS))
+@pytest.mark.parametrize(
+    ("trial", "name"), often(TRIALS.values(), *(TRIALS[each] for each in ("choices", "timeouts", "falls"))), ids=TRIALS
+)
 def test_following_the_advice_gives_what_it_promised(trial: Trial, name: str) -> None:
     """The small form: few repetitions, which a badly wrong claim does not survive."""
     runs = pool(name)
@@ -23,7 +26,7 @@ def test_following_the_advice_gives_what_it_promised(trial: Trial, name: str) ->
     assert found.is_within_claim, found.row()
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", often(DRAWN, "rare costs"))
 def test_advice_in_a_world_that_is_drawn_holds_its_claim(name: str) -> None:
     found = DRAWN[name](12)
     assert found.is_within_claim, found.row()

@@ -47,6 +47,7 @@ def whole(commands: JobProgram, tmp_path_factory: pytest.TempPathFactory) -> dic
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("command", "kind", "seed"),
     [

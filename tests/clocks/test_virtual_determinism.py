@@ -23,6 +23,7 @@ def test_twenty_repeats_give_one_table() -> None:
     assert len({table() for _ in range(20)}) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("hash_seed", ["0", "12345"])
 def test_another_process_with_another_hash_seed_gives_the_same_table(hash_seed: str) -> None:
     done = subprocess.run(

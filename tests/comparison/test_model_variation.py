@@ -51,6 +51,7 @@ def test_quality_is_a_constant_of_the_question_unless_the_model_varies(system: S
     assert (varied[QUALITY].nunique() > 1).all(), "path length, recall and answer score vary within a question"
 
 
+@pytest.mark.full
 def test_alternatives_of_one_seed_meet_the_same_decisions() -> None:
     runs = compare(600.0, 4, alternatives="A,C", profile="typical", documents="handbook", model_variation=0.5).runs
     by_arm = [

@@ -24,6 +24,7 @@ from docmind_lab.experiments.sweeps.design import StudyDesign
 ONE_SLOT = replace(LatencyProfile.named("typical/8"), slots=1)
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_the_clocks_agree_where_runs_side_by_side_have_one_slot_each() -> None:
     asked = Comparison(30.0, 4, alternatives=(Unguarded(),), profile=ONE_SLOT, documents=Documents("handbook"))

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from served_here import Here
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.coordinator import MultiAgentCoordinator
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 
 QUESTION = "What does a with statement do with its context manager?"
 
@@ -28,7 +29,7 @@ def served() -> Iterator[Callable[..., ServiceAddresses]]:
                 options = ServiceOptions(
                     profile=LatencyProfile.named("typical/40"), faults=tuple(Fault.parse(fault) for fault in faults)
                 )
-                started[faults] = stack.enter_context(ServiceProcess(options)).addresses
+                started[faults] = stack.enter_context(contextlib.closing(Here(options.door()))).addresses
             return started[faults]
 
         yield addresses

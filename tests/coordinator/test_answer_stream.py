@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from often import often
 
 from docmind_lab.docmind.coordinator import AgentResponse, AnswerStream, MultiAgentCoordinator
 from docmind_lab.docmind.coordinator.answer_stream import chunks_of
@@ -53,7 +54,7 @@ def test_an_error_reaches_the_reader() -> None:
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("alternative", ["A", "B", "C", "E"])
+@pytest.mark.parametrize("alternative", often(["A", "B", "C", "E"], "B", "E"))
 def test_tokens_of_synthesis_arrive_as_they_are_written(alternative: str, coordinator: Made) -> None:
     stream = coordinator(alternative=alternative).stream(QUESTION)
     chunks = list(stream)

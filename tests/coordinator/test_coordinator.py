@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from often import often
 
 from docmind_lab.alternatives import ALTERNATIVES, StopFlag
 from docmind_lab.core.errors import ConfigurationError
@@ -39,7 +40,7 @@ def test_an_answer_has_content_sources_a_score_decisions_and_metrics(alternative
     assert not response.fallback_used
 
 
-@pytest.mark.parametrize("alternative", ["A", "C", "E", "F"])
+@pytest.mark.parametrize("alternative", often(["A", "C", "E", "F"], "A", "F"))
 def test_a_timeout_says_so_and_keeps_the_documents(alternative: str, coordinator: Made) -> None:
     response = coordinator("hang", timeout_s=2.0, alternative=alternative).process_query(QUESTION)
     assert response.timed_out

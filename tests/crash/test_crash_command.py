@@ -100,12 +100,14 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
     compile(textwrap.dedent("      " + test), "pasted", "exec")
 
 
+@pytest.mark.full
 def test_worker_processes_have_one_order_of_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     with Workers(processes(1)) as workers:
         assert workers.submit(os.getenv, "PYTHONHASHSEED").result() == "0"
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_a_crash_test_with_its_workers_and_writes_nothing(tmp_path: Path) -> None:
     steps, tests = tmp_path / "steps", tmp_path / "test_found.py"
     words = given_to("given_graph.py:make_waiting", tmp_path, "--workers", "2", "--tests", str(tests))

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from held_graphs import wait_until
+from often import often
 from stub_server import StubConnection, StubRequest, StubServer
 
 from docmind_lab.alternatives import event_loop
@@ -56,7 +57,7 @@ def forked(stub: Stub, how: str, calls: int) -> str:
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("how", ["fork", "multiprocessing"])
+@pytest.mark.parametrize("how", often(["fork", "multiprocessing"], "fork"))
 def test_a_forked_process_answers_under_every_alternative_on_connections_of_its_own(stub: Stub, how: str) -> None:
     """wall: as below, with three requests of each client."""
     assert forked(stub, how, calls=3) == "ok"
@@ -74,6 +75,7 @@ def test_forked_processes_answer_a_thousand_requests_under_each_alternative_and_
     assert forked(stub, how, calls=CALLS_OF_A_THOUSAND) == "ok"
 
 
+@pytest.mark.full
 def test_a_forked_process_answers_though_a_thread_of_its_parent_had_every_lock(stub: Stub) -> None:
     assert forked(stub, "locked", calls=1) == "ok"
 

@@ -19,6 +19,7 @@ import httpx
 import pytest
 import requests
 from langgraph.graph import END, START, StateGraph
+from often import often
 from served_in_loop import served
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
@@ -270,7 +271,7 @@ async def hang_forever(_: Request) -> Response:
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize("above", often([True, False], True))
 def test_calls_of_a_handler_are_cut_however_it_makes_them_and_no_client_takes_a_part_for_the_whole(
     above: bool,
 ) -> None:
@@ -414,7 +415,7 @@ async def audits_after(above: bool, **options: Any) -> tuple[list[str], Audits]:
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize("above", often([True, False], True))
 def test_what_follows_a_whole_response_is_under_no_deadline_of_its_request(above: bool) -> None:
     answers, ends = asyncio.run(audits_after(above))
     assert answers == ["charged"] * 5
@@ -545,8 +546,8 @@ async def shields(task: asyncio.Task[str]) -> None:
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("above", [True, False])
-@pytest.mark.parametrize("charge", CHARGES)
+@pytest.mark.parametrize("above", often([True, False], True))
+@pytest.mark.parametrize("charge", often(CHARGES, charge_by_httpx, charge_in_a_thread, charge_by_an_enforced_graph))
 def test_a_task_that_nobody_awaits_outlives_a_request_that_is_cut(charge: Charge, above: bool) -> None:
     status, end = asyncio.run(end_of_charge(charge, leaves, above))
     assert (status, "noted" in end) == (504, True), end
@@ -570,10 +571,15 @@ async def waits_for(task: asyncio.Task[str]) -> None:
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize("above", often([True, False], True))
 @pytest.mark.parametrize(
     ("charge", "request_"),
-    [*((charge, awaits) for charge in CHARGES), (charge_by_httpx, gathers), (charge_by_httpx, waits_for)],
+    often(
+        [*((charge, awaits) for charge in CHARGES), (charge_by_httpx, gathers), (charge_by_httpx, waits_for)],
+        (charge_by_aiohttp, awaits),
+        (charge_by_requests, awaits),
+        (charge_by_httpx, gathers),
+    ),
 )
 def test_a_task_that_is_awaited_is_cut_with_its_request(charge: Charge, request_: Any, above: bool) -> None:
     status, end = asyncio.run(end_of_charge(charge, request_, above))
@@ -581,7 +587,7 @@ def test_a_task_that_is_awaited_is_cut_with_its_request(charge: Charge, request_
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("get", [httpx.get, requests.get])
+@pytest.mark.parametrize("get", often([httpx.get, requests.get], requests.get))
 def test_a_thread_that_an_awaited_task_waits_for_is_cut_with_its_request(get: Callable[..., Any]) -> None:
     """wall: the thread ends by the cut, and not by the answer, which comes 30 s later."""
     ends: list[str] = []
@@ -762,6 +768,7 @@ def second_hop(request: pytest.FixtureRequest) -> Iterator[str]:
         process.communicate()
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_the_second_hop_is_cut_by_what_remains_at_the_first_though_their_clocks_are_an_hour_apart(
     second_hop: str,

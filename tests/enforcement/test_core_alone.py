@@ -39,6 +39,7 @@ def python_with_the_core_alone(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
 
 
+@pytest.mark.full
 def test_a_graph_is_enforced_with_the_core_alone() -> None:
     code = """
 import asyncio
@@ -67,6 +68,7 @@ import docmind_lab.enforcement.wire.asgi
     assert (done.returncode, done.stdout) == (0, "timed_out ()\n"), done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["compare", "sweep", "plots", "Study"])
 def test_what_the_core_lacks_names_the_extra(name: str) -> None:
     done = python_with_the_core_alone(f"import docmind_lab as dl\ndl.{name}")

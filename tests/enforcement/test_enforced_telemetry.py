@@ -272,6 +272,7 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.full
 def test_enforce_imports_no_telemetry_and_its_telemetry_no_tables() -> None:
     code = (
         "import sys, docmind_lab.enforcement; print('docmind_lab.enforcement.telemetry' in sys.modules)\n"
@@ -280,6 +281,7 @@ def test_enforce_imports_no_telemetry_and_its_telemetry_no_tables() -> None:
     assert run(code).split() == ["False", "False"]
 
 
+@pytest.mark.full
 def test_without_opentelemetry_the_remedy_is_named() -> None:
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"

@@ -164,6 +164,7 @@ def test_streamlit_itself_answers_every_click(my_agent: Any, number: int) -> Non
 # ---- Jupyter
 
 
+@pytest.mark.full
 def test_the_cells_for_jupyter_run_in_a_kernel(my_agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{SUPPORT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     cells = [*recipes("Jupyter"), "print(awaited.state['answer'], called.state['answer'])"]
@@ -179,6 +180,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])}
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_the_service_for_gunicorn_answers_though_it_was_used_before_its_workers_were_forked(
     my_agent: Any, tmp_path: Path
@@ -205,6 +207,7 @@ def test_the_service_for_gunicorn_answers_though_it_was_used_before_its_workers_
     assert answers == [f"answer to {number}" for number in range(20)], log.read_text()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_both_processes_of_celerys_pool_answer_though_the_agent_was_used_before(my_agent: Any, tmp_path: Path) -> None:
     pytest.importorskip("celery", reason="needs celery: make test-hosts")

@@ -146,6 +146,7 @@ def test_outside_every_deadline_a_request_is_sent_as_it_is() -> None:
     assert METADATA_KEY not in noted.meta[0]
 
 
+@pytest.mark.full
 def test_the_time_left_reaches_a_server_on_stdio() -> None:
     async def main() -> tuple[str, MCPError]:
         parameters = StdioServerParameters(command=sys.executable, args=[str(STDIO_SERVER)], env=dict(os.environ))

@@ -23,7 +23,9 @@ def rows_of(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=named).reset_index(drop=True)
 
 
-@pytest.mark.parametrize("fault", [(), "hang:*", "trickle:*"])
+@pytest.mark.parametrize(
+    "fault", ["hang:*", *(pytest.param(each, marks=pytest.mark.full) for each in ((), "trickle:*"))]
+)
 @pytest.mark.parametrize(
     ("make", "asked"),
     [

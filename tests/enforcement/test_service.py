@@ -30,6 +30,7 @@ def example() -> Any:
     return module
 
 
+@pytest.mark.full
 def test_an_enforced_service_stays_well_when_its_upstream_does_not(example: Any) -> None:
     hang, trickle, leaves = example.measure(("/ask",))
     for row in (hang, trickle):

@@ -159,6 +159,7 @@ def check(soak: Soak, before: dict[str, int], count: int) -> None:
     print(f"longest pause of the loop {soak.longest_pause_s:.4f} s")
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_some_hundred_runs_under_faults_leave_nothing_behind(upstream: str) -> None:
     # Fewer at a time than by itself: the two cores are other tests' too.

@@ -75,6 +75,7 @@ def test_below_the_stated_minimum_nothing_is_told_apart() -> None:
     assert found.chosen == (A,)
 
 
+@pytest.mark.full
 def test_as_many_more_runs_as_it_says_do_tell_apart() -> None:
     """The number of further runs settles a difference in most studies where it stays what it is."""
     rng = np.random.default_rng(2)

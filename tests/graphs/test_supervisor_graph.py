@@ -448,6 +448,7 @@ def test_an_async_run_hands_nothing_of_ours_to_a_thread(found_in: RetrievalResou
     assert not [name for name in asyncio.run(run()) if not name.startswith("langsmith.")]
 
 
+@pytest.mark.full
 def test_nothing_deprecated_is_imported():
     command = [sys.executable, "-W", "error::DeprecationWarning", "-c", "import docmind_lab.docmind.graphs"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

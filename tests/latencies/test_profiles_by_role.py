@@ -128,6 +128,7 @@ def test_serve_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.
     assert options.profile.draw_llm(DrawKey(7, "write", "1")).first_token_s < 1.0
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_ask_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCMIND_AGENTS__DECISION_TIMEOUT", "1.5")

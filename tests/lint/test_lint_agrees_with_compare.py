@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from often import often
 
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.lint import lint_graph
@@ -95,10 +96,7 @@ def is_of(overrun: Overrun, letter: str, faults: list[str]) -> bool:
     return of_comparison and (trial.alternative, trial.faults) == (letter, faults)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in ("searching", "recovering") else pytest.param(name, marks=pytest.mark.full) for name in SMALL],
-)
+@pytest.mark.parametrize("name", often(SMALL, "recovering"))
 def test_small_graphs_are_judged_as_compare_measures_them(name: str) -> None:
     check(f"hung_graphs:{name}", [SMALL[name]], 1)
 

@@ -177,6 +177,7 @@ def test_an_async_node_is_not_called_sync_for_a_tool_inside_it(node: Any, mode: 
     assert facts.mode == mode
 
 
+@pytest.mark.full
 def test_findings_are_grouped_over_nodes_after_the_verdicts_on_25_lines_of_a_terminal() -> None:
     report = linted("many")
     lines = list(lines_of(report))

@@ -19,6 +19,7 @@ import httpx
 import httpx2
 import openai
 import pytest
+from often import often
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.network import (
@@ -137,6 +138,8 @@ def ask_qdrant_async(url: str, budget_s: float | None, timeout_s: int = 60) -> T
 
 CLIENTS = [ask_openai, ask_openai_async, ask_qdrant, ask_qdrant_async]
 every_client = pytest.mark.parametrize("ask", CLIENTS)
+# One of each of the two stacks, one blocking and one not: what stands below both clients of a stack is the same.
+often_two = pytest.mark.parametrize("ask", often(CLIENTS, ask_openai, ask_qdrant_async))
 
 
 # ---- answers
@@ -201,21 +204,21 @@ def test_a_trickled_body_ends_at_the_budget(ask, stub):
     assert len(server.requests) == 1
 
 
-@every_client
+@often_two
 def test_without_a_deadline_the_clients_own_timeout_lets_the_trickled_body_run_to_its_end(ask, stub):
     outcome = ask(stub(trickled(5)).url, None, timeout_s=1)
     assert outcome.error is None
     assert outcome.seconds > 5 * GAP_S > 1
 
 
-@every_client
+@often_two
 def test_a_server_that_never_answers_is_left_at_the_budget(ask, stub):
     server = stub(silent)
     assert ask(server.url, BUDGET_S).ended_at_the_budget()
     assert len(server.requests) == 1
 
 
-@every_client
+@often_two
 def test_headers_that_are_trickled_end_at_the_budget(ask, stub):
     def answer(request, connection) -> None:
         for letter in head().decode():
@@ -366,12 +369,12 @@ def deaf_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@every_client
+@often_two
 def test_connecting_to_a_port_that_does_not_answer_ends_at_the_budget(ask, deaf_port):
     assert ask(f"http://127.0.0.1:{deaf_port}", BUDGET_S).ended_at_the_budget()
 
 
-@every_client
+@often_two
 def test_a_name_that_cannot_be_looked_up_in_time_ends_at_the_budget(ask, monkeypatch):
     answered, asked = threading.Event(), []
 
@@ -394,7 +397,7 @@ def mute_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@every_client
+@often_two
 def test_a_tls_handshake_that_nobody_answers_ends_at_the_budget(ask, mute_port):
     assert ask(f"https://127.0.0.1:{mute_port}", BUDGET_S).ended_at_the_budget()
 

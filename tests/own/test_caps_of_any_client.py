@@ -12,6 +12,7 @@ import pytest
 import requests
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langgraph.graph import START, StateGraph
+from often import often
 from own_runs import services
 from typing_extensions import TypedDict
 
@@ -73,7 +74,7 @@ def compared(node: Any, url: str, **options: Any) -> dl.Study:
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("node", [by_requests, by_urllib, by_aiohttp])
+@pytest.mark.parametrize("node", often([by_requests, by_urllib, by_aiohttp], by_requests))
 def test_no_request_past_the_cap_is_sent_whatever_library_sends_it(node: Any) -> None:
     with services() as here:
         # Two runs warm up, with two requests each; so one run of the four is left, and half of another.
@@ -103,6 +104,7 @@ def test_a_cap_is_refused_beside_an_open_grpc_channel_before_anything_is_sent() 
     assert grpc_targets() == [], "it is closed"
 
 
+@pytest.mark.full
 def test_a_grpc_channel_that_a_node_opens_ends_a_capped_study() -> None:
     grpc = pytest.importorskip("grpc")
     opened: list[Any] = []

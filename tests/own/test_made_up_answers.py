@@ -241,6 +241,7 @@ def test_an_assertion_on_the_deadline_fails_where_answers_were_made_up() -> None
     assert report.rows_to_fill_in.count("[[endpoint]]") == 2
 
 
+@pytest.mark.full
 def test_a_loop_that_waits_for_an_answer_which_never_comes_is_ended() -> None:
     def polls(state: State) -> State:
         while httpx.get("https://jobs.made-up.test/1", timeout=5.0).json().get("status") != "done":

@@ -120,6 +120,7 @@ def test_a_function_of_the_file_answers_in_virtual_time(table: Path) -> None:
     assert list(study.runs["outcome"].astype("str")) == ["answered"]
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_function_of_the_file_answers_over_sockets(table: Path) -> None:
     study = dl.compare(

@@ -45,6 +45,7 @@ def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return name
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("module", ["linted"], indirect=True)
 def test_the_lint_too_answers_what_a_module_asks_as_it_is_imported(module: str) -> None:
     report = lint_graph(f"{module}:graph", [{"question": "Which hunt?"}], alternatives="A")

@@ -90,6 +90,7 @@ def test_no_path_of_the_machine_is_in_a_study_of_ones_own(module: Path, tmp_path
     assert not [content for content in kept if str(tmp_path).encode() in content]
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_no_path_of_the_machine_is_in_a_study_of_a_program(module: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(tmp_path / "program.py")]

@@ -8,13 +8,14 @@ import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
+from often import often
 from own_runs import EVERY, GRAPHS, measured_on_the_wall, services
 
 SIDES = ("client", "server")
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("graph", often(GRAPHS, "graphs_mixed:make"))
 def test_a_graph_runs_unchanged_over_sockets_under_every_alternative(graph: str) -> None:
     # A budget of no consequence: what is shown is that everything runs, is redirected, and is seen from both sides.
     with services() as here:

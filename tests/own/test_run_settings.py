@@ -729,7 +729,11 @@ def test_a_sweep_of_an_agent_varies_its_timeout(tmp_path: Path) -> None:
 
 @pytest.mark.wall
 @pytest.mark.parametrize(
-    "names", [{"graph": graph_of(ask_model), "inputs": [{"question": "a"}]}, {"agent": echo, "inputs": ["a"]}]
+    "names",
+    [
+        {"graph": graph_of(ask_model), "inputs": [{"question": "a"}]},
+        pytest.param({"agent": echo, "inputs": ["a"]}, marks=pytest.mark.full),
+    ],
 )
 def test_a_sweep_goes_over_a_recording_of_a_graph_of_ones_own(names: dict[str, Any], tmp_path: Path) -> None:
     """How long should the timeout be, for calls as they were."""

@@ -147,6 +147,7 @@ def test_a_probe_that_is_stopped_ends_its_case_at_once(known: Case, tmp_path: Pa
     assert row.mark == "error"
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_case_is_run_once_more_where_the_services_failed(known: Case, tmp_path: Path) -> None:
     tries: list[AgentServices] = []
@@ -163,6 +164,7 @@ def test_a_case_is_run_once_more_where_the_services_failed(known: Case, tmp_path
         list(probe_agents([known], cache=tmp_path, ways=["dies"], serve=failing))
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_real_framework_is_measured() -> None:
     """One cell of the framework that installs quickest; its own timeout of a whole run ends the work."""

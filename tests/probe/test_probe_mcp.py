@@ -49,6 +49,7 @@ def ends(trials: pd.DataFrame) -> dict[str, str]:
     return dict(zip(trials["way"], trials["work_ends"], strict=True))
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_the_work_of_a_coroutine_stops_in_each_way_over_stdio() -> None:
     trials = probe_mcp(SERVER, tool="fetch_async", arguments={"url": "{work}"}, repeats=1)
@@ -87,6 +88,7 @@ def test_a_program_that_is_no_mcp_server_is_named() -> None:
         probe_mcp(f"{sys.executable} -c pass", tool="t", arguments={"url": "{work}"}, repeats=1)
 
 
+@pytest.mark.full
 def test_a_tool_that_does_not_ask_the_address_is_named_with_what_its_caller_got() -> None:
     with pytest.raises(
         ServiceError, match=r"absent did not ask the address that \{work\} stands for within 2 s; .*absent"

@@ -68,7 +68,7 @@ def serving() -> Iterator[Callable[..., Target]]:
     ("behaviour", "by_waiting"),
     [
         ("mixed", False),
-        ("mixed", True),
+        pytest.param("mixed", True, marks=pytest.mark.full),
         *(pytest.param(name, how, marks=pytest.mark.full) for name in ("stops", "goes on") for how in (False, True)),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from served_here import Here
 
 import docmind_lab as dl
 from docmind_lab.analysis.cell_store import CellStore
@@ -20,7 +22,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.fidelity import fidelity, fidelity_frame, fidelity_plot
-from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions
 
 pytestmark = pytest.mark.wall
 
@@ -32,7 +34,8 @@ SMALL = "handbook"
 @pytest.fixture(scope="module")
 def live() -> Iterator[ServiceAddresses]:
     """Servers that a study knows nothing of but their addresses."""
-    with ServiceProcess(ServiceOptions(profile=LatencyProfile.named("typical/40"))) as services:
+    options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
+    with contextlib.closing(Here(options.door())) as services:
         yield services.addresses
 
 
@@ -141,6 +144,7 @@ def model_requests(live: ServiceAddresses, run_ids: list[str]) -> int:
     return sum(row.kind == "llm" for row in rows)
 
 
+@pytest.mark.full
 def test_a_cap_ends_a_study_cleanly_and_nothing_is_sent_past_it(live: ServiceAddresses, tmp_path: Path) -> None:
     warm_ups = ["warm-up-cooperative", "warm-up-async_cancellation"]
     before = model_requests(live, warm_ups)

@@ -159,6 +159,7 @@ def test_searching_changes_nothing(client: QdrantClient, index: SearchIndex, str
     assert found() == found()
 
 
+@pytest.mark.full
 def test_chunks_vectors_and_results_are_equal_in_every_process():
     code = (
         "from docmind_lab.docmind.retrieval import *; from qdrant_client import QdrantClient;"

@@ -79,6 +79,7 @@ def test_a_run_meets_it_in_virtual_time_from_its_first_request_on() -> None:
     assert (none_struck, struck) == (0, inside.sum())
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_run_meets_it_over_sockets() -> None:
     options: dict[str, Any] = {"decision_timeout_s": 10, "profile": "fast/10"}

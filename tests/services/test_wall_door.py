@@ -473,6 +473,7 @@ def test_a_port_that_does_not_exist_is_refused(port):
         bind(port)
 
 
+@pytest.mark.full
 def test_the_services_print_one_line_of_json_and_end_when_their_standard_input_closes():
     process = subprocess.Popen(
         [sys.executable, "-m", "docmind_lab.services"],
@@ -537,12 +538,14 @@ def test_options_that_do_not_fit_are_refused_by_name(change, message):
         ServiceOptions.from_json(text)
 
 
+@pytest.mark.full
 def test_a_process_that_is_given_no_options_says_so_and_ends_with_exit_code_2():
     done = subprocess.run([sys.executable, "-m", "docmind_lab.services"], input="", capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("docmind_lab.services: service options must be one JSON object")
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_process_serves_a_profile_of_ones_own_and_the_faults_of_both_services():
     faults = (Fault.parse("rate_limit=2:router"), Fault.parse("retrieval_503"))

@@ -185,6 +185,7 @@ def flagged(p_values):
     return sum(p_value <= 0.05 for p_value in p_values)
 
 
+@pytest.mark.full
 def test_an_a_a_control_is_flagged_at_its_nominal_rate():
     """Of 500 true nulls at 5 %, 25 are expected; above 41 and below 11 the binomial has less than 1 in 1000 each."""
     rng = np.random.default_rng(1)

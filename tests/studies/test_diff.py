@@ -252,6 +252,7 @@ def test_no_regression_shown_says_how_large_a_fall_may_be() -> None:
     assert "answered in time fell by at most 0.07 (A cooperative)" in found.verdict_text
 
 
+@pytest.mark.full
 def test_chance_alone_seldom_regresses() -> None:
     """Both studies have one truth and other seeds or noise; 5 % of such diffs may be called a regression."""
     rng = np.random.default_rng(4)

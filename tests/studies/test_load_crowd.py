@@ -269,6 +269,7 @@ def unwanted_s(queries, servings, timeout_s):
     return late.clip(lower=0.0).sum()
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_over_sockets_all_queries_share_the_slots_of_one_server_and_what_b_abandons_keeps_them(system):
     # The crowd of `overloaded` at a fifth of its length: a query of some 1.4 s arrives every half a second, and there

@@ -132,6 +132,7 @@ def killed_while_computing(sweeps: JobProgram, out: Path, seed: int, executor: s
     assert sweeps.ended(pid) in (-signal.SIGKILL, 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("seed", "executor"),
     [
@@ -149,6 +150,7 @@ def test_killed_while_computing_it_goes_on_to_the_same_tables(
     assert len(study.runs) == RUNS
 
 
+@pytest.mark.full
 def test_two_processes_in_one_folder_compute_every_cell_once(sweeps: JobProgram, alone: Study, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first, second = sweeps.start(out=str(out)), sweeps.start(out=str(out))
@@ -209,6 +211,7 @@ def test_ctrl_c_ends_it_at_once_with_every_finished_cell_on_disk(
     require_whole_and_tidy(out, resumed(out), alone)
 
 
+@pytest.mark.full
 def test_on_a_full_disk_it_says_so_in_one_line_and_finished_cells_are_intact(
     sweeps: JobProgram, alone: Study, steps: int, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ CASES: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.full
 def test_the_control_replayed_says_what_the_stack_does() -> None:
     study = dl.compare(decision_timeout_s=12, runs=4, seed=20261, alternatives="unguarded,A,B,C,D,E,F", clock="virtual")
     found = agreement_with_stack(study)
@@ -46,6 +47,7 @@ def test_the_control_replayed_says_what_the_stack_does() -> None:
     assert "100.00% of 28 runs are the same" in repr(found)
 
 
+@pytest.mark.full
 def test_a_research_run_that_keeps_documents_has_a_result_from_then_on() -> None:
     study = dl.compare(
         workload="research", decision_timeout_s=8, runs=2, seed=20262, alternatives="unguarded,A,D", clock="virtual"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from often import often
 
 from docmind_lab.analysis.traces.importers import FORMATS, import_traces
 from docmind_lab.analysis.traces.model import Traces
@@ -182,7 +183,7 @@ def test_an_export_that_is_whole_is_read(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SPANS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_export_ends_in_an_error_of_somebody_else(name: str, tmp_path: Path, data: st.DataObject) -> None:
     records = [json.loads(json.dumps(SPANS[name])) for _ in range(2)]
@@ -202,7 +203,7 @@ def test_a_span_without_an_id_is_named(empty: str | None, tmp_path: Path) -> Non
         import_traces(tmp_path / "export.json", "otlp")
 
 
-@pytest.mark.parametrize("number", ["9" * 400, "-" + "9" * 5000, "1e400"])
+@pytest.mark.parametrize("number", often(["9" * 400, "-" + "9" * 5000, "1e400"], "1e400"))
 @pytest.mark.parametrize("name", SPANS)
 def test_a_number_of_any_size_is_no_foreign_error(name: str, number: str, tmp_path: Path) -> None:
     for path in places_in(SPANS[name]):

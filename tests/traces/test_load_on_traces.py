@@ -325,6 +325,7 @@ def both(
     return stack, traced
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stops", [True, False])
 def test_traces_say_what_the_stack_does_under_load(stops: bool) -> None:
     """The same arrivals, runs and draws give the same crowd, to a microsecond."""

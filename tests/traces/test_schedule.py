@@ -143,6 +143,7 @@ def test_longer_durations_make_nothing_earlier(traces: Traces, data: st.DataObje
     assert (after.run_ended_at_s[ended] >= before.run_ended_at_s[ended] - 1e-9).all()
 
 
+@pytest.mark.full
 def test_a_thousand_runs_of_fifty_spans_are_rescheduled_in_a_second_of_processor_time() -> None:
     generator = np.random.default_rng(1)
     runs, spans = [], []

@@ -295,6 +295,7 @@ def test_ten_thousand_schedules_have_one_outcome_each(
 # ---- over sockets
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_real_processes_an_hour_apart_stop_in_time_and_their_logs_join_with_the_clients() -> None:
     comparison = Comparison(

@@ -145,6 +145,7 @@ graph.invoke(inputs, config_of(ledger))
 """
 
 
+@pytest.mark.full
 def test_a_killed_process_loses_at_most_the_query_in_flight(tmp_path):
     support = str(Path(__file__).parents[2] / "support")
     program = [sys.executable, "-c", KILLED, str(tmp_path), support]

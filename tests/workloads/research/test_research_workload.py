@@ -259,6 +259,7 @@ def test_past_the_stop_the_same_sources_are_really_asked_further(laboratory):
 # ---- on the wall clock
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_on_the_wall_clock_a_cancelled_research_has_its_completions_too():
     services = options(profile="typical/100")
