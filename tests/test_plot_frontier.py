@@ -1,5 +1,4 @@
 import math
-from itertools import combinations
 from types import SimpleNamespace
 
 import matplotlib
@@ -9,12 +8,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex, to_rgba
-from matplotlib.text import Text
+from drawn_figures import assert_dark_on_white, assert_words_apart, words_of
+from matplotlib.colors import to_hex
 from sample_runs import sample_run
 
 from docmind_lab.analysis.plots.frontiers import MEASURES, frontier, frontier_frame
-from docmind_lab.analysis.plots.look import COLOURS, INK, PAPER
+from docmind_lab.analysis.plots.look import COLOURS
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import default_alternatives
@@ -44,10 +43,6 @@ def _closed():
 
 def drawn(ax, prefix):
     return {line.get_gid(): line for line in ax.get_lines() if str(line.get_gid()).startswith(prefix)}
-
-
-def words_of(ax):
-    return [text for text in ax.figure.findobj(Text) if text.get_text() and text.get_visible()]
 
 
 def test_a_point_is_the_share_of_all_runs_with_wilson_s_interval():
@@ -117,20 +112,8 @@ def test_runs_that_cannot_be_drawn_are_refused_by_name():
 
 
 def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style():
-    with plt.style.context("dark_background"):
-        _, ax = plt.subplots()
-        assert frontier(sweep(), ax=ax) is ax
-    assert ax.get_facecolor() == ax.figure.get_facecolor() == to_rgba(PAPER)
-    assert {to_hex(text.get_color()).upper() for text in words_of(ax)} == {INK}
+    assert_dark_on_white(frontier, sweep())
 
 
 def test_no_text_covers_another_with_every_alternative_in_the_picture():
-    ax = frontier(sweep(*default_alternatives()), "source_recall")
-    ax.figure.canvas.draw()
-    legend = ax.get_legend()
-    words = words_of(ax)
-    assert all(text.get_fontsize() >= 8 for text in words)
-    boxes = [(text.get_text(), text.get_window_extent()) for text in words if text not in legend.get_texts()]
-    boxes.append(("legend", legend.get_window_extent()))
-    touching = [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if first.padded(-1.5).overlaps(second)]
-    assert touching == []
+    assert_words_apart(frontier(sweep(*default_alternatives()), "source_recall"))

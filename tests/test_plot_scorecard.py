@@ -1,4 +1,3 @@
-from itertools import combinations
 from types import SimpleNamespace
 
 import matplotlib
@@ -9,12 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_figures import assert_dark_on_white, assert_words_apart, words_of
 from matplotlib.colors import to_hex, to_rgba
-from matplotlib.text import Text
 from sample_runs import sample_run
 
 from docmind_lab.analysis.findings import decision_table, scorecard
-from docmind_lab.analysis.plots.look import COLOURS, INK, PAPER
+from docmind_lab.analysis.plots.look import COLOURS
 from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.errors import ConfigurationError
@@ -69,11 +68,6 @@ def drawn(ax, prefix):
 
 def cells_of(ax):
     return {cells.get_gid(): cells for cells in ax.collections}
-
-
-def words_of(ax):
-    # Without the axis' own offset text, which is drawn only when it says something.
-    return [text for text in ax.figure.findobj(Text) if text.get_text() and text.get_visible()]
 
 
 def test_every_weight_is_a_cell_in_the_colour_of_the_option_that_wins_under_it(open_card):
@@ -144,24 +138,13 @@ def test_judged_and_measured_stand_in_one_row_with_the_interval(card):
 
 @pytest.mark.parametrize("plot", [scorecard_weights, scorecard_totals])
 def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style(plot, card):
-    with plt.style.context("dark_background"):
-        _, ax = plt.subplots()
-        assert plot(card, ax=ax) is ax
-    assert ax.get_facecolor() == ax.figure.get_facecolor() == to_rgba(PAPER)
-    assert {to_hex(text.get_color()).upper() for text in words_of(ax)} == {INK}
+    assert_dark_on_white(plot, card)
 
 
 @pytest.mark.parametrize("plot", [scorecard_weights, scorecard_totals])
 def test_no_text_covers_another_and_all_of_it_is_on_the_page(plot, open_card):
     ax = plot(open_card)
-    ax.figure.canvas.draw()
-    legend = ax.get_legend()
-    words = words_of(ax)
-    assert all(text.get_fontsize() >= 8 for text in words)
-    boxes = [(text.get_text(), text.get_window_extent()) for text in words if text not in legend.get_texts()]
-    boxes.append(("legend", legend.get_window_extent()))
-    touching = [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if first.padded(-1.5).overlaps(second)]
-    assert touching == []
+    assert_words_apart(ax)
     page = ax.figure.bbox
-    assert all(page.x0 <= box.x0 and box.x1 <= page.x1 for _, box in boxes)
-    assert all(page.y0 <= box.y0 and box.y1 <= page.y1 + 1 for _, box in boxes)
+    boxes = [text.get_window_extent() for text in words_of(ax)]
+    assert all(page.y0 <= box.y0 and box.y1 <= page.y1 + 1 for box in boxes)

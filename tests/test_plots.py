@@ -11,17 +11,17 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from drawn_figures import assert_dark_on_white, assert_words_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex, to_rgba
-from matplotlib.text import Text
 from sample_runs import sample_run, study_of
 
 from docmind_lab.analysis import plots
 from docmind_lab.analysis.agreement import agreement
-from docmind_lab.analysis.plots.look import INK, PAPER
+from docmind_lab.analysis.plots.look import PAPER
 from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import CallRecord, RunRecord
+from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.catalogue import default_alternatives, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
@@ -35,49 +35,17 @@ OKABE_ITO = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "
 
 def run(alternative="cooperative", seed=7, **given):
     """A run that was answered at 1.8 s of 2 s, unless told otherwise; what follows from the rest is worked out."""
-    deadline_s, horizon_s = given.get("decision_timeout_s", 2.0), given.get("horizon_s", 10.0)
+    deadline_s = given.get("decision_timeout_s", 2.0)
     returned_at_s, quiescent_at_s = given.get("returned_at_s", 1.8), given.get("quiescent_at_s", 1.8)
     row = {
-        "study_id": "s",
-        "run_id": f"{alternative}-{seed}",
-        "workload": "supervisor",
-        "alternative": alternative,
-        "alternative_options": "{}",
-        "seed": seed,
-        "question_id": f"q{seed:02}",
-        "decision_timeout_s": deadline_s,
-        "horizon_s": horizon_s,
-        "deadline_propagation": False,
-        "router_injection": False,
-        "retries": "none",
-        "latency_profile": "typical/6",
-        "fault": "none",
-        "stops_on_disconnect": True,
-        "node_mode": "sync",
-        "clock": "wall",
         "returned_at_s": returned_at_s,
         "quiescent_at_s": quiescent_at_s,
-        "work_censored": False,
         "caller_overrun_s": NAN if math.isnan(returned_at_s) else max(0.0, returned_at_s - deadline_s),
         "work_overrun_s": max(0.0, quiescent_at_s - deadline_s),
         "outcome": "unfinished" if math.isnan(returned_at_s) else "answered",
         "answered_in_time": returned_at_s <= deadline_s,
-        "stop_reason": "",
-        "llm_calls": 1,
-        "retrieval_calls": 0,
-        "calls_after_deadline": 0.0,
-        "busy_after_deadline_s": 0.0,
-        "tokens_after_deadline": 0.0,
-        "late_checkpoints": 0,
-        "threads_left": 0,
-        "propagation_coverage": NAN,
-        "documents_count": 0,
-        "source_recall": NAN,
-        "recall_at_deadline": NAN,
-        "answer_score": NAN,
-        "coordination_overhead_s": NAN,
     }
-    return RunRecord(**(row | given))
+    return sample_run(alternative, seed, **(row | given))
 
 
 def call(of, begun_at_s, ended_at_s, seen_from="client", **given):
@@ -150,20 +118,6 @@ def extent(bar):
 
 def texts(ax):
     return [text.get_text() for text in ax.texts]
-
-
-def words_of(ax):
-    """Every text that is to be seen: neither hidden, nor the label of a tick beyond the axis."""
-    beyond = {
-        label
-        for labels, ticks, (low, high) in (
-            (ax.get_xticklabels(), ax.get_xticks(), sorted(ax.get_xlim())),
-            (ax.get_yticklabels(), ax.get_yticks(), sorted(ax.get_ylim())),
-        )
-        for label, at in zip(labels, ticks, strict=True)
-        if not low <= at <= high
-    }
-    return [word for word in ax.findobj(Text) if word.get_text() and word.get_visible() and word not in beyond]
 
 
 @pytest.fixture(autouse=True)
@@ -815,30 +769,14 @@ PLOTS = (plots.timeline, plots.overrun, plots.completion, plots.fault_matrix, ag
 
 @pytest.mark.parametrize("plot", PLOTS)
 def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style(plot):
-    with plt.style.context("dark_background"):
-        _, ax = plt.subplots()
-        assert plot(full_study(), ax=ax) is ax
-    assert ax.get_facecolor() == ax.figure.get_facecolor() == to_rgba(PAPER)
-    words = words_of(ax)
-    assert len(words) > 10
-    assert {to_hex(text.get_color()).upper() for text in words} == {INK}
+    assert_dark_on_white(plot, full_study())
 
 
 @pytest.mark.parametrize("plot", PLOTS)
 def test_text_is_of_8_pt_at_least_and_none_covers_another_or_the_data(plot):
     ax = plot(full_study())
-    ax.figure.canvas.draw()
-    legend = ax.get_legend()
-    words = words_of(ax)
-    assert all(text.get_fontsize() >= 8 for text in words)
-    boxes = [(t.get_text(), t.get_window_extent()) for t in words if t not in legend.get_texts()]
-    boxes.append(("legend", legend.get_window_extent()))
-    # A box has the ascent and descent of the font: lines may touch by a point or two where no letter does.
-    touching = [(a, b) for (a, first), (b, second) in combinations(boxes, 2) if first.padded(-1.5).overlaps(second)]
-    assert touching == []
-    assert legend.get_window_extent().y1 < ax.bbox.y0
-    page = ax.figure.bbox
-    assert all(page.x0 <= box.x0 and box.x1 <= page.x1 for _, box in boxes)
+    assert_words_apart(ax)
+    assert ax.get_legend().get_window_extent().y1 < ax.bbox.y0
 
 
 # ---- files

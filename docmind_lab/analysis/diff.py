@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.conditions import CONDITION, varying, with_arms
+from docmind_lab.analysis.conditions import CONDITION, in_words, varying, with_arms
 from docmind_lab.analysis.findings.endings import errors_in_words
 from docmind_lab.analysis.manifest import flatten
 from docmind_lab.analysis.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
@@ -323,22 +323,16 @@ def _levels(runs: pd.DataFrame) -> dict[str, str]:
 
 
 def _label(key: tuple[Any, ...], apart: Sequence[str]) -> str:
-    where = list(_condition_words(dict(zip(apart, key, strict=False)), apart))
-    return " ".join([one_line(str(key[-1])), *where])
+    return _named(dict(zip([*apart, "arm"], key, strict=True)), apart)
 
 
-def _condition_words(row: Mapping[str, Any], apart: Sequence[str]) -> Iterator[str]:
-    """Yield the condition of a row in words: "at 10 s", then the other columns by their names."""
-    if "decision_timeout_s" in apart:
-        yield f"at {row['decision_timeout_s']:g} s"
-    others = [f"{name.replace('_', ' ')} {row[name]}" for name in apart if name != "decision_timeout_s"]
-    if others:
-        yield f"({', '.join(others)})"
+def _named(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
+    """Name an arm with its condition: "A cooperative (10 s decision timeout, fault hang)"."""
+    return one_line(str(row["arm"])) + (f" ({in_words(row, apart)})" if apart else "")
 
 
 def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     measure = MEASURES[row["measure"]]
-    name = " ".join([one_line(row["arm"]), *_condition_words(row, apart)])
     before, after = (f"{row[side]:.{measure.digits}f}" for side in ("before", "after"))
     change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
     judged = "worse" if row["worse"] else "better"
@@ -349,6 +343,6 @@ def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
             f"{row['runs_after']} runs were not over at the horizon."
         )
     return (
-        f"{name}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}], {judged} "
+        f"{_named(row, apart)}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}], {judged} "
         f"(corrected p {p_text(row['p_corrected'])}).{bounds}"
     )

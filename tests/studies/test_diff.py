@@ -143,7 +143,7 @@ def test_conditions_are_matched_by_what_varies_within_a_study() -> None:
     budgets = [runs_of("cooperative", range(5), decision_timeout_s=s, run_id=f"{s}") for s in (1.6, 2.0)]
     found = diff(study(*budgets), study(budgets[1]))
     assert list(found.effects["decision_timeout_s"].unique()) == [2.0]
-    assert found.only_before == ("A cooperative at 1.6 s",)
+    assert found.only_before == ("A cooperative (1.6 s decision timeout)",)
 
 
 def test_what_differs_as_a_whole_is_a_field_and_arms_are_compared_across_it() -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
 from docmind_lab.analysis.findings.controls import control_failed
-from docmind_lab.analysis.findings.endings import budget_notes, ended_by_budget
+from docmind_lab.analysis.findings.endings import budget_notes, ended_by_budget, errors_in_words
 from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.statistics.shares import share_of_unseen
 from docmind_lab.analysis.text import count_of, join_names, one_line, percent
@@ -89,7 +89,7 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_b
         open_pairs = [item for item in found.undecided if {item.first, item.second} <= set(preferred)]
         not_told = "these runs do not tell them apart; " if open_pairs else ""
         yield f"Choose {names}: {not_told}{_facts(preferred, rows, runs, chosen_by)}"
-    yield from _evidence(found)
+    yield from evidence_of(found)
     yield from (_open_difference(item) for item in found.undecided)
     if len(preferred) > 1:
         same = [f"{_names(group)} gave the same result in every run." for group in found.same]
@@ -154,7 +154,7 @@ _ENDED = {
 }
 
 
-def _evidence(found: Choice) -> Iterator[str]:
+def evidence_of(found: Choice) -> Iterator[str]:
     """Yield why the other arms are not chosen, with intervals."""
     worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
     if worse:
@@ -260,15 +260,9 @@ def _failures(rows: Sequence[Row], runs: pd.DataFrame, chosen_by: Chooses) -> It
         )
     if failed.empty:
         return
-    counts = failed.groupby(["error_type", "error_node"], sort=False).size().sort_values(ascending=False, kind="stable")
-    phrases = [
-        f"{error or 'an error without a name'}{f' in node {node}' if node else ''} ({count_of(int(count), 'run')})"
-        for (error, node), count in zip(counts.index.tolist(), counts, strict=True)
-    ]
-    others = " and others" if len(phrases) > 4 else ""
     # Tables keep no words of an error, which may quote what a user asked.
     where = " What it says, and its line: docmind-lab doctor --graph." if chosen_by == "enforce" else ""
-    yield f"Failed: {len(failed)} of {len(runs)} runs, with {join_names(phrases[:4])}{others}.{where}"
+    yield f"Failed: {len(failed)} of {len(runs)} runs, with {errors_in_words(failed)}.{where}"
 
 
 def _timeout_advice(control: Row, horizon_s: float) -> str:

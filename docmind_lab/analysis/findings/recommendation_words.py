@@ -10,7 +10,8 @@ from typing import Any, Final
 import pandas as pd
 
 from docmind_lab.analysis.conditions import in_words, with_arms
-from docmind_lab.analysis.findings.choice import Choice, choose
+from docmind_lab.analysis.findings.advice import evidence_of
+from docmind_lab.analysis.findings.choice import choose
 from docmind_lab.analysis.findings.endings import budget_notes
 from docmind_lab.analysis.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.analysis.latency.sessions import fit_correlation
@@ -291,33 +292,19 @@ def _choices(
         for column, value in zip(apart, values, strict=True):
             chosen_from = chosen_from[chosen_from[column].astype("str") == str(value)]
         result = choose(chosen_from)
+        evidence = "".join(f" {line}" for line in evidence_of(result))
         if not result.chosen:
-            late = join_names([one_line(arm) for arm in result.refused])
-            yield f"Nothing to choose{where}: {late} reached the target, but callers were not back in time.", ""
+            yield f"Nothing to choose{where}: who reached the target did not keep the deadline.{evidence}", ""
             continue
+        several = "; these runs do not tell them apart: choose by what each asks of your code"
         line = (
             f"Choose {join_names([one_line(arm) for arm in result.chosen], 'or')}{where}, with {timeout_s:g} s: the "
-            f"smallest decision timeout that was shown to reach the target.{_reasons(result)}"
+            f"smallest decision timeout that was shown to reach the target{several if len(result.chosen) > 1 else ''}."
+            f"{evidence}"
         )
         first = result.chosen[0]
         options = chosen_from.loc[chosen_from["arm"].astype("str") == first, "alternative_options"].iloc[0]
         yield line, choice_to_paste(chosen_by, members[first], timeout_s, str(options))
-
-
-def _reasons(found: Choice) -> str:
-    """Return why some arms that reached the target are not chosen, and why several are."""
-    worse = [
-        f"{one_line(arm)} ({by.criterion.words}: {by.worse_by.estimate:.2f}{by.criterion.unit} worse "
-        f"[{by.worse_by.low:.2f}, {by.worse_by.high:.2f}])"
-        for arm, by in found.beaten.items()
-    ]
-    late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
-    phrases = [f" Not {join_names(worse, 'or')}."] if worse else []
-    phrases += [f" Not {join_names(late, 'or')}: callers waited too long."] if late else []
-    phrases += (
-        [" These runs do not tell them apart: choose by what each asks of your code."] if len(found.chosen) > 1 else []
-    )
-    return "".join(phrases)
 
 
 def _condition(row: Any, apart: Sequence[str]) -> str:
