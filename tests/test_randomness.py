@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +28,6 @@ keys = st.builds(
 )
 
 
-@pytest.mark.full
 def test_draws_are_equal_in_processes_with_different_hash_seeds():
     outputs = {
         subprocess.run(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 import pytest
+from often import often
 
 from docmind_lab.alternatives import (
     Alternative,
@@ -98,7 +99,9 @@ def explore(system: SimulatedSystem, alternative: Alternative, schedules: int) -
     return schedules
 
 
-@pytest.mark.parametrize("alternative", SLACK_S, ids=str)
+@pytest.mark.parametrize(
+    "alternative", often(SLACK_S, Cooperative(), HardTimeout(), AsyncCancellation(), Hybrid()), ids=str
+)
 def test_each_alternative_keeps_its_contract_under_a_hundred_schedules(
     alternative: Alternative, system: SimulatedSystem
 ) -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from often import often
 from same_tables_program import digest, other_study, study
 
 from docmind_lab.analysis.study import Study
@@ -43,7 +44,7 @@ def test_again_in_the_same_process() -> None:
 OTHERS = [name for name in WORKLOADS if name != "supervisor"]
 
 
-@pytest.mark.parametrize("workload", OTHERS)
+@pytest.mark.parametrize("workload", often(OTHERS, "peers"))
 def test_another_workload_again_in_the_same_process(workload: str) -> None:
     assert digest(other_study(0, workload)) == digest(other_study(0, workload))
 

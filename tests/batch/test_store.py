@@ -104,7 +104,7 @@ def test_a_flipped_bit_is_an_error_or_changes_no_value(tmp_path: Path) -> None:
     path = store.write("000", [measured("cooperative", number) for number in range(3)])
     before, content = store.read(), path.read_bytes()
     draw, refused = random.Random(7), 0
-    for _ in range(250):
+    for _ in range(80):
         place, bit = draw.randrange(len(content)), 1 << draw.randrange(8)
         path.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
         try:
@@ -115,7 +115,7 @@ def test_a_flipped_bit_is_an_error_or_changes_no_value(tmp_path: Path) -> None:
         for name in ("runs", "calls", "events"):
             pd.testing.assert_frame_equal(getattr(after, name), getattr(before, name), check_exact=True)
     # The others are in statistics and padding, which no value comes from.
-    assert refused > 100
+    assert refused > 32
 
 
 def test_a_cell_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ def test_a_single_core_is_left_to_this_process(monkeypatch: pytest.MonkeyPatch) 
         assert workers.submit(os.getpid).result() == os.getpid()
 
 
+@pytest.mark.full
 def test_what_is_kept_warm_is_a_process_even_on_a_single_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     with kept_warm() as workers:

@@ -65,7 +65,6 @@ def test_sleeping_on_the_clock_outside_its_run_is_refused() -> None:
         VirtualClock().sleep(1)
 
 
-@pytest.mark.full
 def test_importing_the_clocks_imports_no_event_loop() -> None:
     code = "import sys, docmind_lab.core.clock; print({'asyncio', 'langgraph'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

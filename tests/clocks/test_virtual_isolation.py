@@ -170,7 +170,6 @@ def test_no_module_holds_a_replacement_after_a_run() -> None:
     assert held == []
 
 
-@pytest.mark.full
 def test_importing_patches_nothing() -> None:
     code = (
         "import time, threading; before = time.sleep, threading.Lock, threading.Thread.start\n"
@@ -181,7 +180,6 @@ def test_importing_patches_nothing() -> None:
     assert done.stdout.strip() == "True"
 
 
-@pytest.mark.full
 def test_a_script_runs_and_ends_with_a_pool_left_open() -> None:
     code = (
         "import concurrent.futures, time\n"

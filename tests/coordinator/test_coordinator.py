@@ -23,7 +23,7 @@ Made = Callable[..., MultiAgentCoordinator]
 HELD_S = 0.5
 
 
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("alternative", often(ALTERNATIVES, "cooperative", "native"))
 def test_an_answer_has_content_sources_a_score_decisions_and_metrics(alternative: str, coordinator: Made) -> None:
     response = coordinator(alternative=alternative).process_query(QUESTION)
     assert response.content

@@ -25,6 +25,7 @@ import pytest
 from held_graphs import wait_until
 from langgraph.graph import END, START, StateGraph
 from nbclient import NotebookClient
+from often import often
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
@@ -108,7 +109,7 @@ def test_a_blocking_node_runs_in_the_callers_thread_under_a_and_d_with_invoke_al
     assert found == {"is_callers_thread": letter in "AD" and call == "invoke", "context": "the caller's"}
 
 
-@pytest.mark.parametrize("letter", ["bare", *"ABCDEF"])
+@pytest.mark.parametrize("letter", often(["bare", *"ABCDEF"], "bare", "A", "C"))
 def test_a_loop_for_each_question_works_awaited_under_a_and_e_alone(my_agent: Any, letter: str) -> None:
     def click() -> Any:
         if letter == "bare":

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
+from often import often
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.experiments.comparison import compare
@@ -38,7 +39,7 @@ def keeping(graph: str) -> dict[str, str]:
     return {verdict.alternative: verdict.keeping for verdict in linted(graph).verdicts}
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("graph", often(GRAPHS, "graphs_agent:make", "graphs_mixed:make"))
 def test_no_measured_overrun_lacks_a_finding_and_no_finding_a_run(graph: str) -> None:
     report = linted(graph)
     assert report.overruns
@@ -52,7 +53,7 @@ def test_no_measured_overrun_lacks_a_finding_and_no_finding_a_run(graph: str) ->
         assert ((finding.node, finding.kind) in late) == bool(finding.defeats)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("graph", often(GRAPHS, "graphs_agent:make", "graphs_mixed:make"))
 def test_a_verdict_is_what_the_runs_of_its_alternative_were(graph: str) -> None:
     report = linted(graph)
     for verdict in report.verdicts:

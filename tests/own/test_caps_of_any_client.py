@@ -94,6 +94,7 @@ def test_a_capped_study_of_a_model_whose_requests_are_not_seen_ends_with_one_lin
         compared(by_a_model_in_this_process, "", max_requests=5)
 
 
+@pytest.mark.full
 def test_a_cap_is_refused_beside_an_open_grpc_channel_before_anything_is_sent() -> None:
     grpc = pytest.importorskip("grpc")
     asked: list[str] = []

@@ -87,6 +87,7 @@ graph = StateGraph(State).add_node(look).add_edge(START, "look").compile()
 """
 
 
+@pytest.mark.full
 def test_a_users_endpoints_answer_what_a_module_asks_as_it_is_imported(tmp_path: Path) -> None:
     file, rows = tmp_path / "asks_another_as_it_is_imported.py", tmp_path / "rows.toml"
     file.write_text(ASKS_ANOTHER)

@@ -27,6 +27,7 @@ def test_a_graph_runs_unchanged_over_sockets_under_every_alternative(graph: str)
         assert len(seen["client"]) == measured.run.llm_calls > 1
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_deadline_that_travels_cuts_a_call_that_hangs_on_the_wall_clock_too() -> None:
     with services("hang:*") as here:

@@ -86,6 +86,7 @@ def measured(known: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[tupl
     return {(row.way, row.fault): row for row in rows}
 
 
+@pytest.mark.full
 @pytest.mark.wall
 @pytest.mark.parametrize(
     ("way", "fault", "mark"),

@@ -101,6 +101,7 @@ def test_the_verdicts_are_the_behaviour_of_the_service(
     assert len(found.results) == 2 * len(PHASES) + 1
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_server_that_takes_calls_side_by_side_and_counts_nothing_cannot_be_told(
     serving: Callable[..., Target],

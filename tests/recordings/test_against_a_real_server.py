@@ -57,11 +57,10 @@ def deadlines(graph: Any, asked: list[str]) -> tuple[float, float]:
     return tuple(round(least_s * float(np.quantile(tokens, share)), 3) for share in (0.5, 0.9))  # type: ignore[return-value]
 
 
+@pytest.mark.full
 @installed
 @pytest.mark.wall
-@pytest.mark.parametrize(
-    ("runs", "median_tokens"), [(6, 120), pytest.param(16, 160, marks=pytest.mark.full)], ids=["small", "full"]
-)
+@pytest.mark.parametrize(("runs", "median_tokens"), [(6, 120), (16, 160)], ids=["small", "full"])
 def test_a_replay_under_a_longer_deadline_promises_no_more_than_a_real_server_keeps(
     base_url: str, runs: int, median_tokens: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_graph_that_parses_what_its_model_says_is_refused_with_the_remedy(
         )
 
 
+@pytest.mark.full
 def test_with_texts_it_is_replayed(stub: Callable[..., StubServer], tmp_path: Path) -> None:
     named = recorded(stub, tmp_path / "recording", with_text=True)
     assert set(dl.compare(**named, replay=tmp_path / "recording").runs["outcome"]) == {"answered"}

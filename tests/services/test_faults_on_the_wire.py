@@ -13,6 +13,7 @@ import httpx
 import httpx2
 import openai
 import pytest
+from often import often
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from service_doors import MODEL, QUESTION, TOKENS, Here, Untold, new_run, openai_at, streamed_text, tags
@@ -46,6 +47,8 @@ def faulty(serve_here: Any, *faults: str, profile: LatencyProfile = QUICK, **opt
 
 
 both_ways = pytest.mark.parametrize("stream", [False, True])
+# What stands below one body and a stream is the same: one of them has the seconds.
+often_streamed = pytest.mark.parametrize("stream", often([False, True], True))
 
 
 # ---- turned away
@@ -163,7 +166,7 @@ SILENT_S, READ_TIMEOUT_S = 1.2, 0.7
 
 
 @pytest.mark.wall
-@both_ways
+@often_streamed
 def test_signs_of_life_defeat_a_timeout_for_each_read(stream, serve_here):
     run_ids = new_run(), new_run()
     here = faulty(serve_here, f"keep_alive={SILENT_S}:router")
@@ -181,7 +184,7 @@ def test_signs_of_life_defeat_a_timeout_for_each_read(stream, serve_here):
 
 
 @pytest.mark.wall
-@both_ways
+@often_streamed
 def test_signs_of_life_do_not_defeat_a_total_deadline(stream, serve_here):
     here, run_id, http = faulty(serve_here, "keep_alive=5:router"), new_run(), HttpClients()
     call = LogicalCall(run_id, "llm/router/1.0.1", "router", "1.0.1", "llm", 7, Untold())
@@ -321,7 +324,7 @@ SHORT = {
 
 
 @pytest.mark.parametrize("stops", [True, False])
-@both_ways
+@often_streamed
 def test_every_fault_leaves_one_closed_row_that_names_it_and_its_tokens(stream, stops, serve_here):
     each_in_its_role = [f"{kind}{SHORT.get(kind, '')}:{kind}" for kind in MODEL_KINDS]
     here = faulty(serve_here, *each_in_its_role, stops_on_disconnect=stops)

@@ -181,7 +181,7 @@ def test_an_unknown_profile_names_those_there_are() -> None:
 
 # ---- in a comparison
 
-ALIKE = {"runs": 6, "alternatives": "B,C", "decision_timeout_s": 6.0, "profile": "typical"}
+ALIKE = {"runs": 3, "alternatives": "B,C", "decision_timeout_s": 6.0, "profile": "typical"}
 
 
 def test_a_comparison_under_an_extreme_is_the_one_under_the_switch() -> None:

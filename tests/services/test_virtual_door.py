@@ -535,7 +535,7 @@ def summary(row: RequestRow) -> tuple[Any, ...]:
 
 @pytest.mark.wall
 @both_ways
-@pytest.mark.parametrize("kind", often(KINDS, "hang", "trickle", "disconnect", "http_500", "malformed"))
+@pytest.mark.parametrize("kind", often(KINDS, "hang", "disconnect", "malformed"))
 def test_a_fault_is_the_same_on_both_doors(kind, stream, serve_here):
     fault = Fault.parse(f"{kind}{SHORT.get(kind, '')}:*")
     wall, virtual = serve_here(profile=QUICK, faults=(fault,)), behind_a_door(str(fault), profile=QUICK)

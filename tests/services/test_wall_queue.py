@@ -123,6 +123,7 @@ def test_one_slot_serves_in_order_of_arrival_and_a_wait_counts_from_the_receipt(
         assert span[0] - started_at(row) == pytest.approx(0.06), "the plan's waits count from the slot"
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_behind_sockets_too_tokens_slow_down_beside_others_and_load_above_a_limit_is_refused(crowd_at):
     profile, limit = replace(ONE_SLOT, slots=None, slowdown=1.0), Fault.parse("rate_limit_above=2")

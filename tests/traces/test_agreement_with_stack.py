@@ -71,6 +71,7 @@ def test_replay_agrees_with_the_stack_for_every_workload_fault_and_server() -> N
     assert answerable["same"].mean() >= SAME_SHARE, answerable[~answerable["same"]].to_string()
 
 
+@pytest.mark.full
 def test_runs_of_several_conditions_are_refused() -> None:
     first, second = (
         dl.compare(decision_timeout_s=timeout_s, runs=1, alternatives="unguarded", clock="virtual", workers=1)
