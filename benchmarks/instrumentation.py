@@ -40,6 +40,7 @@ from docmind_lab.docmind.retrieval import Question, RetrievalResources, SearchIn
 from docmind_lab.docmind.system import language_reference
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.workloads import SupervisorWorkload
+from docmind_lab.workloads.kinds import Surroundings
 
 TARGET = 1.10
 QUESTIONS, REPEATS = 4, 16
@@ -53,7 +54,7 @@ def run(questions: int = QUESTIONS, repeats: int = REPEATS) -> Iterator[Figure]:
     services = InProcessServices()
     asked = load_questions()[:questions]
     with in_process(services):
-        workload = SupervisorWorkload(ADDRESSES, Settings())
+        workload = SupervisorWorkload(Surroundings(ADDRESSES, Settings()))
         bare = _bare_graph()
     try:
         pairs = [(_instrumented(workload, q, services), _bare(bare, q, services)) for q in asked]
