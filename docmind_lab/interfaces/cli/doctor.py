@@ -57,8 +57,8 @@ def doctor(
 ) -> None:
     """Check versions, settings and endpoints, and how late this machine's timers are. Exit code 1: something failed.
 
-    With --graph or --agent: say which alternatives keep the deadline on it, and what stands in the way. Exit code 1:
-    none does, or answers were made up, since no simulated service gives them.
+    With --graph or --agent: say which alternatives keep the deadline on it, and what stands in the way.
+    Exit code 1: none does, or answers were made up, since no simulated service gives them.
     With --command: say whether a program is found, and what it does with one question.
     """
     named = [option for option, name in (("--agent", agent), ("--graph", graph), ("--command", command)) if name]
