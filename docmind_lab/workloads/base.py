@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from docmind_lab.alternatives.base import Outcome, Runnable
@@ -13,7 +13,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score
 from docmind_lab.docmind.retrieval import source_recall as share_of_gold_topics
-from docmind_lab.docmind.system import Corpus
+from docmind_lab.docmind.system import Corpus, handbook
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.workloads.kinds import Surroundings
 
@@ -54,7 +54,7 @@ class CorpusWorkload(GraphWorkload):
         settings: Endpoints are checked against its allowlist at every request.
         client_retries: Each workload says of what; None for its default.
         max_connections: Of each pool of HTTP connections.
-        corpus: The language reference when left out.
+        corpus: The handbook when left out.
         node_mode: "own", or what the async alternatives are to find in the nodes instead, "sync" or "blocking".
             Over "blocking" nodes one run holds up every other that shares its event loop, so such runs follow
             each other.
@@ -64,7 +64,7 @@ class CorpusWorkload(GraphWorkload):
     settings: Settings
     client_retries: int | None = None
     max_connections: int = 100
-    corpus: Corpus | None = None
+    corpus: Corpus = field(default_factory=handbook)
     node_mode: NodeMode = "own"
 
     def __post_init__(self) -> None:

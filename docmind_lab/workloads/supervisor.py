@@ -11,7 +11,7 @@ from docmind_lab.alternatives.base import Runnable
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.graphs.observer import ObservedSaver
 from docmind_lab.docmind.retrieval import Question, load_questions
-from docmind_lab.docmind.system import DocmindSystem, language_reference
+from docmind_lab.docmind.system import DocmindSystem
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import CorpusWorkload
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind, with_policies_but
@@ -30,7 +30,7 @@ class SupervisorWorkload(CorpusWorkload):
         self.system = DocmindSystem(
             self.addresses,
             self.settings,
-            self.corpus or language_reference(),
+            self.corpus,
             client_retries=self.client_retries,
             max_connections=self.max_connections,
         )

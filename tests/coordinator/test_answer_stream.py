@@ -9,7 +9,7 @@ import pytest
 from docmind_lab.docmind.coordinator import AgentResponse, AnswerStream, MultiAgentCoordinator
 from docmind_lab.docmind.coordinator.answer_stream import chunks_of
 
-QUESTION = "What does a with statement do with its context manager?"
+QUESTION = "What does a hard timeout leave running?"
 Made = Callable[..., MultiAgentCoordinator]
 
 

@@ -20,6 +20,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
 from docmind_lab.core.server_behaviour import behaviour_of
 from docmind_lab.docmind.retrieval import Question, load_questions
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
@@ -70,7 +71,6 @@ class LoadDesign:
     horizon_factor: float = HORIZON_FACTOR
     warm_up_s: float | None = None
     router_injection: bool = False
-    documents: str = "handbook"
     budget: Budget = field(default_factory=Budget)
     clock: ClockName = "virtual"
     faults: tuple[Fault, ...] = ()
@@ -93,7 +93,6 @@ class LoadDesign:
             if reason := kind.refusal(alternative, by_name=True):
                 raise ConfigurationError(f"alternatives: {reason}")
         require_loads(self.arrivals)
-        load_questions(self.documents)
         require_roles(self.profile, kind.roles)
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
@@ -144,7 +143,7 @@ class LoadDesign:
                 "horizon_factor": self.horizon_factor,
                 "warm_up_s": self.window_from_s,
                 "router_injection": self.router_injection,
-                "corpus": self.documents,
+                "corpus": HANDBOOK,
             }
         )
 
@@ -169,9 +168,7 @@ class LoadDesign:
         # The same seed at every load and under every alternative: common random numbers.
         seed = replicate_seed(self.seed, replicate)
         instants_s = arrivals.instants(self.queries, seed)
-        asked = sorted(
-            load_questions(self.documents), key=lambda question: keyed_uniform(seed, "question", question.id)
-        )
+        asked = sorted(load_questions(), key=lambda question: keyed_uniform(seed, "question", question.id))
         queries = tuple(
             Query(self._order(point_id, number, seed, asked[number % len(asked)], alternative), at_s)
             for number, at_s in enumerate(instants_s)

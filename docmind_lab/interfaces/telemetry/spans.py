@@ -2,7 +2,7 @@
 
     invoke_workflow supervisor                 the run, until its caller returned
         chat docmind-scripted                  a request to the model, retries each by themselves
-        retrieval language_reference           a request of a search
+        retrieval handbook                     a request of a search
         event docmind.deadline, docmind.call.refused
 
 Everything is read off the tables of the run, after it: names and numbers, which is all they hold. A call that was
