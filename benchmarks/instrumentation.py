@@ -37,7 +37,7 @@ from docmind_lab.docmind.graphs import (
 from docmind_lab.docmind.graphs.history import TrimHistory
 from docmind_lab.docmind.graphs.roles import ROLE_PROMPTS, role_tools
 from docmind_lab.docmind.retrieval import Question, RetrievalResources, SearchIndex, load_questions
-from docmind_lab.docmind.system import language_reference
+from docmind_lab.docmind.system import handbook
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.workloads import SupervisorWorkload
 from docmind_lab.workloads.kinds import Surroundings
@@ -99,7 +99,7 @@ def _bare(graph: CompiledStateGraph[Any, Any, Any, Any], question: Question, ser
 
 def _bare_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
     """DocMind's graph as someone builds it who has neither a deadline nor anything to observe."""
-    settings, corpus = Settings(), language_reference()
+    settings, corpus = Settings(), handbook()
     model = ChatOpenAI(
         model=settings.llm.model,
         base_url=ADDRESSES.openai_base_url,

@@ -101,7 +101,6 @@ def test_the_summary_has_a_row_for_each_load_and_arm(small):
         ({"decision_timeout_s": 0.0}, "decision timeout"),
         ({"alternatives": "Z"}, "Z"),
         ({"profile": "slow"}, "slow"),
-        ({"documents": "web"}, "web"),
         ({"arrivals": [Trace((0.0, 9.0))]}, "2 arrivals"),
         ({"clock": "sundial"}, "clock must be one of virtual, wall"),
         ({"clock": "wall", "arrivals": [20.0], "queries": 300}, "room for 100"),

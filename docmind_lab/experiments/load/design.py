@@ -20,6 +20,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
 from docmind_lab.core.server_behaviour import behaviour_of
 from docmind_lab.docmind.retrieval import Question, load_questions
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
@@ -120,7 +121,6 @@ class LoadDesign(CrowdsDesign):
     stops_on_disconnect: bool = True
     client_retries: int | None = None
     router_injection: bool = False
-    documents: str = "handbook"
     clock: ClockName = "virtual"
     faults: tuple[Fault, ...] = ()
 
@@ -134,7 +134,6 @@ class LoadDesign(CrowdsDesign):
             if reason := kind.refusal(alternative, by_name=True):
                 raise ConfigurationError(f"alternatives: {reason}")
         self.require_crowds((self.decision_timeout_s,), _MOST_QUERIES)
-        load_questions(self.documents)
         require_roles(self.profile, kind.roles)
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
@@ -182,7 +181,7 @@ class LoadDesign(CrowdsDesign):
                 "horizon_factor": self.horizon_factor,
                 "warm_up_s": self.window_from_s,
                 "router_injection": self.router_injection,
-                "corpus": self.documents,
+                "corpus": HANDBOOK,
             }
         )
 
@@ -207,9 +206,7 @@ class LoadDesign(CrowdsDesign):
         # The same seed at every load and under every alternative: common random numbers.
         seed = replicate_seed(self.seed, replicate)
         instants_s = arrivals.instants(self.queries, seed)
-        asked = sorted(
-            load_questions(self.documents), key=lambda question: keyed_uniform(seed, "question", question.id)
-        )
+        asked = sorted(load_questions(), key=lambda question: keyed_uniform(seed, "question", question.id))
         queries = tuple(
             Query(self._order(point_id, number, seed, asked[number % len(asked)], alternative), at_s)
             for number, at_s in enumerate(instants_s)

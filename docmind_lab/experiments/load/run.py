@@ -49,7 +49,6 @@ def run_load(
     router_injection: bool | None = None,
     horizon_factor: float = HORIZON_FACTOR,
     warm_up_s: float | None = None,
-    documents: str = "handbook",
     fault: str | Fault | Sequence[str | Fault] = (),
     clock: ClockName = "virtual",
     workers: int | None = None,
@@ -83,7 +82,6 @@ def run_load(
         horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
         warm_up_s: Queries that arrive earlier are not counted; None for the horizon. Neither are those of the last
             decision timeout.
-        documents: "handbook" or "language_reference".
         fault: Faults of the services in the notation of `services.faults`, such as "brownout=3@60-120".
         clock: "virtual", or "wall" for queries over sockets, which take the time they take. Each crowd has one model
             server, in a process of its own, that all of its queries share.
@@ -114,7 +112,6 @@ def run_load(
         horizon_factor=horizon_factor,
         warm_up_s=warm_up_s,
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
-        documents=documents,
         clock=clock,
         faults=_faults(fault),
     )
@@ -165,7 +162,7 @@ def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
         stops_on_disconnect=design.stops_on_disconnect,
         seed=design.seed,
     )
-    system = Simulated(settings, options, design.client_retries, design.documents)
+    system = Simulated(settings, options, design.client_retries)
     for point in design.points():
         yield LoadCell(point, system, design.callers, design.clock)
 
