@@ -35,6 +35,7 @@ from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.workloads import SupervisorWorkload
+from docmind_lab.workloads.kinds import Surroundings
 
 SEEDS = 40
 TIMEOUT_S, PROFILE = 20.0, "heavy_tail/3"
@@ -103,7 +104,7 @@ def _part(comparison: Comparison, orders: list[RunOrder]) -> Part:
         log = LogClient(services.addresses.log_url)
         stack.callback(log.close)
         # No run waits for another's connection, as none does in virtual time.
-        workload = SupervisorWorkload(services.addresses, Settings(), max_connections=2 * len(orders))
+        workload = SupervisorWorkload(Surroundings(services.addresses, Settings(), max_connections=2 * len(orders)))
         stack.callback(workload.close)
         pool = stack.enter_context(ThreadPoolExecutor(len(orders)))
         _warm_up(orders[0], workload, log, pool)

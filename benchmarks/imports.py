@@ -41,7 +41,7 @@ def timed_import(*arguments, **options):
 with in_process(InProcessServices()):
     coordinator = MultiAgentCoordinator(settings)
 builtins.__import__ = timed_import
-response = coordinator.process_query("What does a with statement do?")
+response = coordinator.process_query("What does a hard timeout leave running?")
 builtins.__import__ = real_import
 assert response.metadata["outcome"] == "answered", response.metadata
 coordinator.close()

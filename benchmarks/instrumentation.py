@@ -37,9 +37,10 @@ from docmind_lab.docmind.graphs import (
 from docmind_lab.docmind.graphs.history import TrimHistory
 from docmind_lab.docmind.graphs.roles import ROLE_PROMPTS, role_tools
 from docmind_lab.docmind.retrieval import Question, RetrievalResources, SearchIndex, load_questions
-from docmind_lab.docmind.system import language_reference
+from docmind_lab.docmind.system import handbook
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.workloads import SupervisorWorkload
+from docmind_lab.workloads.kinds import Surroundings
 
 TARGET = 1.10
 QUESTIONS, REPEATS = 4, 16
@@ -53,7 +54,7 @@ def run(questions: int = QUESTIONS, repeats: int = REPEATS) -> Iterator[Figure]:
     services = InProcessServices()
     asked = load_questions()[:questions]
     with in_process(services):
-        workload = SupervisorWorkload(ADDRESSES, Settings())
+        workload = SupervisorWorkload(Surroundings(ADDRESSES, Settings()))
         bare = _bare_graph()
     try:
         pairs = [(_instrumented(workload, q, services), _bare(bare, q, services)) for q in asked]
@@ -98,7 +99,7 @@ def _bare(graph: CompiledStateGraph[Any, Any, Any, Any], question: Question, ser
 
 def _bare_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
     """DocMind's graph as someone builds it who has neither a deadline nor anything to observe."""
-    settings, corpus = Settings(), language_reference()
+    settings, corpus = Settings(), handbook()
     model = ChatOpenAI(
         model=settings.llm.model,
         base_url=ADDRESSES.openai_base_url,

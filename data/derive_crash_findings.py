@@ -68,7 +68,7 @@ def rows_of(key: Mapping[str, str], reports: Sequence[CrashReport]) -> tuple[dic
             page = next((page for words, page in PAGES.items() if words in finding.what), "")
             first = {"first_by": finding.trial.alternative, "first_seed": report.seed}
             first |= {"first_input": QUESTIONS.index(finding.given["messages"][0].content) + 1}
-            first |= {"first_at_s": finding.trial.at_s}
+            first |= {"first_at_s": finding.trial.decision_timeout_s}
             row = dict(key) | {"page": page, "what": finding.what, "enforced_by": [], "runs": 0, "seeds": 0} | first
             row = found.setdefault(finding.what, row)
             row["enforced_by"] = sorted({*row["enforced_by"], *finding.alternatives})

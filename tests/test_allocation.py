@@ -1,4 +1,4 @@
-"""How a budget is divided over roles: the instants, and what they are learned from."""
+"""How a budget is divided over roles: the instants."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 
 pytestmark = pytest.mark.wall
 
-QUESTION = "What does a with statement do with its context manager?"
+QUESTION = "What does a hard timeout leave running?"
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.services.server import LogClient, ServiceOptions
 from docmind_lab.workloads import SupervisorWorkload
+from docmind_lab.workloads.kinds import Surroundings
 
 pytestmark = pytest.mark.wall
 
@@ -41,7 +42,7 @@ def canary_lab() -> Iterator[Laboratory]:
     options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
     with contextlib.closing(Here(options.door())) as services:
         log = LogClient(services.addresses.log_url)
-        workload = SupervisorWorkload(services.addresses, Settings(), corpus=Corpus(CHUNKS, "canary"))
+        workload = SupervisorWorkload(Surroundings(services.addresses, Settings(), corpus=Corpus(CHUNKS, "canary")))
         yield Laboratory(workload, log, options)
         workload.close()
         log.close()

@@ -41,3 +41,10 @@ def test_links_and_pictures_exist(name: str) -> None:
     page = ROOT / name
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_sample_is_what_the_main_job_prints() -> None:
+    sample = re.search(r"```text\n(DocMind supervisor.*?)\n\nIn results/", README, re.DOTALL)
+    printed = (ROOT / "tests/snapshots/ordinary.txt").read_text(encoding="utf-8")
+    assert sample is not None
+    assert sample[1] == printed.partition("\nIn FOLDER")[0].strip("\n")

@@ -173,7 +173,6 @@ def test_advice_in_python_names_keywords_and_on_the_command_line_options() -> No
     [
         ("Add --runs 24 or more.", "Add runs=24 or more."),
         ("--fault hang and --fault http_500@1 show it.", "fault='hang' and fault='http_500@1' show it."),
-        ("Give --budget-calls 12 or more.", "Give Budget(calls=12) or more."),
         ("Answer with --resume (resume=[...]).", "Answer with resume=[...]."),
         ("Its line: docmind-lab doctor --graph my_app:graph.", "Its line: docmind-lab doctor --graph my_app:graph."),
     ],

@@ -9,7 +9,6 @@ import pkgutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -19,6 +18,7 @@ from docmind_lab.analysis.findings.contrasts import contrasts
 from docmind_lab.analysis.findings.recommendation import Recommendation, recommend
 from docmind_lab.analysis.findings.scorecard import Scorecard, scorecard
 from docmind_lab.analysis.manifest import check_table, checked_manifest, chosen_by, file_sha256, with_checksums
+from docmind_lab.analysis.page import Page
 from docmind_lab.analysis.summary import Summary, summarise
 from docmind_lab.analysis.tables.frames import (
     UNREADABLE,
@@ -211,12 +211,10 @@ class Study:
 
     def _repr_html_(self) -> str:
         summary = self._summary()
-        sentences = "".join(f"<li>{escape(line)}</li>" for line in summary.sentences)
         notes = filter(None, (*map(in_python, summary.advice), self._missing_tables()))
-        advice = "".join(f"<p>{escape(line)}</p>" for line in notes)
         # The corner named, or a table for screen readers begins with a heading that says nothing.
-        table = summary.display_table().rename_axis(index=None, columns="alternative").to_html(border=0)
-        return f"<p><b>{escape(summary.title)}</b></p>{table}<ul>{sentences}</ul>{advice}"
+        table = summary.display_table().rename_axis(index=None, columns="alternative")
+        return Page(summary.title, (table, summary.sentences, *notes)).html()
 
 
 class _StudyInFolder(Study):

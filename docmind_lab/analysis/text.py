@@ -101,8 +101,6 @@ def in_python(line: str) -> str:
         name, value = option["name"].removeprefix("--"), option["value"]
         if value is None or "docmind-lab" in line[: option.start()].rpartition(". ")[2]:
             return option[0]
-        if name.startswith("budget-"):
-            return f"Budget({name.removeprefix('budget-')}={value})"
         return f"{name.replace('-', '_')}={value if value.isdigit() else repr(value)}"
 
     return _OPTION.sub(keyword_of, line)

@@ -14,6 +14,5 @@ randomness     draws by key
 addresses      addresses of endpoints, checked and without credentials
 whole_files    files that are written atomically
 server_behaviour  what a server does with a call whose client has left
-keyword_terms  the words of a text that a search compares
 data           files that come with the package
 """

@@ -39,9 +39,10 @@ from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.graphs.observer import RunCallbacks
 from docmind_lab.docmind.graphs.roles import ANSWERING_AGENT, role_middleware
-from docmind_lab.docmind.retrieval import Chunk, SearchIndex, load_language_reference
-from docmind_lab.docmind.retrieval.corpus import language_references
+from docmind_lab.docmind.retrieval import Chunk, SearchIndex
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.docmind.retrieval.injection import ROUTER_ROLE
+from docmind_lab.docmind.retrieval.questions import require_handbook
 from docmind_lab.docmind.retrieval.router import ModelSelector, RouterEngine
 from docmind_lab.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.network import HttpClients
@@ -61,28 +62,21 @@ class Corpus:
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def language_reference() -> Corpus:
-    """Return the language reference of the running Python as a corpus."""
-    return Corpus(load_language_reference(), "language_reference", language_references())
-
-
 def handbook() -> Corpus:
     """Return the project's handbook as a corpus: the same text in every Python."""
     library = load_project_docs()
-    return Corpus(library.chunks, "handbook", library.references)
+    return Corpus(library.chunks, HANDBOOK, library.references)
 
 
 def named_corpus(name: str | LibraryPlace) -> Corpus:
-    """Return the corpus "language_reference" or "handbook", or the user's library at this place.
+    """Return the handbook by its name, or the user's library at this place.
 
-    Raises: ConfigurationError for another name; as `LibraryPlace.open`.
+    Raises: as `require_handbook`, and as `LibraryPlace.open`.
     """
     if isinstance(name, LibraryPlace):
         return _of_library(name.open())
-    known = {"language_reference": language_reference, "handbook": handbook}
-    if name not in known:
-        raise ConfigurationError(f"documents must be one of {', '.join(known)}, not {name!r}")
-    return known[name]()
+    require_handbook(name)
+    return handbook()
 
 
 def library_corpus(folder: str | os.PathLike[str]) -> Corpus:

@@ -1,48 +1,45 @@
 """Assertions for tests of your own graph: that it keeps its deadline, and that it survives being cut anywhere.
 
-    from docmind_lab.testing import assert_keeps_deadline
+    from docmind_lab.testing import assert_keeps_deadline, assert_survives_cuts
 
     def test_the_agent_answers_or_stops_in_twenty_seconds():
         assert_keeps_deadline("my_app:graph", ["What does a with statement do?"], decision_timeout_s=20)
 
-It measures in virtual time, on simulated services: seconds of work, no waiting, no key, and the same result every time.
+    def test_the_agent_can_be_cut_anywhere():
+        assert_survives_cuts("my_app:graph", ["What does a with statement do?"])
+
+They measure in virtual time, on simulated services: seconds of work, no waiting, no key, the same result every time.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from typing import Any
 
-from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S
-from docmind_lab.experiments.crash_test.testing import assert_survives_cuts, cut_at
+from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
+from docmind_lab.experiments.crash_test.findings import timeline_of
+from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
+from docmind_lab.experiments.crash_test.observation import Observation
+from docmind_lab.experiments.crash_test.report import CrashReport
+from docmind_lab.experiments.crash_test.run import crash_test, require_usable, volatile_keys
 from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.report import summary_of
+from docmind_lab.experiments.trials import Trial
 from docmind_lab.workloads.own import Inputs
 
 __all__ = ["assert_keeps_deadline", "assert_survives_cuts", "cut_at"]
 
 
-def assert_keeps_deadline(
-    graph: Any,
-    inputs: Inputs,
-    *,
-    decision_timeout_s: float,
-    slack_s: float = HELD_WITHIN_S,
-    alternatives: str | None = None,
-    deadline_key: str = DEADLINE_KEY,
-    profile: str = "typical",
-    seed: int = 7,
-) -> LintReport:
+def assert_keeps_deadline(graph: Any, inputs: Inputs, *, decision_timeout_s: float, **options: Any) -> LintReport:
     """Fail the test unless at least one alternative keeps the deadline on a graph, and no answer was made up.
 
     Args:
         graph: A compiled LangGraph graph, or "module:name" of one.
         inputs: What the graph is run on: questions, states, or the path of a JSONL file.
         decision_timeout_s: Seconds that each run has.
-        slack_s: Seconds by which the caller may be back later, and the last work be over later.
-        alternatives: Letters or levels, separated by commas; None for all. Name one to hold the graph to it.
-        deadline_key: Key of the graph's state that carries the deadline.
-        profile: Latencies of the simulated services.
-        seed: Draws the latencies.
+        options: Further arguments of `lint_graph`, by name: `alternatives="A"` holds the graph to one.
 
     Returns:
         The lint's report.
@@ -52,22 +49,13 @@ def assert_keeps_deadline(
     """
     # Without its own frame pytest shows the line of the test.
     __tracebackhide__ = True
-    report = lint_graph(
-        graph,
-        inputs,
-        decision_timeout_s=decision_timeout_s,
-        slack_s=slack_s,
-        alternatives=alternatives,
-        deadline_key=deadline_key,
-        profile=profile,
-        seed=seed,
-    )
+    report = lint_graph(graph, inputs, decision_timeout_s=decision_timeout_s, **options)
     if not report.is_clean:
-        raise AssertionError(_message(report))
+        raise AssertionError(_lateness_of(report))
     return report
 
 
-def _message(report: LintReport) -> str:
+def _lateness_of(report: LintReport) -> str:
     lines = [summary_of(report)]
     lines += [f"  {verdict.alternative}: {verdict.keeping}: {verdict.why}" for verdict in report.verdicts]
     worst = report.nearest.worst
@@ -78,3 +66,61 @@ def _message(report: LintReport) -> str:
     ]
     lines += [f"  nearest is {report.nearest.alternative}; for it: {remedy}" for remedy in remedies]
     return "\n".join(lines)
+
+
+def assert_survives_cuts(graph: Any, inputs: Inputs, **options: Any) -> CrashReport:
+    """Fail the test unless every invariant holds wherever a graph is cut.
+
+    Args:
+        graph: As `crash_test` takes it.
+        inputs: As `crash_test` takes them.
+        options: Further arguments of `crash_test`, by name.
+
+    Returns:
+        The report.
+
+    Raises: AssertionError with each finding, its timeline and a test that repeats it; and what `crash_test` raises.
+    """
+    __tracebackhide__ = True
+    report = crash_test(graph, inputs, **options)
+    if not report.holds:
+        raise AssertionError(str(report))
+    return report
+
+
+def cut_at(
+    graph: Any, given: Any, alternative: str, at_s: float, *, schedule: int | None = None, **options: Any
+) -> Observation:
+    """Cut one run of a graph at one instant, go on with its thread, and fail the test if an invariant does not hold.
+
+    Args:
+        graph: As `crash_test` takes it.
+        given: The input of the run.
+        alternative: What enforces the deadline, such as "A"; "kill" for a process that is killed.
+        at_s: Instant of the deadline or the kill, in virtual seconds from the start of the run.
+        schedule: Draws another order of threads and tasks; None for first come, first served.
+        options: What `crash_test` gives each run, by the same names: seed, profile, checkpointer, durability,
+            deadline_key, context, config, resume, endpoints.
+
+    Returns:
+        What the trial showed.
+
+    Raises: AssertionError with what does not hold and the timeline; and what `crash_test` raises.
+    """
+    __tracebackhide__ = True
+    require_seconds("at_s", at_s)
+    subject = Subject.of(graph, [given], **options)
+    with CrashBench(subject).closing() as bench:
+        trial = Trial(alternative, at_s, subject.inputs[0].id, schedule=schedule)
+        undisturbed = bench.observe(dataclasses.replace(trial, decision_timeout_s=math.inf))
+        require_usable(undisturbed)
+        control = bench.observe(Trial(alternative, math.inf, trial.question_id, is_control=True))
+        observation = bench.observe(trial)
+    verdicts = judge(observation, Reference(undisturbed, volatile_keys(undisturbed, control)))
+    broken = [verdict for verdict in verdicts if verdict.status == "broken"]
+    if broken:
+        lines = [f"{each.what}: {each.evidence}\n  ({INVARIANTS[each.invariant]})" for each in broken]
+        raise AssertionError("\n".join([*lines, *timeline_of(observation, broken[0])]))
+    if observation.not_judged:
+        raise AssertionError(f"the trial cannot be judged: {observation.not_judged}")
+    return observation

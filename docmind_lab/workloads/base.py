@@ -1,4 +1,4 @@
-"""Base classes of workloads: a graph in several node modes, and systems that search one corpus."""
+"""Base classes of workloads: a graph in several node modes, and one over HTTP clients of its own."""
 
 from __future__ import annotations
 
@@ -8,23 +8,42 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+
 from docmind_lab.alternatives.base import Outcome, Runnable
-from docmind_lab.core.settings import Settings
+from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
+from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score
 from docmind_lab.docmind.retrieval import source_recall as share_of_gold_topics
-from docmind_lab.docmind.system import Corpus
-from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.network import HttpClients
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.kinds import Surroundings
 
 _DOCUMENT_FIELDS = ("id", "content", "metadata", "score")
 
 
+@dataclass
 class GraphWorkload(abc.ABC):
-    """A system that is built once and run many times, whose answers are scored by the documents they rest on."""
+    """A system that is built once and run many times, whose answers are scored by the documents they rest on.
 
-    graph: Runnable
-    node_mode: NodeMode
+    Args:
+        surroundings: What it is built on. Over "blocking" nodes one run holds up every other that shares its event
+            loop, so such runs follow each other.
+    """
+
+    surroundings: Surroundings
+
+    def __post_init__(self) -> None:
+        self.node_mode: NodeMode = checked_node_mode(self.surroundings.node_mode)
+        self.saver = ObservedSaver()
+        self._build()
+        self.graph = self._graph(self.node_mode)
+
+    @abc.abstractmethod
+    def _build(self) -> None:
+        """Build the parts that the graphs of all modes share."""
 
     @abc.abstractmethod
     def _graph(self, mode: NodeMode) -> Runnable:
@@ -38,55 +57,50 @@ class GraphWorkload(abc.ABC):
         changed.node_mode, changed.graph = node_mode, self._graph(node_mode)
         return changed
 
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
+        """Return the graph, observed by the run's recorder, with a thread of its own in the checkpointer."""
+        return self._configured(recorder)
+
+    def _configured(self, recorder: Recorder, recursion_limit: int | None = None, **named: Any) -> Runnable:
+        """Return the graph for a run. named: what else its nodes find in the configuration."""
+        configured: RunnableConfig = {
+            "configurable": {"thread_id": recorder.run_id, **named},
+            "callbacks": [RunCallbacks(recorder)],
+        }
+        if recursion_limit is not None:
+            configured["recursion_limit"] = recursion_limit
+        return self.graph.with_config(configured)
+
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """Return the graph's input for a question."""
+        return {"messages": [HumanMessage(question.text, id="question")]}
+
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
         """Return source recall and answer score of a run's outcome."""
         documents = [_document(payload) for payload in outcome.documents]
         recall = share_of_gold_topics(question, [document.topic for document in documents])
         return recall, answer_score(question, outcome.answer, documents)
 
-
-@dataclass
-class CorpusWorkload(GraphWorkload):
-    """A system that searches a corpus.
-
-    Attributes:
-        addresses: Of the services.
-        settings: Endpoints are checked against its allowlist at every request.
-        client_retries: Each workload says of what; None for its default.
-        max_connections: Of each pool of HTTP connections.
-        corpus: The language reference when left out.
-        node_mode: "own", or what the async alternatives are to find in the nodes instead, "sync" or "blocking".
-            Over "blocking" nodes one run holds up every other that shares its event loop, so such runs follow
-            each other.
-    """
-
-    addresses: ServiceAddresses
-    settings: Settings
-    client_retries: int | None = None
-    max_connections: int = 100
-    corpus: Corpus | None = None
-    node_mode: NodeMode = "own"
-
-    def __post_init__(self) -> None:
-        checked_node_mode(self.node_mode)
-        self._build()
-        self.graph = self._graph(self.node_mode)
+    def forget(self, run_id: str) -> None:
+        """Drop a run's checkpoints."""
+        self.saver.delete_thread(run_id)
 
     @abc.abstractmethod
-    def _build(self) -> None:
-        """Build the parts that the graphs of all modes share."""
+    def close(self) -> None:
+        """Close the clients."""
 
-    @classmethod
-    def on(cls, surroundings: Surroundings) -> Self:
-        """Build the workload on its surroundings. Raises: as `named_corpus`."""
-        return cls(
-            surroundings.addresses,
-            surroundings.settings,
-            client_retries=surroundings.client_retries,
-            max_connections=surroundings.max_connections,
-            corpus=surroundings.resolve_corpus(),
-            node_mode=surroundings.node_mode,
-        )
+
+class ClientWorkload(GraphWorkload):
+    """A system over HTTP clients of its own."""
+
+    def _build(self) -> None:
+        settings = self.surroundings.settings
+        self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.http.close()
+        shared_loop().run(self.http.aclose())
 
 
 def _document(payload: Mapping[str, Any]) -> RetrievedDocument:

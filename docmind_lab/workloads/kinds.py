@@ -29,6 +29,7 @@ from docmind_lab.core.time_policies import policy_names
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.docmind.system import Corpus, named_corpus
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
@@ -209,7 +210,7 @@ class Surroundings:
     settings: Settings
     client_retries: int | None = None
     max_connections: int = 100
-    corpus: str | LibraryPlace | Corpus = "language_reference"
+    corpus: str | LibraryPlace | Corpus = HANDBOOK
     node_mode: NodeMode = "own"
 
     def resolve_corpus(self) -> Corpus:

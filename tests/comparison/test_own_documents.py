@@ -188,7 +188,7 @@ def test_both_clocks_find_the_same_in_them(harbour: Path) -> None:
             {"documents": "no/such/folder"},
             r"a folder of \.md and \.txt files \(--documents\): check the path",
         ),
-        ({"documents": "novels"}, "documents must be one of language_reference, handbook, not 'novels'; or a folder"),
+        ({"documents": "novels"}, "documents must be handbook, not 'novels'; or a folder"),
         ({"documents": "novels", "questions": QUESTIONS}, "not 'novels'; or a folder"),
         ({"documents": "handbook", "questions": QUESTIONS}, "line 1: the gold document 'rules.md' is not among"),
         (

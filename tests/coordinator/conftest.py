@@ -15,7 +15,7 @@ from docmind_lab.docmind.coordinator import MultiAgentCoordinator
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 
-QUESTION = "What does a with statement do with its context manager?"
+QUESTION = "What does a hard timeout leave running?"
 
 
 @pytest.fixture(scope="session")

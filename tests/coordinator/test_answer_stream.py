@@ -10,7 +10,7 @@ from often import often
 from docmind_lab.docmind.coordinator import AgentResponse, AnswerStream, MultiAgentCoordinator
 from docmind_lab.docmind.coordinator.answer_stream import chunks_of
 
-QUESTION = "What does a with statement do with its context manager?"
+QUESTION = "What does a hard timeout leave running?"
 Made = Callable[..., MultiAgentCoordinator]
 
 

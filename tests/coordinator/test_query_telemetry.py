@@ -29,7 +29,7 @@ from scraped_metrics import Scraped
 from span_exporters import Failing, Hanging
 
 CANARY = "zephyrquark"
-QUESTION = f"What does a with statement do with its context manager, {CANARY}?"
+QUESTION = f"What does a hard timeout leave running, {CANARY}?"
 
 
 def test_a_query_is_a_trace_by_the_conventions_names_and_without_its_text(coordinator) -> None:

@@ -261,7 +261,7 @@ def test_an_agent_cannot_change_what_it_was_handed():
 def test_parallel_agents_may_decide_the_same_key():
     supervisor = in_turn(asking(("transfer_to_one", {}), ("transfer_to_two", {})), AIMessage("end"))
     route = {"complexity": "simple"}
-    one = agent("one", in_turn(asking(("choose_route", {"strategy": "sparse", **route}))), tools=role_tools("router"))
+    one = agent("one", in_turn(asking(("choose_route", {"strategy": "graph", **route}))), tools=role_tools("router"))
     two = agent("two", in_turn(asking(("choose_route", {"strategy": "hybrid", **route}))), tools=role_tools("router"))
     state = team(supervisor, one, two).invoke(asked("q"))
     assert state["route"]["strategy"] == "hybrid"
@@ -346,6 +346,9 @@ def missing_searches(found_in: RetrievalResources, misses: int) -> RetrievalReso
             self.searches += 1
             response = found_in.client.query_points(**arguments)
             return response.model_copy(update={"points": []}) if self.searches <= misses else response
+
+        def scroll(self, **arguments: Any) -> Any:
+            return found_in.client.scroll(**arguments)
 
     return dataclasses.replace(found_in, client=Missing())  # type: ignore[arg-type]
 

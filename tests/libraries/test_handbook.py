@@ -8,6 +8,7 @@ import re
 import pytest
 from qdrant_client import QdrantClient
 
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.documents import load_project_docs
 from docmind_lab.docmind.retrieval import Question, RetrievedDocument, SearchIndex, answer_score, load_questions, search
 from docmind_lab.docmind.retrieval.questions import contains_fact, normalise
@@ -37,11 +38,15 @@ def test_every_link_leads_to_a_page_and_every_page_is_linked():
     assert set(LIBRARY.references) == set(LIBRARY.topics)
 
 
-def test_there_are_twelve_questions_and_the_reference_keeps_its_forty():
+def test_there_are_twelve_questions_with_ids_in_order():
     assert [question.id for question in QUESTIONS] == [f"h{number:02d}" for number in range(1, 13)]
     assert 4 <= sum(question.complex for question in QUESTIONS) <= 6
-    assert len(load_questions()) == 40
-    assert load_questions() is load_questions("language_reference")
+    assert load_questions() is QUESTIONS
+
+
+def test_the_corpus_that_left_is_refused_by_its_name():
+    with pytest.raises(ConfigurationError, match=r"language_reference has left the lab.*leave documents out"):
+        load_questions("language_reference")
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)

@@ -142,5 +142,5 @@ def test_what_is_no_text_and_a_missing_file_are_refused(tmp_path: Path):
 
 
 def test_an_unknown_corpus_has_no_questions():
-    with pytest.raises(ConfigurationError, match="corpus must be one of language_reference, handbook, not 'x'"):
+    with pytest.raises(ConfigurationError, match="documents must be handbook, not 'x'"):
         load_questions("x")

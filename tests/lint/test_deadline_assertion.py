@@ -12,9 +12,9 @@ from typing import Any
 import graphs_to_mutate
 import httpx
 import pytest
+from hung_graphs import one_node
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
-from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.lint import lint_graph
@@ -31,14 +31,6 @@ def slow_agent() -> Any:
         return query
 
     return create_agent(ChatOpenAI(model="gpt-4o", api_key="k", max_retries=0), [look_up])
-
-
-def one_node(node: Callable[[Any], Any]) -> Any:
-    builder = StateGraph(graphs_to_mutate.State)
-    builder.add_node("only", node)
-    builder.add_edge(START, "only")
-    builder.add_edge("only", END)
-    return builder.compile()
 
 
 def test_a_graph_that_keeps_its_deadline_passes_with_its_report() -> None:

@@ -13,9 +13,9 @@ from often import often
 
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.lint import lint_graph
+from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.overruns import Overrun
 from docmind_lab.experiments.lint.probing import probe
-from docmind_lab.experiments.lint.trials import TrialBench
 
 pytestmark = pytest.mark.filterwarnings("default")
 FOLDER = Path(__file__).parents[2] / "examples" / "graphs"

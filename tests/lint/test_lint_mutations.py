@@ -9,11 +9,11 @@ from typing import Any
 
 import graphs_to_mutate
 import httpx
+import hung_graphs
 import pytest
 from langchain.agents import create_agent
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
-from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.experiments.lint import LintReport, lint_graph
 
@@ -99,11 +99,7 @@ def test_a_sync_wait_is_found_and_an_agent_that_drops_the_key_inside_is_named() 
 
 
 def one_node(node: Any) -> Any:
-    builder = StateGraph(graphs_to_mutate.State)
-    builder.add_node("answer", node)
-    builder.add_edge(START, "answer")
-    builder.add_edge("answer", END)
-    return builder.compile()
+    return hung_graphs.one_node(node, "answer", graphs_to_mutate.State)
 
 
 def only(mode: str) -> Any:

@@ -662,7 +662,7 @@ def test_a_sweep_of_a_graph_varies_its_timeout(tmp_path: Path) -> None:
         ({"factors": {"retries": 2}}, "factors.retries: it is of the lab's own systems"),
         ({"factors": {"fault": "hang:nobody"}}, "factors.fault: .*the graph has no node 'nobody'"),
         ({"factors": {"alternative": "A:equal"}}, "factors.alternative: .*divided over the lab's own roles"),
-        ({"documents": "handbook"}, "documents: it is of the lab's own systems"),
+        ({"documents": "papers"}, "documents: it is of the lab's own systems"),
     ],
 )
 def test_a_sweep_of_a_graph_refuses_what_it_cannot_have(more: dict[str, Any], said: str) -> None:

@@ -18,6 +18,7 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
 from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
 from docmind_lab.experiments.probe.bench import Bench
+from docmind_lab.experiments.probe.truth import Counters, Look, truth_of
 from docmind_lab.experiments.probe.verdicts import check_period_s, work_ends_of
 from docmind_lab.interfaces.cli.app import main
 from docmind_lab.services.server import ServiceOptions
@@ -58,6 +59,27 @@ def serving() -> Iterator[Callable[..., Target]]:
     yield start
     for here in opened:
         here.close()
+
+
+# ---- what a server counts of its work
+
+COUNTED = """# HELP vllm:num_requests_running Number of requests.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a {b} c"} 1.0
+vllm:num_requests_running{engine="1",model_name="a"} 2.0 1764090000000
+vllm:num_requests_waiting{engine="0"} 4
+vllm:generation_tokens_total 1.31e+02
+vllm:latency_seconds_bucket{le="+Inf"} +Inf
+"""
+
+
+def test_counters_are_read_from_prometheus_text_and_summed_over_their_labels(stub: Callable[..., Any]) -> None:
+    body = COUNTED.encode()
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    server = stub(lambda request, connection: connection.send(head + body))
+    truth = truth_of(Target(f"{server.url}/v1", "a"))
+    assert isinstance(truth, Counters)
+    assert (truth.server, truth.look()) == ("vLLM", Look(busy=7, queued=4, tokens=131.0))
 
 
 # ---- against our own service, whose behaviour is known

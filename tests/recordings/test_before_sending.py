@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from stub_server import StubServer
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.live_estimate import RequestEstimate, expected_to_send
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.resolve import resolve
@@ -137,14 +139,21 @@ def test_what_does_not_go_together_is_refused_before_anything_starts(
     ],
 )
 def test_what_a_recording_has_settled_is_refused_by_name(options: dict[str, Any], name: str, tmp_path: Path) -> None:
-    folder = written(tmp_path / "r")
-    (folder / "manifest.json").write_text(
-        '{"study_id": "s", "recording_format": 1, '
-        '"design": {"seed": 7, "run_seeds": "hashed", "corpus": "language_reference", "workload": "supervisor"}}',
-        encoding="utf-8",
-    )
     with pytest.raises(ConfigurationError, match=f"^{name}: the recording has"):
-        dl.compare(replay=folder, **options)
+        dl.compare(replay=recorded_over("handbook", tmp_path / "r"), **options)
+
+
+def test_a_recording_over_documents_that_left_the_lab_names_them(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="language_reference has left the lab"):
+        dl.compare(replay=recorded_over("language_reference", tmp_path / "r"))
+
+
+def recorded_over(corpus: str, place: Path) -> Path:
+    folder = written(place)
+    design = Comparison(runs=1).design() | {"corpus": corpus}
+    manifest = {"study_id": "s", "recording_format": 1, "design": design}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return folder
 
 
 def test_a_replay_of_nothing_names_the_folder(tmp_path: Path) -> None:

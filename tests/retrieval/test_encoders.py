@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.retrieval import load_language_reference
+from docmind_lab.docmind.documents import load_project_docs
 from docmind_lab.docmind.retrieval.encoders import MAXIMUM_DIMENSION, DenseEncoder, SparseEncoder, token_id, tokenise
 
 TEXTS = (
@@ -104,8 +104,8 @@ def test_a_query_without_a_known_word_is_the_zero_vector(dense: DenseEncoder):
 def test_the_dimension_is_below_the_number_of_documents_and_of_words_and_the_maximum(dense: DenseEncoder):
     assert dense.dimension == len(TEXTS) - 1
     assert DenseEncoder.fit(TEXTS, dimension=2).dimension == 2
-    reference = DenseEncoder.fit([chunk.searchable for chunk in load_language_reference()])
-    assert reference.dimension == MAXIMUM_DIMENSION
+    many = DenseEncoder.fit([f"lock w{number}" for number in range(MAXIMUM_DIMENSION + 2)])
+    assert many.dimension == MAXIMUM_DIMENSION
 
 
 @pytest.mark.parametrize("texts", [["lock"], ["lock manager"], ["lock", "lock"], ["lock"] * 5])
@@ -133,7 +133,7 @@ def test_the_largest_entry_of_every_component_is_positive(dense: DenseEncoder):
 
 
 def test_two_fits_agree_to_the_last_bit():
-    texts = [chunk.searchable for chunk in load_language_reference()[:60]]
+    texts = [chunk.searchable for chunk in load_project_docs().chunks]
     assert np.array_equal(DenseEncoder.fit(texts).components, DenseEncoder.fit(texts).components)
 
 

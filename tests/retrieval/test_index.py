@@ -10,7 +10,7 @@ import pytest
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.docmind.retrieval import Chunk, SearchIndex, search
+from docmind_lab.docmind.retrieval import Chunk, SearchIndex
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
@@ -93,7 +93,7 @@ def test_a_collection_with_points_of_someone_else_is_refused_and_left_alone(clie
 
 
 def test_an_upload_that_loses_points_is_an_error(client: QdrantClient):
-    with patch.object(client, "upsert"), pytest.raises(ServiceError, match="language_reference"):
+    with patch.object(client, "upsert"), pytest.raises(ServiceError, match="handbook"):
         SearchIndex.build(client, CHUNKS)
 
 
@@ -123,24 +123,3 @@ def test_references_are_kept_to_topics_that_have_a_chunk(client: QdrantClient):
     given = {"lock": ["yield", "yield", "lock", "elsewhere"], "yield": ["elsewhere"], "elsewhere": ["lock"]}
     assert dict(SearchIndex.build(client, CHUNKS, references=given).references) == {"lock": ("yield",)}
     assert dict(SearchIndex.fit(CHUNKS).references) == {}
-
-
-class Letters:
-    """A dense encoder of a user's own."""
-
-    name, dimension = "letters", 3
-
-    def encode(self, text: str) -> list[float]:
-        return [float(text.count(letter)) for letter in "aez"]
-
-
-def test_an_encoder_of_ones_own_takes_the_place_of_lsa_and_names_its_vector(client: QdrantClient):
-    index = SearchIndex.build(client, CHUNKS, collection="letters", dense=Letters())
-    assert set(client.get_collection("letters").config.params.vectors) == {"letters"}
-    (first, *_) = search(client, index, "dense", "zzzz lazy")
-    assert first.id == "yield#1"
-    assert search(client, index, "hybrid", "lazily")[0].id == "yield#1"
-
-
-def test_another_encoder_is_another_index(client: QdrantClient):
-    assert SearchIndex.fit(CHUNKS, dense=Letters()).fingerprint != SearchIndex.fit(CHUNKS).fingerprint

@@ -99,7 +99,7 @@ def payload_of(door: str, resources: RetrievalResources, router: Any, **state: A
         tool_call_id="c1",
         store=None,
     )
-    arguments: dict[str, Any] = {"query": QUERY, "runtime": runtime, "strategy": "sparse"}
+    arguments: dict[str, Any] = {"query": QUERY, "runtime": runtime, "strategy": "hybrid"}
 
     async def called() -> Any:
         try:
@@ -135,7 +135,7 @@ def test_one_that_fails_falls_open(client: QdrantClient, index: SearchIndex, doo
     router = router_over(llamaindex_retriever(index, client, async_client=doors), error=ValueError("no choice"))
     payload = payload_of(door, resources, router)
     assert (payload["router_used"], payload["router_error_type"]) == (False, "ValueError")
-    assert (payload["strategy_used"], payload["documents"][0]["id"]) == ("sparse", "lock#1")
+    assert (payload["strategy_used"], payload["documents"][0]["id"]) == ("hybrid", "lock#1")
 
 
 def test_one_that_finds_nothing_falls_open(client: QdrantClient, index: SearchIndex):

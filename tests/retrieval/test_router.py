@@ -35,7 +35,7 @@ from docmind_lab.docmind.retrieval import (
     search,
 )
 from docmind_lab.docmind.retrieval.injection import RouterCall
-from docmind_lab.docmind.retrieval.router import ROUTED_STRATEGIES
+from docmind_lab.docmind.retrieval.strategies import STRATEGIES
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
@@ -75,7 +75,6 @@ class AsyncClient:
 @pytest.mark.parametrize(
     ("query", "strategy"),
     [
-        ("What does __enter__ return?", "sparse"),
         ("How is a lock related to a generator?", "graph"),
         ("Give me an overview of locks", "hierarchical"),
         ("When is a lock released?", "hybrid"),
@@ -145,7 +144,7 @@ def choosing(engine: Any) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": "select_engine", "args": {"engine": engine}, "id": "1"}])
 
 
-def chosen(model: Chooser, door: str = "sync", strategies: Sequence[str] = ROUTED_STRATEGIES) -> str:
+def chosen(model: Chooser, door: str = "sync", strategies: Sequence[str] = STRATEGIES) -> str:
     selector = ModelSelector(model, ModelCalls("router_engine"))
     if door == "sync":
         return selector.select("When?", strategies)
@@ -162,7 +161,7 @@ def test_the_models_choice_is_read_from_its_tool_call_or_its_words(door: str, re
 
 @pytest.mark.parametrize("reply", [choosing("dense"), choosing(None), choosing(["graph"]), AIMessage("Anything.")])
 def test_a_choice_that_was_not_offered_is_an_error(reply: AIMessage):
-    with pytest.raises(ServiceError, match="sparse, hybrid, hierarchical, graph"):
+    with pytest.raises(ServiceError, match="hybrid, hierarchical, graph"):
         chosen(Chooser(reply=reply))
 
 
@@ -199,7 +198,7 @@ def test_a_choice_with_no_budget_is_refused_before_it_is_sent(client: QdrantClie
             return request.override(state={**request.state, "deadline_ts": 0.0})
 
     with pytest.raises(BudgetRefused):
-        Spent(model, calls).select("When?", ROUTED_STRATEGIES)
+        Spent(model, calls).select("When?", STRATEGIES)
     assert model.asked == []
 
 

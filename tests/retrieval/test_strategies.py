@@ -25,11 +25,8 @@ from docmind_lab.docmind.retrieval import (
     SearchIndex,
     build_query,
     clean_metadata,
-    language_references,
-    load_language_reference,
     search,
     search_async,
-    topic_references,
 )
 from docmind_lab.docmind.retrieval.results import read_documents
 from docmind_lab.docmind.retrieval.strategies import strategy_in_effect
@@ -80,12 +77,7 @@ def test_scores_fall_from_first_to_last(client: QdrantClient, index: SearchIndex
 
 def test_a_rare_word_weighs_more_than_a_common_one(client: QdrantClient, index: SearchIndex):
     # "lock" is in three passages, "timeout" in none, "waiting" in one: only IDF on the query tells them apart.
-    assert search(client, index, "sparse", "waiting lock")[0].id == "lock#2"
-
-
-def test_sparse_asks_by_words_alone(index: SearchIndex):
-    arguments = build_query(index, "sparse", "lock", 3)
-    assert (arguments["using"], arguments["limit"], "prefetch" in arguments) == ("bm25", 3, False)
+    assert search(client, index, "hybrid", "waiting lock")[0].id == "lock#2"
 
 
 def test_hybrid_fuses_words_and_lsa_by_reciprocal_rank(index: SearchIndex):
@@ -95,17 +87,7 @@ def test_hybrid_fuses_words_and_lsa_by_reciprocal_rank(index: SearchIndex):
     assert all(half.limit >= 3 for half in arguments["prefetch"])
 
 
-def test_dense_asks_by_the_index_own_encoder_alone(index: SearchIndex):
-    arguments = build_query(index, "dense", "lock", 3)
-    assert (arguments["using"], arguments["query"]) == ("lsa", index.dense.encode("lock"))
-    assert "prefetch" not in arguments
-
-
-def test_dense_without_a_word_that_the_encoder_knows_sends_nothing(index: SearchIndex):
-    assert search(Mock(spec=QdrantClient), index, "dense", "xylophone") == ()
-
-
-def test_hybrid_without_a_word_that_lsa_knows_is_the_sparse_half(client: QdrantClient, index: SearchIndex):
+def test_a_query_without_a_word_that_lsa_knows_is_the_sparse_half(client: QdrantClient, index: SearchIndex):
     assert [half.using for half in build_query(index, "hybrid", "xylophone", 3)["prefetch"]] == ["bm25"]
     assert search(client, index, "hybrid", "xylophone") == ()
 
@@ -120,7 +102,7 @@ def test_a_query_without_a_word_sends_no_request(index: SearchIndex, strategy: s
 
 
 def test_an_unknown_strategy_is_refused_with_the_known_ones(index: SearchIndex):
-    with pytest.raises(ConfigurationError, match=r"sparse, dense, hybrid, hierarchical, graph, not 'fuzzy'"):
+    with pytest.raises(ConfigurationError, match=r"hybrid, hierarchical, graph, not 'fuzzy'"):
         search(Mock(spec=QdrantClient), index, "fuzzy", "lock")
 
 
@@ -163,10 +145,11 @@ def test_searching_changes_nothing(client: QdrantClient, index: SearchIndex, str
 def test_chunks_vectors_and_results_are_equal_in_every_process():
     code = (
         "from docmind_lab.docmind.retrieval import *; from qdrant_client import QdrantClient;"
-        "client = QdrantClient(':memory:'); chunks = load_language_reference()[:80];"
+        "from docmind_lab.docmind.documents import load_project_docs;"
+        "client = QdrantClient(':memory:'); chunks = load_project_docs().chunks;"
         "index = SearchIndex.build(client, chunks);"
         "print(index.fingerprint, list(index.points(chunks[:3])));"
-        "print([search(client, index, name, 'name of the target in an except clause') for name in STRATEGIES])"
+        "print([search(client, index, name, 'what runs on behind a hard timeout') for name in STRATEGIES])"
     )
     # Sets and dictionaries of strings take another order under another seed.
     runs = [
@@ -267,14 +250,6 @@ def test_keys_that_are_not_clean_strings_are_dropped(key: object):
 )
 def test_ordinary_values_are_kept(value: object):
     assert clean_metadata({"value": value}) == {"value": value}
-
-
-def test_no_heading_of_the_reference_is_taken_for_a_path():
-    for chunk in load_language_reference():
-        assert clean_metadata({"topic": chunk.topic, "section": chunk.section}) == {
-            "topic": chunk.topic,
-            "section": chunk.section,
-        }
 
 
 JSON_LIKE = st.recursive(
@@ -409,15 +384,4 @@ def test_graph_asks_once_where_nothing_is_referred_to(counted: Counted, index: S
 def test_graph_without_references_is_hybrid_and_says_so(index: SearchIndex, harbour: SearchIndex):
     assert strategy_in_effect(index, "graph") == "hybrid"
     assert strategy_in_effect(harbour, "graph") == "graph"
-    assert [strategy_in_effect(index, name) for name in STRATEGIES[:4]] == list(STRATEGIES[:4])
-
-
-def test_the_language_reference_is_searched_along_pydocs_references(client: QdrantClient):
-    index = SearchIndex.build(
-        client, load_language_reference(), collection="reference", references=language_references()
-    )
-    found = search(client, index, "graph", "What does the with statement do", limit=5)
-    referred = [document for document in found if "referred_by" in document.metadata]
-    assert referred
-    for document in referred:
-        assert all(document.topic in topic_references(topic) for topic in document.metadata["referred_by"])
+    assert [strategy_in_effect(index, name) for name in STRATEGIES[:2]] == list(STRATEGIES[:2])

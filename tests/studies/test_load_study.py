@@ -22,6 +22,7 @@ from docmind_lab.experiments.load import LoadStudy, Poisson, Trace, load_options
 from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.cell import LoadCellResult
 from docmind_lab.experiments.load.design import LoadDesign
+from docmind_lab.experiments.load.study import crowds_done
 
 SMALL = {"alternatives": "B,C", "queries": 3, "replicates": 1, "slots": 1, "warm_up_s": 0.0, "decision_timeout_s": 6.0}
 
@@ -100,7 +101,6 @@ def test_the_summary_has_a_row_for_each_load_and_arm(small):
         ({"decision_timeout_s": 0.0}, "decision timeout"),
         ({"alternatives": "Z"}, "Z"),
         ({"profile": "slow"}, "slow"),
-        ({"documents": "web"}, "web"),
         ({"arrivals": [Trace((0.0, 9.0))]}, "2 arrivals"),
         ({"clock": "sundial"}, "clock must be one of virtual, wall"),
         ({"clock": "wall", "arrivals": [20.0], "queries": 300}, "room for 100"),
@@ -158,7 +158,7 @@ class Crew:
 
 def computed(crew, stop=None):
     cells = list(run._cells(design(arrivals=[0.1, 0.15]), Settings()))
-    return [result.cell_id for result in run._compute(cells, crew, stop)]
+    return [result.cell_id for result in crowds_done(cells, run._CROWDS, crew, stop)]
 
 
 # Somebody else's comparison was interrupted, which shuts down the processes that it shares with us: a pool that broke.
@@ -184,7 +184,7 @@ def test_a_stop_begins_no_further_crowd():
     stop = threading.Event()
     crew = Crew({})
     cells = list(run._cells(design(arrivals=[0.1, 0.15]), Settings()))
-    found = run._compute(cells, crew, stop)
+    found = crowds_done(cells, run._CROWDS, crew, stop)
     next(found)
     stop.set()
     assert len(list(found)) == 1, "the one that was under way and done"

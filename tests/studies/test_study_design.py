@@ -77,7 +77,7 @@ def test_every_combination_of_levels_is_there() -> None:
         ({"name": "a b"}, "name: "),
         ({"horizon_factor": 1}, "horizon_factor: "),
         ({"side_by_side": 0}, "side_by_side: "),
-        ({"documents": "novels"}, "documents must be one of language_reference, handbook, not 'novels'"),
+        ({"documents": "novels"}, "documents must be handbook, not 'novels'"),
         ({"factors": 3}, "factors: "),
         ({"factors": {"alternative": 3}}, "factors.alternative: 3 is neither a name nor an alternative"),
         ({"factors": {"alternative": []}}, "factors.alternative: "),
@@ -209,6 +209,7 @@ def test_a_truth_value_is_no_number_of_seconds() -> None:
 
 # ---- identity
 
+HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
 BASE: dict[str, Any] = {"alternative": "A", "decision_timeout_s": 5}
 
 
@@ -218,7 +219,7 @@ BASE: dict[str, Any] = {"alternative": "A", "decision_timeout_s": 5}
         {"seed": 8},
         {"repeats": 3},
         {"name": "other"},
-        {"documents": "language_reference"},
+        pytest.param({"documents": str(HARBOUR), "questions": f"{HARBOUR}-questions.jsonl"}, id="documents"),
         {"horizon_factor": 3},
         {"side_by_side": 2},
         *(

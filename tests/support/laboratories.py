@@ -17,6 +17,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measu
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.workloads import SupervisorWorkload
+from docmind_lab.workloads.kinds import Surroundings
 
 
 @dataclass
@@ -90,7 +91,7 @@ def laboratory(
     )
     with ServiceProcess(options) if own_process else contextlib.closing(Here(options.door())) as services:
         log = LogClient(services.addresses.log_url)
-        workload = SupervisorWorkload(services.addresses, Settings(), max_connections=max_connections)
+        workload = SupervisorWorkload(Surroundings(services.addresses, Settings(), max_connections=max_connections))
         try:
             yield Laboratory(workload, log, options)
         finally:

@@ -87,7 +87,7 @@ def main() -> None:
         from docmind_lab.docmind.coordinator import MultiAgentCoordinator
 
         with MultiAgentCoordinator(settings) as coordinator:
-            response = coordinator.process_query("What does a with statement do?")
+            response = coordinator.process_query("What does a hard timeout leave running?")
             counts["outcome"] = response.metadata["outcome"]
         count("query", langsmith_tracing._direct_client() if allowed else None)
         compare(clock="wall", runs=1, decision_timeout_s=3.0, alternatives="A,B,C", profile="fast", settings=settings)

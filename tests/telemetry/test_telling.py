@@ -143,12 +143,6 @@ def test_without_the_extra_the_remedy_is_named_before_anything_starts(unset: pyt
             telemetry.check(Settings())
 
 
-def test_a_metrics_file_that_cannot_be_written_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match="cannot be written"):
-        Telemetry(metrics_file=tmp_path / "file" / "runs.prom").check(Settings())
-
-
 def test_a_metrics_file_that_cannot_be_written_any_more_changes_no_result(
     told: list[MeasuredRun], manifest: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -48,7 +48,7 @@ from docmind_lab.docmind.coordinator.response import (
     stop_metadata,
 )
 from docmind_lab.docmind.coordinator.threads import ConversationThreads, thread_config, thread_key
-from docmind_lab.docmind.system import Corpus, DocmindSystem, Runnable, language_reference
+from docmind_lab.docmind.system import Corpus, DocmindSystem, Runnable, handbook
 from docmind_lab.network.langsmith_tracing import tracing_where_admitted
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
@@ -60,7 +60,7 @@ class MultiAgentCoordinator:
     """Answers questions with the five roles, each within `settings.agents.decision_timeout` seconds.
 
         with MultiAgentCoordinator() as coordinator:
-            response = coordinator.process_query("What does a with statement do?")
+            response = coordinator.process_query("What does a hard timeout leave running?")
 
     Methods take a conversation's `thread_id` and the `user_id` that it belongs to; equal thread ids of two users are
     two conversations.
@@ -72,7 +72,7 @@ class MultiAgentCoordinator:
             with deadline propagation on, and D, which looks between steps, with it off.
         checkpointer: LangGraph's. Left out, conversations are kept in memory.
         store: LangGraph's.
-        corpus: What is searched; the running Python's language reference when left out.
+        corpus: What is searched; the handbook when left out.
         services: Options of the simulated services, with latencies "fast" when left out.
         analytics: Called with an `AnalyticsEvent` after each query, in a thread of its own; its failures are counted.
         telemetry: Where spans and metrics of queries go, in a thread of its own too; None for nowhere. `close` waits
@@ -100,7 +100,7 @@ class MultiAgentCoordinator:
             telemetry.check(self.settings)
         self.alternative = chosen_alternative(alternative, self.settings)
         self.analytics = Delivery[AnalyticsEvent](analytics, "docmind-analytics")
-        searched = corpus or language_reference()
+        searched = corpus or handbook()
         sink = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
         self._telemetry = Delivery[EndedQuery](sink, "docmind-telemetry")
         self._closing = CloseTime()

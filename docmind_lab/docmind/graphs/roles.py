@@ -34,7 +34,7 @@ validated, use forward_message with from_agent="synthesis_agent"; if it could no
 
 ROLE_PROMPTS = {
     "router": """You are the router of DocMind. Choose how to search for the question with choose_route: strategy
-"sparse" for exact names and code, "graph" for what is related, compared or different, "hierarchical" for an overview
+"graph" for what is related, compared or different, "hierarchical" for an overview
 or a whole section, "hybrid" otherwise; complexity "complex" for a question of several parts.""",
     "planner": """You are the planner of DocMind. Split the question into at most three tasks that can be looked up
 on their own, with make_plan.""",

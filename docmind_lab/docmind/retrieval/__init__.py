@@ -1,26 +1,19 @@
 """Retrieval: the corpus, its index in Qdrant, the search strategies, and the questions with known answers.
 
-corpus.py      Chunk; the language reference as chunks, and its cross references
+corpus.py      Chunk, and where a text is cut into chunks
 encoders.py    BM25 and LSA, fitted on the chunks
 index.py       SearchIndex: a Qdrant collection with its encoders
 results.py     documents from points and from a router's sources, without paths and blobs
-strategies.py  sparse, dense, hybrid, hierarchical and graph search, sync and async
+strategies.py  hybrid, hierarchical and graph search, sync and async
 tool.py        the retrieve_documents tool: its payload, its budget
 injection.py   an injected router engine, asked first, within its share of the budget
 router.py      a router engine over the strategies, which chooses by words or by a model
 llamaindex.py  the index as a LlamaIndex retriever (optional extra)
-questions.py   forty questions with gold topics and facts, and their scores
+questions.py   the handbook's questions with gold topics and facts, and how answers are scored
 """
 
-from docmind_lab.docmind.retrieval.corpus import (
-    Chunk,
-    chunk_pages,
-    language_references,
-    load_language_reference,
-    split_text,
-    topic_references,
-)
-from docmind_lab.docmind.retrieval.encoders import DenseEncoder, SparseEncoder, TextEncoder
+from docmind_lab.docmind.retrieval.corpus import Chunk
+from docmind_lab.docmind.retrieval.encoders import DenseEncoder, SparseEncoder
 from docmind_lab.docmind.retrieval.index import SearchIndex
 from docmind_lab.docmind.retrieval.llamaindex import llamaindex_retriever
 from docmind_lab.docmind.retrieval.questions import Question, answer_score, load_questions, source_recall
@@ -41,20 +34,14 @@ __all__ = [
     "RuleSelector",
     "SearchIndex",
     "SparseEncoder",
-    "TextEncoder",
     "answer_score",
     "build_query",
-    "chunk_pages",
     "clean_metadata",
     "create_retrieve_documents",
-    "language_references",
     "llamaindex_retriever",
-    "load_language_reference",
     "load_questions",
     "retrieve_documents",
     "search",
     "search_async",
     "source_recall",
-    "split_text",
-    "topic_references",
 ]

@@ -16,7 +16,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import bm25s
 import numpy as np
@@ -27,7 +27,6 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.keyword_terms import keyword_terms
 
 MAXIMUM_DIMENSION = 96
 """Of the LSA space: past about a hundred, a few hundred short passages add noise, and a query costs more."""
@@ -98,46 +97,17 @@ class SparseEncoder:
         """Return term-frequency weights, each below k1 + 1; indices ascend. Empty for a text without words."""
         tokens = tokenise(text)
         discount = self.k1 * (1 - self.b + self.b * len(tokens) / self.average_length)
-        # Keywords that are stop words elsewhere do not count in the length: other words weigh what they would without.
-        counts = Counter(token_id(token) for token in (*tokens, *_other_terms(text, tokens).elements()))
+        counts = Counter(token_id(token) for token in tokens)
         return _sparse_vector({index: n * (self.k1 + 1) / (n + discount) for index, n in counts.items()})
 
     def encode_query(self, text: str) -> SparseVector:
         """Return weight 1 for each different word; indices ascend. Empty for a text without words."""
-        tokens = tokenise(text)
-        return _sparse_vector({token_id(token): 1.0 for token in (*tokens, *_other_terms(text, tokens))})
-
-
-def _other_terms(text: str, tokens: Sequence[str]) -> Counter[str]:
-    """Return the keywords of the text that are not among its tokens because they are stop words."""
-    return Counter({term: count for term, count in keyword_terms(text).items() if term not in tokens})
+        return _sparse_vector({token_id(token): 1.0 for token in tokenise(text)})
 
 
 def _sparse_vector(weights: Mapping[int, float]) -> SparseVector:
     indices = sorted(weights)
     return SparseVector(indices=indices, values=[round(weights[index], _DIGITS) for index in indices])
-
-
-class TextEncoder(Protocol):
-    """An encoder of texts as dense vectors for an index: LSA, or an embedding model of the user.
-
-    name: names the vector in the collection and tells one encoder from another, so a model's own name. An index built
-    with another name or dimension is built anew.
-    """
-
-    @property
-    def name(self) -> str:
-        """Name of the vector in the collection."""
-        ...
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers each vector has."""
-        ...
-
-    def encode(self, text: str) -> list[float]:
-        """Return the text's vector; all zero for a text without a known word."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

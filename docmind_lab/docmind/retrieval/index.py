@@ -1,6 +1,6 @@
 """A search index: chunks in a Qdrant collection, and the encoders fitted on them.
 
-    index = SearchIndex.build(QdrantClient(":memory:"), load_language_reference())
+    index = SearchIndex.build(QdrantClient(":memory:"), handbook().chunks)
     search(client, index, "hybrid", "What does a generator return?")     # strategies.py
 
 The index holds no client, so that one index serves every client, thread and event loop. A process that only
@@ -18,8 +18,8 @@ from types import MappingProxyType
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.docmind.retrieval.corpus import Chunk
-from docmind_lab.docmind.retrieval.encoders import DenseEncoder, SparseEncoder, TextEncoder
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK, Chunk
+from docmind_lab.docmind.retrieval.encoders import DenseEncoder, SparseEncoder
 
 BATCH_SIZE = 64
 """Points per upload: about 200 kB of JSON, well below Qdrant's limit of 32 MB for a request."""
@@ -35,7 +35,7 @@ class SearchIndex:
     Attributes:
         collection: Its name in Qdrant.
         sparse: Encoder of the vector "bm25".
-        dense: Encoder of the vector that is named after it, "lsa" unless it was given another.
+        dense: Encoder of the vector "lsa".
         size: Chunks in it.
         fingerprint: Of the chunks and of how they are encoded.
         references: Topic → topics that it refers to, which the graph strategy follows; empty for a corpus without any.
@@ -43,7 +43,7 @@ class SearchIndex:
 
     collection: str
     sparse: SparseEncoder
-    dense: TextEncoder
+    dense: DenseEncoder
     size: int
     fingerprint: str
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -53,14 +53,13 @@ class SearchIndex:
         cls,
         chunks: Sequence[Chunk],
         *,
-        collection: str = "language_reference",
+        collection: str = HANDBOOK,
         references: Mapping[str, Sequence[str]] | None = None,
-        dense: TextEncoder | None = None,
     ) -> SearchIndex:
         """Fit an index to these chunks, without sending anything.
 
-        references: of the corpus, topic → topics, such as `language_references()`; those to topics without a chunk,
-        and to the topic itself, are left out. dense: an encoder to use as it is; None fits LSA on the chunks.
+        references: of the corpus, topic → topics; those to topics without a chunk, and to the topic itself, are left
+        out.
 
         Raises ConfigurationError for no chunks, chunks without a word, or two chunks with one id.
         """
@@ -69,8 +68,7 @@ class SearchIndex:
         if len({chunk.id for chunk in chunks}) < len(chunks):
             raise ConfigurationError("chunks must have different ids: a citation has to name one passage")
         texts = tuple(chunk.searchable for chunk in chunks)
-        sparse = _sparse_encoder(texts)
-        dense = dense or _lsa_encoder(texts)
+        sparse, dense = _encoders(texts)
         return cls(
             collection=collection,
             sparse=sparse,
@@ -86,22 +84,21 @@ class SearchIndex:
         client: QdrantClient,
         chunks: Sequence[Chunk],
         *,
-        collection: str = "language_reference",
+        collection: str = HANDBOOK,
         references: Mapping[str, Sequence[str]] | None = None,
-        dense: TextEncoder | None = None,
         batch_size: int = BATCH_SIZE,
     ) -> SearchIndex:
         """Build the index of these chunks, and fill the collection.
 
         A collection that already holds exactly these chunks is kept. One that holds other chunks of ours is
-        replaced; one with points that are not ours is left alone. references, dense: as in `fit`.
+        replaced; one with points that are not ours is left alone. references: as in `fit`.
 
         Raises ConfigurationError as `fit` does, for a batch size below 1, and for a collection that is someone
         else's; ServiceError if the collection does not hold every chunk afterwards.
         """
         if batch_size < 1:
             raise ConfigurationError(f"batch_size must be 1 or more, not {batch_size}")
-        index = cls.fit(chunks, collection=collection, references=references, dense=dense)
+        index = cls.fit(chunks, collection=collection, references=references)
         if client.collection_exists(collection):
             if index.is_complete(client):
                 return index
@@ -166,13 +163,8 @@ def _refuse_foreign(client: QdrantClient, collection: str) -> None:
 # Fitting takes most of a second, and a process that compares and asks fits the same few corpora again and again. Fitted
 # encoders never change, so all may share one.
 @functools.lru_cache(maxsize=4)
-def _sparse_encoder(texts: tuple[str, ...]) -> SparseEncoder:
-    return SparseEncoder.fit(texts)
-
-
-@functools.lru_cache(maxsize=4)
-def _lsa_encoder(texts: tuple[str, ...]) -> DenseEncoder:
-    return DenseEncoder.fit(texts)
+def _encoders(texts: tuple[str, ...]) -> tuple[SparseEncoder, DenseEncoder]:
+    return SparseEncoder.fit(texts), DenseEncoder.fit(texts)
 
 
 def _known_references(references: Mapping[str, Sequence[str]], topics: set[str]) -> Mapping[str, tuple[str, ...]]:
@@ -184,7 +176,7 @@ def _known_references(references: Mapping[str, Sequence[str]], topics: set[str])
     return MappingProxyType({topic: targets for topic, targets in known.items() if targets})
 
 
-def _fingerprint(chunks: Sequence[Chunk], sparse: SparseEncoder, dense: TextEncoder) -> str:
+def _fingerprint(chunks: Sequence[Chunk], sparse: SparseEncoder, dense: DenseEncoder) -> str:
     digest = hashlib.blake2b(digest_size=16)
     digest.update(repr((sparse.k1, sparse.b, dense.name, dense.dimension)).encode())
     for chunk in chunks:

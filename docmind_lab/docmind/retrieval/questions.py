@@ -1,12 +1,12 @@
 """The questions asked about a corpus, and how answers are scored.
 
     question = load_questions()[0]
-    source_recall(question, ["function", "calls"])                            # 1.0
-    answer_score(question, "It is evaluated once, when … [function#4]", docs)  # share of the facts, each with proof
+    source_recall(question, ["deadline.md", "budget.md"])                      # 1.0
+    answer_score(question, "A duration would have … [deadline.md#2]", docs)    # share of the facts, each with proof
 
-The questions are in docmind_lab/core/data, as questions.json and handbook_questions.json. They were written by reading
-the documents and were not tuned to what the search finds. Each gold fact is a short phrase that a gold topic's text
-has, the reference's in every supported Python. A user's own have the same shape (documents/own_questions.py).
+The handbook's questions are in docmind_lab/core/data/handbook_questions.json. They were written by reading it and were
+not tuned to what the search finds. Each gold fact is a short phrase that a gold topic's text has. A user's own have
+the same shape (documents/own_questions.py).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 
-# The reference marks code with quotes in some versions and with backticks or asterisks in others, and sets
-# typographic quotes around words; an answer may do any of it.
+# Documents and answers mark words with backticks, asterisks, or quotes of either kind.
 _MARKUP = str.maketrans("", "", "\"'`*‘’“”«»")
 _CITATION = re.compile(r"\[([^\[\]\n]+)\]")
 
@@ -67,11 +67,6 @@ class CitableDocument(Protocol):
         """Text of the document, which must state what the citation is for."""
 
 
-_FILES = {"language_reference": "questions.json", "handbook": "handbook_questions.json"}
-
-CORPORA = tuple(_FILES)
-"""The corpora that come with questions."""
-
 _FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "text": lambda value: isinstance(value, str) and bool(value.strip()),
     "gold_documents": lambda value: _is_list_of_texts(value),
@@ -84,23 +79,34 @@ _LISTS = dict.fromkeys(("gold_documents", "gold_topics", "gold_facts"), "a list 
 _SHAPES = {**_LISTS, "complex": "true or false"}
 
 
-def load_questions(corpus: str = "language_reference") -> tuple[Question, ...]:
-    """Load the questions that come with a corpus, in file order; the same object on every call.
+def require_handbook(corpus: str) -> None:
+    """Return if the name of a corpus is that of the handbook. Raises: ConfigurationError for every other name."""
+    if corpus == HANDBOOK:
+        return
+    if corpus == "language_reference":
+        raise ConfigurationError(
+            "documents: language_reference has left the lab, since its text was another in every Python; leave "
+            "documents out for the handbook, or name a folder of .md and .txt files"
+        )
+    raise ConfigurationError(
+        f"documents must be {HANDBOOK}, not {corpus!r}; or a folder of .md and .txt files (--documents): check the path"
+    )
 
-    corpus: "language_reference" has forty, "handbook" twelve. Raises: ConfigurationError for another name.
+
+def load_questions(corpus: str = HANDBOOK) -> tuple[Question, ...]:
+    """Load the handbook's twelve questions, in file order; the same object on every call.
+
+    Raises: as `require_handbook`, for another corpus.
     """
-    if corpus not in _FILES:
-        raise ConfigurationError(f"corpus must be one of {', '.join(_FILES)}, not {corpus!r}")
-    return _load_file(_FILES[corpus])
+    require_handbook(corpus)
+    return _load_handbook()
 
 
 @functools.cache
-def _load_file(name: str) -> tuple[Question, ...]:
-    file = importlib.resources.files("docmind_lab.core.data").joinpath(name)
-    rows = json.loads(file.read_text(encoding="utf-8"))
-    return tuple(
-        question for _, question in parse_questions((f"{name}, question {at}", row) for at, row in enumerate(rows, 1))
-    )
+def _load_handbook() -> tuple[Question, ...]:
+    file = importlib.resources.files("docmind_lab.core.data").joinpath("handbook_questions.json")
+    rows = enumerate(json.loads(file.read_text(encoding="utf-8")), 1)
+    return tuple(question for _, question in parse_questions((f"{file.name}, question {at}", row) for at, row in rows))
 
 
 def parse_questions(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Question]]:

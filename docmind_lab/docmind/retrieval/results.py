@@ -47,8 +47,7 @@ class RetrievedDocument:
     """One passage that a search found.
 
     id: the chunk's, as citations name it. content: its text. metadata: JSON values only, see `clean_metadata`.
-    score: BM25 for "sparse", a cosine for "dense", an RRF sum for the others, to four digits; comparable
-    within one result only.
+    score: an RRF sum, to four digits; comparable within one result only.
     """
 
     id: str

@@ -27,11 +27,8 @@ from docmind_lab.docmind.retrieval.strategies import LIMIT, STRATEGIES, search, 
 from docmind_lab.network import current_call
 from docmind_lab.services.scripted_model.roles import strategy_for
 
-ROUTED_STRATEGIES = ("sparse", "hybrid", "hierarchical", "graph")
-"""What a router chooses from: the paths of DocMind's own router (ADR-011), and exact words."""
-
 SELECTOR_PROMPT = """You are the router engine of DocMind. Choose with select_engine how to search for the query: \
-"sparse" for exact names and code, "graph" for what is related, compared or different, "hierarchical" for an overview \
+"graph" for what is related, compared or different, "hierarchical" for an overview \
 or a whole section, "hybrid" otherwise."""
 _TOOL = "select_engine"
 
@@ -201,7 +198,7 @@ class RouterEngine:
     client: QdrantClient
     async_client: AsyncQdrantClient | None = None
     selector: Selector = field(default_factory=RuleSelector)
-    strategies: tuple[str, ...] = ROUTED_STRATEGIES
+    strategies: tuple[str, ...] = STRATEGIES
     limit: int = LIMIT
 
     def __post_init__(self) -> None:

@@ -1,13 +1,13 @@
 """Search strategies: the requests that each makes, and the documents that come back.
 
-    search(client, index, "sparse", "operator precedence")               # words: BM25
-    await search_async(client, index, "hybrid", "operator precedence")   # words and LSA, fused in Qdrant
+    search(client, index, "hybrid", "what a hard timeout leaves")
+    await search_async(client, index, "graph", "what a hard timeout leaves")
 
-sparse         words, by BM25. One request.
-dense          the index's dense encoder alone: LSA, unless the index was given another. One request.
-hybrid         both, fused by reciprocal rank in Qdrant. One request.
+hybrid         words by BM25 and neighbours by LSA, fused by reciprocal rank in Qdrant. One request.
 hierarchical   hybrid finds passages; then what stands around the best of them is fetched. Two requests.
 graph          hybrid finds passages; then the topics that theirs refer to are searched. Two requests.
+
+They are those of DocMind's router (ADR-011).
 
 A strategy is a generator that yields requests and is sent their points; the sync and the async door only pass them
 on, so both find the same. Each request ends as the client's own limits say, and a deadline in force around a search
@@ -54,38 +54,15 @@ class Request:
 Requests = Generator[Request, Points, tuple[RetrievedDocument, ...]]
 
 
-def _sparse(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
-    vector = index.sparse.encode_query(query)
-    return {"query": vector, "using": index.sparse.name} if vector.indices else {}
-
-
-def _dense(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
-    vector = index.dense.encode(query)
-    return {"query": vector, "using": index.dense.name} if any(vector) else {}
-
-
-def _hybrid(index: SearchIndex, query: str, limit: int) -> dict[str, Any]:
-    candidates = max(_CANDIDATES, 2 * limit)
-    halves = [_sparse(index, query, limit), _dense(index, query, limit)]
-    prefetch = [models.Prefetch(limit=candidates, **half) for half in halves if half]
-    return {"prefetch": prefetch, "query": models.FusionQuery(fusion=models.Fusion.RRF)} if prefetch else {}
-
-
-_BUILDERS: Mapping[str, Callable[[SearchIndex, str, int], dict[str, Any]]] = {
-    "sparse": _sparse,
-    "dense": _dense,
-    "hybrid": _hybrid,
-}
-
-STRATEGIES = (*_BUILDERS, "hierarchical", "graph")
-"""Names of the explicit strategies."""
+STRATEGIES = ("hybrid", "hierarchical", "graph")
+"""Names of the strategies."""
 
 
 def build_query(index: SearchIndex, strategy: str, query: str, limit: int = LIMIT) -> dict[str, Any]:
     """Return keyword arguments for `query_points`: the only request of a strategy, or the first of two.
 
-    Empty when the query has no word to search for. A hybrid query whose words are all unknown to the dense encoder is
-    fused from its sparse half alone.
+    Empty when the query has no word to search for. A query whose words are all unknown to the dense encoder is fused
+    from its sparse half alone.
 
     Args:
         index: What is searched.
@@ -100,8 +77,19 @@ def build_query(index: SearchIndex, strategy: str, query: str, limit: int = LIMI
         raise ConfigurationError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
     if limit < 1:
         raise ConfigurationError(f"limit must be 1 or more, not {limit}")
-    arguments = _BUILDERS.get(strategy, _hybrid)(index, query, limit)
-    return {"collection_name": index.collection, "limit": limit, "with_payload": True, **arguments} if arguments else {}
+    words, meaning = index.sparse.encode_query(query), index.dense.encode(query)
+    halves: list[tuple[str, Any]] = [(index.sparse.name, words)] if words.indices else []
+    halves += [(index.dense.name, meaning)] if any(meaning) else []
+    if not halves:
+        return {}
+    candidates = max(_CANDIDATES, 2 * limit)
+    return {
+        "collection_name": index.collection,
+        "limit": limit,
+        "with_payload": True,
+        "prefetch": [models.Prefetch(limit=candidates, using=name, query=vector) for name, vector in halves],
+        "query": models.FusionQuery(fusion=models.Fusion.RRF),
+    }
 
 
 def strategy_in_effect(index: SearchIndex, strategy: str) -> str:

@@ -39,7 +39,7 @@ from docmind_lab.network.exchange import Admission
 from docmind_lab.network.recorder import current_recorder, position_of
 
 ROLE = "retrieval"
-Strategy = Literal["sparse", "dense", "hybrid", "hierarchical", "graph"]
+Strategy = Literal["hybrid", "hierarchical", "graph"]
 # Half of what is left: explicit retrieval takes no longer than a router that searches once, so it can still follow.
 ROUTER_SHARE = 0.5
 
@@ -218,10 +218,7 @@ def _public_message(error: BaseException) -> str:
     return str(error) if isinstance(error, DocmindLabError) else f"the search failed: {type(error).__name__}"
 
 
-_STRATEGY_HELP = (
-    "sparse: exact words; dense: meaning; hybrid: both; hierarchical: with what stands around; graph: with what is "
-    "referred to."
-)
+_STRATEGY_HELP = "hybrid: by words and meaning; hierarchical: with what stands around; graph: with what is referred to."
 
 
 def create_retrieve_documents(resources: RetrievalResources | None = None) -> BaseTool:

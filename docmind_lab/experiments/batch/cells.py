@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.graphs.node_modes import NodeMode
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.services.server import ServiceOptions
 
@@ -21,14 +22,14 @@ class Simulated:
     """The system and the services of a cell's runs: everything a worker needs to build them.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
-    name of one that comes with questions, or the place of the user's. node_mode: of model calls and tools, see
+    handbook by its name, or the place of the user's documents. node_mode: of model calls and tools, see
     `graphs/node_modes.py`. workload: its kind, as `workload_kind` takes it.
     """
 
     settings: Settings
     options: ServiceOptions
     client_retries: int | None = None
-    corpus: str | LibraryPlace = "language_reference"
+    corpus: str | LibraryPlace = HANDBOOK
     node_mode: NodeMode = "own"
     workload: str = "supervisor"
 

@@ -42,6 +42,10 @@ class Result(Protocol):
     def stalled(self) -> str:
         """Why a run could not go on; empty if none stalled. The worker of a stalled run cannot be used again."""
 
+    @property
+    def error(self) -> Exception | None:
+        """Why there is nothing, of a cell that was lost twice."""
+
 
 AnyCell = TypeVar("AnyCell", bound=AnyKindOfCell)
 AnyResult = TypeVar("AnyResult", bound=Result)

@@ -14,7 +14,8 @@ from typing import Any
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.documents import LibraryPlace, read_questions
 from docmind_lab.docmind.retrieval import Question
-from docmind_lab.docmind.retrieval.questions import CORPORA
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.docmind.retrieval.questions import require_handbook
 from docmind_lab.docmind.system import named_corpus
 from docmind_lab.workloads.kinds import WorkloadKind
 
@@ -23,11 +24,10 @@ from docmind_lab.workloads.kinds import WorkloadKind
 class Documents:
     """A corpus and the questions to ask about it.
 
-    corpus: the name of one that comes with questions, or the place of the user's. questions: the user's; empty for
-    those that come with the corpus.
+    corpus: the handbook by its name, or the place of the user's. questions: the user's; empty for the handbook's.
     """
 
-    corpus: str | LibraryPlace = CORPORA[0]
+    corpus: str | LibraryPlace = HANDBOOK
     questions: tuple[Question, ...] = ()
 
     @property
@@ -43,8 +43,8 @@ class Documents:
     def cases(self, kind: WorkloadKind) -> tuple[Question, ...]:
         """Return the questions for a workload. Raises: ConfigurationError if it cannot take them, or there are none."""
         if not self.are_own:
-            if kind.takes_questions and self.name not in CORPORA:
-                raise _unknown(self.name)
+            if kind.takes_questions:
+                require_handbook(self.name)
             return kind.cases(self.name)
         if not kind.takes_questions:
             raise ConfigurationError(
@@ -74,27 +74,19 @@ class Documents:
 def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[str] | None) -> Documents:
     """Return the documents and questions with these names.
 
-    corpus: one of `CORPORA`, or a folder of documents. questions: a file of them; None for those that come
-    with the corpus, which a folder's do not.
+    corpus: "handbook", or a folder of documents. questions: a file of them; None for those that come with the handbook,
+    which a folder's do not.
     Raises: ConfigurationError for a path that is no folder, and as `read_questions` and `LibraryPlace.of`.
     """
-    if isinstance(corpus, str) and corpus in CORPORA:
-        found: str | LibraryPlace = corpus
-    elif Path(corpus).is_dir():
+    found: str | LibraryPlace = HANDBOOK
+    if Path(corpus).is_dir() and corpus != HANDBOOK:
         found = LibraryPlace.of(corpus)
     elif questions is None and isinstance(corpus, str) and os.sep not in corpus:
         # A workload from another package may have corpora of its own, and itself refuses names it does not know.
         return Documents(corpus)
     else:
-        raise _unknown(os.fspath(corpus))
+        require_handbook(os.fspath(corpus))
     return Documents(found, () if questions is None else read_questions(questions, topics=_topics(found)))
-
-
-def _unknown(corpus: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"documents must be one of {', '.join(CORPORA)}, not {corpus!r}; or a folder of .md and "
-        ".txt files (--documents): check the path"
-    )
 
 
 def _topics(corpus: str | LibraryPlace) -> frozenset[str]:

@@ -12,6 +12,7 @@ from docmind_lab.analysis.latency.by_role import ProfileChoice
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.comparison.design import CommonOptions
 from docmind_lab.experiments.recordings.live_study import RecordingOptions
 from docmind_lab.services.faults import Fault
@@ -19,7 +20,6 @@ from docmind_lab.workloads.own import Inputs, Services, StoreMaker
 
 DEFAULT_SEED = 7
 DEFAULT_WORKLOAD = "supervisor"
-DEFAULT_DOCUMENTS = "language_reference"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CompareRequest(CommonOptions):
     router_injection: bool | None = None
     budget: Budget | None = None
     workload: str = DEFAULT_WORKLOAD
-    documents: str | os.PathLike[str] = DEFAULT_DOCUMENTS
+    documents: str | os.PathLike[str] = HANDBOOK
     questions: str | os.PathLike[str] | None = None
     graph: Any = None
     agent: Any = None
@@ -100,4 +100,4 @@ class CompareRequest(CommonOptions):
     @property
     def names_documents(self) -> dict[str, bool]:
         """For each keyword that names documents or questions: whether it was given."""
-        return {"documents": self.documents != DEFAULT_DOCUMENTS, "questions": self.questions is not None}
+        return {"documents": self.documents != HANDBOOK, "questions": self.questions is not None}

@@ -24,11 +24,12 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.live_estimate import asks_live_endpoints, expected_to_send
 from docmind_lab.experiments.comparison.own_graph import not_exercised
-from docmind_lab.experiments.comparison.request import DEFAULT_DOCUMENTS, DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
+from docmind_lab.experiments.comparison.request import DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.comparison.resolve import resolve
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
@@ -77,7 +78,7 @@ def compare(
     router_injection: bool | None = None,
     budget: Budget | None = None,
     workload: str = DEFAULT_WORKLOAD,
-    documents: str | os.PathLike[str] = DEFAULT_DOCUMENTS,
+    documents: str | os.PathLike[str] = HANDBOOK,
     questions: str | os.PathLike[str] | None = None,
     graph: Any = None,
     agent: Any = None,
@@ -139,8 +140,7 @@ def compare(
             propagated. Its `time_s` is the decision timeout by another name.
         workload: The system under the deadline, one of `workloads.WORKLOADS`. The defaults here are those of
             "supervisor", which is DocMind itself.
-        documents: "language_reference" with its forty questions, "handbook" with twelve (the same text on every
-            Python), or a folder of .md and .txt files.
+        documents: "handbook", which comes with twelve questions, or a folder of .md and .txt files.
         questions: A file of your own questions: .jsonl, .csv or .json. None means those that come with the documents;
             a folder's do not come with any.
         graph: A compiled LangGraph graph, a function that makes one, or a reference, which worker processes can find

@@ -15,7 +15,6 @@ shrink.py       the smallest trial that shows a finding
 findings.py     a finding, its timeline, its test
 report.py       the report and its lines
 run.py          crash_test
-testing.py      the assertions for a user's tests
 """
 
 from docmind_lab.experiments.crash_test.findings import Finding

@@ -6,7 +6,8 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,21 +23,24 @@ from docmind_lab.alternatives.controls import Unguarded
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import CATALOGUE, level_and_variant
+from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.crash_test.journal import Journal
-from docmind_lab.experiments.crash_test.observation import Ending, Observation, Promise, Trial
+from docmind_lab.experiments.crash_test.observation import Ending, Observation, Promise
 from docmind_lab.experiments.crash_test.opened_saver import OpenedSaver
 from docmind_lab.experiments.crash_test.probes import ProbedEndpoints, ProbedModel, ProbeSaver, ProbeStore
 from docmind_lab.experiments.crash_test.trial import TrialRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.experiments.trials import Trial
 from docmind_lab.services.plan import Chunk, Headers
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
 from docmind_lab.workloads.kinds import OWN_PREFIX, workload_kind
-from docmind_lab.workloads.own import GraphInput, graph_named, load_graph
+from docmind_lab.workloads.own import GraphInput, Inputs, graph_named, load_graph, own_graph
+from docmind_lab.workloads.own.kind import inputs_named
 from docmind_lab.workloads.own.making import simulated_while_made
 from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_object
 from docmind_lab.workloads.own.settings import store_for_run
@@ -72,13 +76,44 @@ class Subject:
     inputs: tuple[GraphInput, ...]
     profile: str = "typical"
     seed: int = 7
-    deadline_key: str = "deadline_ts"
+    deadline_key: str = DEADLINE_KEY
     durability: str = "async"
     checkpointer: str = ""
     endpoints: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        graph: Any,
+        inputs: Inputs,
+        *,
+        checkpointer: str | SaverMaker | None = None,
+        context: Any = None,
+        config: Mapping[str, Any] | None = None,
+        resume: Sequence[Any] = (),
+        endpoints: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> Subject:
+        """Check a graph, its inputs and what its runs are given, as `crash_test` takes them.
 
-def register_makers(workload: str, graph: Any, checkpointer: Any) -> None:
+        Raises: ConfigurationError for a value that cannot be used.
+        """
+        durability, deadline_key = options.get("durability", "async"), options.get("deadline_key", DEADLINE_KEY)
+        if durability not in DURABILITIES:
+            raise ConfigurationError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
+        if len(resume) > 1:
+            raise ConfigurationError(
+                "resume: a resumed run cannot tell which of several answers is next; give one at most"
+            )
+        given: dict[str, Any] = {"context": context, "config": config, "resume": resume, "endpoints": endpoints}
+        own = own_graph(graph, inputs, deadline_key=deadline_key, **given)
+        _register_makers(own.workload, graph, None if isinstance(checkpointer, str) else checkpointer)
+        options["checkpointer"] = checkpointer if isinstance(checkpointer, str) else ""
+        options["endpoints"] = "" if endpoints is None else os.path.abspath(endpoints)
+        return cls(own.workload, own.corpus, inputs_named(own.corpus), **options)
+
+
+def _register_makers(workload: str, graph: Any, checkpointer: Any) -> None:
     """Remember live functions that make the graph or its checkpointer anew for each trial."""
     makes_graph = callable(graph) and not isinstance(graph, StateGraph | Pregel)
     for name, maker in (("graph", graph if makes_graph else None), ("checkpointer", checkpointer)):
@@ -109,14 +144,9 @@ class CrashBench:
 
     Args:
         subject: The graph and what its runs are given.
-
-    Raises:
-        ConfigurationError: A value of the subject cannot be used.
     """
 
     def __init__(self, subject: Subject) -> None:
-        if subject.durability not in DURABILITIES:
-            raise ConfigurationError(f"durability must be one of {', '.join(DURABILITIES)}, not {subject.durability!r}")
         self.subject = subject
         self._system = SimulatedSystem(Settings(), kind=subject.workload, corpus=subject.corpus)
         self._questions = {one.id: one for one in subject.inputs}
@@ -155,7 +185,7 @@ class CrashBench:
 
     def question(self, trial: Trial) -> GraphInput:
         """Return the input of a trial."""
-        return self._questions[trial.input_id]
+        return self._questions[trial.question_id]
 
     def add(self, question: GraphInput) -> None:
         """Add an input that trials may name."""

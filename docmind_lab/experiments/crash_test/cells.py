@@ -13,8 +13,9 @@ from docmind_lab.experiments.batch.runner import Computing, compute_cells
 from docmind_lab.experiments.batch.workers import Workers
 from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
 from docmind_lab.experiments.crash_test.invariants import Reference
-from docmind_lab.experiments.crash_test.observation import Observation, Trial
+from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.shrink import Found, Shrinking
+from docmind_lab.experiments.trials import Trial
 
 TRIALS_PER_CELL = 6
 

@@ -13,7 +13,8 @@ from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Verdict
 from docmind_lab.experiments.crash_test.journal import FIRST, RESUMED
-from docmind_lab.experiments.crash_test.observation import Observation, Trial
+from docmind_lab.experiments.crash_test.observation import Observation
+from docmind_lab.experiments.trials import Trial
 
 _BEFORE, _AFTER = 6, 14
 
@@ -59,7 +60,7 @@ class Finding:
             "import pytest\n\n"
             "from docmind_lab.testing import cut_at\n\n\n"
             '@pytest.mark.parametrize(("alternative", "at_s", "seed", "schedule"), '
-            f"[({trial.alternative!r}, {trial.at_s!r}, {seed}, {trial.schedule})])\n"
+            f"[({trial.alternative!r}, {trial.decision_timeout_s!r}, {seed}, {trial.schedule})])\n"
             f"def test_{name}(alternative, at_s, seed, schedule):\n"
             f"    given = {plain_input(self.given)!r}\n"
             f"    cut_at({graph!r}, given, alternative, at_s, seed=seed, schedule=schedule{rest})\n"
@@ -75,7 +76,7 @@ class Finding:
             "trials": self.trials,
             "input": plain_input(self.given),
             "alternative": trial.alternative,
-            "at_s": trial.at_s,
+            "at_s": trial.decision_timeout_s,
             "schedule": trial.schedule,
             "evidence": self.evidence,
             "timeline": list(self.timeline),
@@ -108,9 +109,9 @@ def plain_input(given: Mapping[str, Any]) -> Any:
 def timeline_of(observation: Observation, verdict: Verdict) -> tuple[str, ...]:
     """Return what happened around the cut of a trial, and around what its verdict shows, in lines."""
     trial, told_at_s = observation.trial, observation.first.told_at_s
-    assert trial.at_s is not None, "a run that is not cut breaks no invariant"
+    assert trial.is_cut, "a run that is not cut breaks no invariant"
     lines = [(mark.at_s, 1, str(mark), mark.part) for mark in observation.marks if mark.kind != "wait"]
-    lines.append((trial.at_s, 0, "the process is killed" if trial.is_kill else "the deadline", FIRST))
+    lines.append((trial.decision_timeout_s, 0, "the process is killed" if trial.is_kill else "the deadline", FIRST))
     if told_at_s is not None and not trial.is_kill:
         lines.append((told_at_s, 2, f"the caller is told: {observation.first}", FIRST))
     if observation.resumed is not None:
@@ -142,6 +143,6 @@ def smallest(found: Sequence[tuple[Observation, Verdict]], sizes: Mapping[str, i
     def rank(item: tuple[Observation, Verdict]) -> tuple[int, int, float, str]:
         trial = item[0].trial
         schedule = -1 if trial.schedule is None else trial.schedule
-        return sizes.get(trial.input_id, 0), schedule, trial.at_s or 0.0, trial.alternative
+        return sizes.get(trial.question_id, 0), schedule, trial.decision_timeout_s, trial.alternative
 
     return min(found, key=rank)

@@ -6,46 +6,20 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.experiments.crash_test.journal import FIRST, Effect, Mark
-
-KILL: Final = "kill"
-"""Stands where an alternative stands, for a process that is killed."""
+from docmind_lab.experiments.trials import Trial
 
 Promise = Literal["quiet", "steps", "none"]
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 # Ids of tool calls, which a simulated model derives from where in the run it is asked.
 _CALL_ID = re.compile(r"\b(call|toolu|fc)_[0-9a-f]{16}_\d+")
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One run to be cut.
-
-    Args:
-        input_id: Of the input.
-        alternative: As `parse_alternatives` takes it, or `KILL`.
-        at_s: Instant of the deadline or of the kill, in virtual seconds; None for a run that is not cut.
-        schedule: Draws another order of threads and tasks that are ready; None for first come, first served.
-        is_control: Whether time and latencies are others, which tells what of an answer depends on them.
-    """
-
-    input_id: str
-    alternative: str
-    at_s: float | None = None
-    schedule: int | None = None
-    is_control: bool = False
-
-    @property
-    def is_kill(self) -> bool:
-        """Whether the process is killed, and no deadline ends the run."""
-        return self.alternative == KILL
 
 
 @dataclass(frozen=True)
@@ -140,7 +114,7 @@ class Observation:
     @property
     def told_at_s(self) -> float | None:
         """When the caller of the cut run was told, or its process killed."""
-        return self.trial.at_s if self.trial.is_kill else self.first.told_at_s
+        return self.trial.decision_timeout_s if self.trial.is_kill else self.first.told_at_s
 
     def of(self, part: str = FIRST) -> list[Mark]:
         """Return the marks of one part."""

@@ -137,9 +137,9 @@ def _lines_of_finding(number: int, finding: Finding) -> Iterator[str]:
     yield f"{number}. {finding.what} ({', '.join(finding.alternatives)}; {count_of(finding.trials, 'trial')})"
     cut = "killed" if trial.is_kill else f"{trial.alternative}, deadline"
     order = "" if trial.schedule is None else f", schedule {trial.schedule}"
-    name, _, is_shorter = trial.input_id.partition("~")
+    name, _, is_shorter = trial.question_id.partition("~")
     shorter = " (shortened)" if is_shorter else ""
-    yield f"    input {name}{shorter}, {cut} at {trial.at_s:.6f} s{order}"
+    yield f"    input {name}{shorter}, {cut} at {trial.decision_timeout_s:.6f} s{order}"
     yield f"    {finding.evidence}"
     yield from (f"    {line}" for line in finding.timeline)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import threading
 from collections import Counter
@@ -19,17 +20,17 @@ from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationSt
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.batch.workers import Workers, in_this_process, workers_for
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
-from docmind_lab.experiments.crash_test.bench import DURABILITIES, SaverMaker, Subject, register_makers, saver_maker
+from docmind_lab.experiments.crash_test.bench import SaverMaker, Subject, saver_maker
 from docmind_lab.experiments.crash_test.cells import ShrinkOrder, observe_all, run_shrink_order
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
 from docmind_lab.experiments.crash_test.findings import Finding, smallest, timeline_of
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, Verdict, judge
-from docmind_lab.experiments.crash_test.observation import KILL, Observation, Trial
+from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.report import Coverage, CrashReport
 from docmind_lab.experiments.crash_test.shrink import size_of
+from docmind_lab.experiments.trials import KILL, Trial
 from docmind_lab.workloads.kinds import workload_kind
-from docmind_lab.workloads.own import GraphInput, Inputs, graph_named, own_graph
-from docmind_lab.workloads.own.kind import inputs_named
+from docmind_lab.workloads.own import GraphInput, Inputs, graph_named
 
 _VERDICT_COLUMNS: Final = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
 
@@ -51,7 +52,7 @@ class _Plan:
     def trials(self) -> list[Trial]:
         """Return the trials."""
         return [
-            Trial(input_id, alternative, point.at_s, schedule)
+            Trial(alternative, point.at_s, input_id, schedule=schedule)
             for input_id, alternative in self.places
             for schedule in self.schedules
             for point in self.chosen[input_id, alternative]
@@ -59,7 +60,7 @@ class _Plan:
 
     def reference(self, trial: Trial) -> Reference:
         """Return what a trial is held against."""
-        return self.references[trial.input_id, trial.alternative, trial.schedule]
+        return self.references[trial.question_id, trial.alternative, trial.schedule]
 
 
 def crash_test(
@@ -118,7 +119,7 @@ def crash_test(
         GraphError: The graph fails without any deadline.
     """
     _require_counts(runs, schedules)
-    subject = subject_of(
+    subject = Subject.of(
         graph,
         inputs,
         checkpointer=checkpointer,
@@ -139,49 +140,6 @@ def crash_test(
         is_stopped = stop is not None and stop.is_set()
         shown = graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name())
         return _report(shown, plan, observations, pool if shrink and not is_stopped else None)
-
-
-def subject_of(
-    graph: Any,
-    inputs: Inputs,
-    *,
-    checkpointer: str | SaverMaker | None,
-    durability: str,
-    deadline_key: str,
-    context: Any,
-    config: Mapping[str, Any] | None,
-    resume: Sequence[Any],
-    endpoints: str | os.PathLike[str] | None,
-    profile: str,
-    seed: int,
-) -> Subject:
-    """Check a graph, its inputs and what its runs are given, and return them as a subject.
-
-    Args:
-        graph: As `crash_test` takes it; the others too.
-
-    Raises:
-        ConfigurationError: A value cannot be used.
-    """
-    if durability not in DURABILITIES:
-        raise ConfigurationError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
-    if len(resume) > 1:
-        raise ConfigurationError("resume: a resumed run cannot tell which of several answers is next; give one at most")
-    own = own_graph(
-        graph, inputs, deadline_key=deadline_key, context=context, config=config, resume=resume, endpoints=endpoints
-    )
-    register_makers(own.workload, graph, None if isinstance(checkpointer, str) else checkpointer)
-    return Subject(
-        own.workload,
-        own.corpus,
-        inputs_named(own.corpus),
-        profile=profile,
-        seed=seed,
-        deadline_key=deadline_key,
-        durability=durability,
-        checkpointer=checkpointer if isinstance(checkpointer, str) else "",
-        endpoints="" if endpoints is None else os.path.abspath(endpoints),
-    )
 
 
 def _require_counts(runs: int | None, schedules: int) -> None:
@@ -239,18 +197,20 @@ def _plan(
     """Run each input undisturbed, and choose at which of its cut points it is tried."""
     orders: tuple[int | None, ...] = (None, *range(1, schedules))
     places = tuple((one.id, name) for one in subject.inputs for name in names)
-    undisturbed = [Trial(*place, None, order) for place in places for order in orders]
-    controls = [Trial(one.id, names[0], None, None, is_control=True) for one in subject.inputs]
+    undisturbed = [Trial(name, math.inf, one, schedule=order) for one, name in places for order in orders]
+    controls = {one.id: Trial(names[0], math.inf, one.id, is_control=True) for one in subject.inputs}
     counted.all = len(undisturbed) + len(controls)
-    seen = {each.trial: each for each in observe_all(subject, [*controls, *undisturbed], pool, stop, counted.add)}
+    seen = {
+        each.trial: each for each in observe_all(subject, [*controls.values(), *undisturbed], pool, stop, counted.add)
+    }
     for observation in seen.values():
         require_usable(observation)
     references = {}
     for trial in undisturbed:
         if trial in seen:
-            control = seen.get(Trial(trial.input_id, names[0], None, None, is_control=True), seen[trial])
-            base = seen.get(Trial(trial.input_id, names[0]), seen[trial])
-            references[trial.input_id, trial.alternative, trial.schedule] = Reference(
+            control = seen.get(controls[trial.question_id], seen[trial])
+            base = seen.get(Trial(names[0], math.inf, trial.question_id), seen[trial])
+            references[trial.question_id, trial.alternative, trial.schedule] = Reference(
                 seen[trial], volatile_keys(base, control)
             )
     places = tuple(place for place in places if all((*place, order) in references for order in orders))
@@ -269,7 +229,7 @@ def volatile_keys(first: Observation, second: Observation) -> frozenset[str]:
 
 def require_usable(observation: Observation) -> None:
     """Return if an undisturbed run can be held against others. Raises: GraphError if the graph fails by itself."""
-    where = f"input {observation.trial.input_id}, without a deadline"
+    where = f"input {observation.trial.question_id}, without a deadline"
     if observation.not_judged:
         raise GraphError(f"{where}: {observation.not_judged}")
     if observation.first.outcome in ("failed", "no end"):
@@ -286,7 +246,7 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrink
     for observation in observations:
         trial = observation.trial
         for verdict in judge(observation, plan.reference(trial)):
-            place = trial.input_id, trial.alternative, trial.schedule, trial.at_s
+            place = trial.question_id, trial.alternative, trial.schedule, trial.decision_timeout_s
             rows.append((*place, verdict.invariant, verdict.status, verdict.what))
             judged[verdict.invariant] += verdict.status != "not judged"
             if verdict.status in ("broken", "left"):
@@ -321,11 +281,11 @@ def _finding(key: tuple[str, str, bool], found: Found, plan: _Plan, shrinks: Wor
     questions: dict[str, GraphInput] = {one.id: one for one in plan.subject.inputs}
     example = smallest(found, {name: size_of(one.given) for name, one in questions.items()})
     trial = example[0].trial
-    given: Mapping[str, Any] = questions[trial.input_id].given
+    given: Mapping[str, Any] = questions[trial.question_id].given
     if shrinks is not None:
-        place = trial.input_id, trial.alternative
+        place = trial.question_id, trial.alternative
         tried = {point.at_s for point in plan.chosen[place]}
-        earlier = [point.at_s for point in plan.points[place] if point.at_s < (trial.at_s or 0.0)]
+        earlier = [point.at_s for point in plan.points[place] if point.at_s < trial.decision_timeout_s]
         untried = [at_s for at_s in earlier if at_s not in tried]
         shrinking = ShrinkOrder(plan.subject, example, plan.reference(trial), tuple(untried))
         try:
@@ -342,8 +302,8 @@ def _finding(key: tuple[str, str, bool], found: Found, plan: _Plan, shrinks: Wor
 
 def _coverage(place: Place, plan: _Plan, observations: Sequence[Observation]) -> Coverage:
     points = plan.points[place]
-    mine = [each for each in observations if (each.trial.input_id, each.trial.alternative) == place]
-    at = {each.trial.at_s for each in mine}
+    mine = [each for each in observations if (each.trial.question_id, each.trial.alternative) == place]
+    at = {each.trial.decision_timeout_s for each in mine}
     tried = [point for point in points if point.at_s in at]
     counted, counted_tried = kinds_of(points), kinds_of(tried)
     refused = [each.not_judged for each in mine if each.not_judged]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ from langchain_core.messages import BaseMessage
 from docmind_lab.experiments.crash_test.bench import CrashBench
 from docmind_lab.experiments.crash_test.findings import plain_input
 from docmind_lab.experiments.crash_test.invariants import Reference, Verdict, judge
-from docmind_lab.experiments.crash_test.observation import Observation, Trial
+from docmind_lab.experiments.crash_test.observation import Observation
+from docmind_lab.experiments.trials import Trial
 
 MOST_RUNS = 40
 """How many runs the shrinking of one finding may take."""
@@ -41,11 +43,11 @@ class Shrinking:
             untried: Earlier instants of the same run that were not tried.
         """
         trial = found[0].trial
-        self._references[trial.input_id, trial.alternative, trial.schedule] = reference
+        self._references[trial.question_id, trial.alternative, trial.schedule] = reference
         for at_s in sorted(untried):
             if self._left <= MOST_RUNS // 2:
                 break
-            earlier = self._tried(dataclasses.replace(trial, at_s=at_s), found[1])
+            earlier = self._tried(dataclasses.replace(trial, decision_timeout_s=at_s), found[1])
             if earlier is not None:
                 found = earlier
                 break
@@ -72,10 +74,10 @@ class Shrinking:
         return found, given
 
     def _with_input(self, found: Found, input_id: str, point: tuple[str, int]) -> Found | None:
-        trial = dataclasses.replace(found[0].trial, input_id=input_id)
+        trial = dataclasses.replace(found[0].trial, question_id=input_id)
         reference = self._reference(trial)
         at_s = None if reference is None else _instant_of(reference.undisturbed, point)
-        return None if at_s is None else self._tried(dataclasses.replace(trial, at_s=at_s), found[1])
+        return None if at_s is None else self._tried(dataclasses.replace(trial, decision_timeout_s=at_s), found[1])
 
     def _tried(self, trial: Trial, wanted: Verdict) -> Found | None:
         """Return the trial with its verdict if it shows the finding too."""
@@ -90,10 +92,10 @@ class Shrinking:
         return None
 
     def _reference(self, trial: Trial) -> Reference | None:
-        key = trial.input_id, trial.alternative, trial.schedule
+        key = trial.question_id, trial.alternative, trial.schedule
         if key not in self._references:
             self._left -= 1
-            undisturbed = self._bench.observe(dataclasses.replace(trial, at_s=None))
+            undisturbed = self._bench.observe(dataclasses.replace(trial, decision_timeout_s=math.inf))
             if undisturbed.not_judged or undisturbed.first.outcome == "failed":
                 return None
             volatile = next(iter(self._references.values())).volatile
@@ -103,7 +105,7 @@ class Shrinking:
 
 def _place_of(observation: Observation) -> tuple[str, int]:
     """Return the last thing that happened before the cut, and how often it had happened."""
-    at_s = observation.trial.at_s or 0.0
+    at_s = observation.trial.decision_timeout_s
     before = [str(mark) for mark in observation.of() if mark.at_s <= at_s and mark.kind != "wait"]
     return (before[-1], before.count(before[-1])) if before else ("", 0)
 

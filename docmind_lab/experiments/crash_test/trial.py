@@ -29,18 +29,11 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
 from docmind_lab.experiments.crash_test.held_locks import held_locks, release_lock
 from docmind_lab.experiments.crash_test.journal import ASKED, FIRST, RESUMED, WRITE_S, Edge, Journal, Mark
-from docmind_lab.experiments.crash_test.observation import (
-    Ending,
-    Leftover,
-    Observation,
-    Saved,
-    Trial,
-    answer_in,
-    comparable,
-)
+from docmind_lab.experiments.crash_test.observation import Ending, Leftover, Observation, Saved, answer_in, comparable
 from docmind_lab.experiments.crash_test.probes import ProbeSaver, StepCallbacks, TemporaryFiles
 from docmind_lab.experiments.crash_test.saved_thread import SavedThread, read_thread
 from docmind_lab.experiments.measurement.simulation import fixed_randomness
+from docmind_lab.experiments.trials import Trial
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder, recording
@@ -92,15 +85,14 @@ class TrialRun:
             horizon_s=3 * (LONG_S + SETTLE_S) + _SPARE_S + _LATER_S,
             stall_after_s=_STALL_AFTER_S,
         )
-        at_s = math.inf if trial.at_s is None else trial.at_s
-        self.journal = Journal(self.clock, at_s if trial.is_kill else math.inf)
+        self.journal = Journal(self.clock, trial.decision_timeout_s if trial.is_kill else math.inf)
         door = bench.services(trial, self.journal)
         self.door = door
         seed = bench.subject.seed
         self.clock.on_entry = (lambda _: fixed_randomness(seed), lambda _: plain_parameters(), door.open)
         self.clock.on_wait = self._note_wait
         self.graph: AnyGraph
-        self.thread_id = f"crash-{trial.input_id}-{trial.alternative}"
+        self.thread_id = f"crash-{trial.question_id}-{trial.alternative}"
         self._files = TemporaryFiles()
         self._opened = bench.opened_saver()
         self._recorders: dict[str, Recorder] = {}
@@ -120,7 +112,7 @@ class TrialRun:
                 # Made in virtual time, so that the locks of a graph that is made anew wait there.
                 self.graph = VirtualClock(stall_after_s=60.0).run(self.bench.graph, self.journal)
                 held = set(held_locks(self.graph))
-                if self.trial.is_kill and self.trial.at_s is not None:
+                if self.trial.is_kill and self.trial.is_cut:
                     return self._killed(held)
                 return self.clock.run(self._cut, held)
             except NotSimulated as error:
@@ -143,19 +135,18 @@ class TrialRun:
         return self._go_on(first, leftovers)
 
     def _killed(self, held_before: set[str]) -> Observation:
-        assert self.trial.at_s is not None
-        full_s, self.clock.horizon_s = self.clock.horizon_s, self.trial.at_s
+        full_s, self.clock.horizon_s = self.clock.horizon_s, self.trial.decision_timeout_s
         try:
-            ended = self.clock.run(self._until_killed, self.trial.at_s)
+            ended = self.clock.run(self._until_killed, self.trial.decision_timeout_s)
         except SimulationError:
-            if self.clock.now() < self.trial.at_s:
+            if self.clock.now() < self.trial.decision_timeout_s:
                 raise
             ended = None
         for name, lock in held_locks(self.graph).items():
             if name not in held_before:
                 release_lock(lock)  # a new process has its own
         self.journal.dead_from_s, self.clock.horizon_s = math.inf, full_s
-        first = ended or Ending("killed", told_at_s=self.trial.at_s)
+        first = ended or Ending("killed", told_at_s=self.trial.decision_timeout_s)
         return self.clock.run(self._go_on_after_kill, first)
 
     def _go_on_after_kill(self, first: Ending) -> Observation:
@@ -177,7 +168,7 @@ class TrialRun:
     def _first(self) -> Ending:
         if self.trial.is_control:
             self.clock.sleep(_LATER_S)
-        limit_s = LONG_S if self.trial.at_s is None else self.trial.at_s
+        limit_s = self.trial.decision_timeout_s if self.trial.is_cut else LONG_S
         return self._run(FIRST, self._given(), limit_s)
 
     def _go_on(self, first: Ending, leftovers: tuple[Leftover, ...]) -> Observation:
@@ -222,7 +213,7 @@ class TrialRun:
         if thread is None or "messages" not in self.graph.channels:
             return None
         node_mode = self.bench.alternative(self.trial).node_mode
-        key = (self.trial.input_id, self.trial.schedule, node_mode, thread.content)
+        key = (self.trial.question_id, self.trial.schedule, node_mode, thread.content)
         if key not in self.bench.asked:
             ending = self._ask(thread)
             words = tuple(words for part, words in self.journal.refusals if part == ASKED)
@@ -248,7 +239,7 @@ class TrialRun:
         future = self._start(part, inputs, limit_s)
         ending = Ending("no end")
         with contextlib.suppress(FutureTimeoutError):
-            outcome, told_at_s = future.result(timeout=limit_s + LONG_S if self.trial.at_s else LONG_S + SETTLE_S)
+            outcome, told_at_s = future.result(timeout=limit_s + LONG_S if self.trial.is_cut else LONG_S + SETTLE_S)
             ending = _ending(outcome, told_at_s)
         # What begins late in a thread of nobody's is seen too, so the whole time is waited for.
         self.clock.sleep(SETTLE_S)

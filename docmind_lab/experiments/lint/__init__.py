@@ -1,6 +1,6 @@
 """The deadline lint: which alternatives can keep a deadline on a user's graph, and what prevents the others.
 
-trials.py      measured runs of the graph, one at a time
+bench.py       measured runs of the graph, one at a time
 observation.py observe a run: visits of nodes, work in threads, a blocked event loop
 probe.py       run the graph without a limit and observe it
 facts.py       facts about each node: mode, calls, timeouts, retries, worst case

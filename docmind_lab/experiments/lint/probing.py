@@ -14,6 +14,7 @@ from docmind_lab.alternatives.bound import without_wrappers
 from docmind_lab.analysis.text import count_of, guessed_shape
 from docmind_lab.core.errors import GraphError
 from docmind_lab.docmind.graphs.observer import role_of
+from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.facts import (
     SLOWEST_GAP_S,
     NodeFacts,
@@ -30,7 +31,6 @@ from docmind_lab.experiments.lint.facts import (
 )
 from docmind_lab.experiments.lint.observation import length_of
 from docmind_lab.experiments.lint.probe import INTERRUPTED, UNTIMED, UNTIMED_ASYNC, Scene, observe_run
-from docmind_lab.experiments.lint.trials import TrialBench
 from docmind_lab.workloads.own.references import AnyGraph
 
 # Of a stretch that cannot be cut: early enough that most of it is still to come.

@@ -99,7 +99,12 @@ class LintReport:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    # No trial of the lint has them.
+    return dataclasses.asdict(
+        value, dict_factory=lambda items: {name: it for name, it in items if name not in ("schedule", "is_control")}
+    )
 
 
 def verdict_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
 from docmind_lab.core.server_behaviour import behaviour_of
 from docmind_lab.docmind.retrieval import Question, load_questions
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
@@ -45,8 +47,64 @@ class LoadPoint:
     window_until_s: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class CrowdsDesign:
+    """The part of a load study's design that says which crowds there are, and which of their queries are counted."""
+
+    arrivals: tuple[Arrivals, ...]
+    queries: int = 200
+    replicates: int = 8
+    seed: int = 7
+    horizon_factor: float = HORIZON_FACTOR
+    warm_up_s: float | None = None
+
+    def counted_from_s(self, timeout_s: float) -> float:
+        """Return the instant from which queries are counted, seconds since the crowd began."""
+        return horizon_of(timeout_s, self.horizon_factor) if self.warm_up_s is None else self.warm_up_s
+
+    def require_crowds(self, timeouts_s: tuple[float, ...], most_queries: int) -> None:
+        """Require values of which each crowd has queries that are counted.
+
+        Args:
+            timeouts_s: The decision timeouts.
+            most_queries: In a crowd.
+
+        Raises:
+            ConfigurationError: One cannot be used; the message names it.
+        """
+        require_count("queries", self.queries, 2, most_queries)
+        require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
+        if not self.horizon_factor > 1:
+            raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
+        if self.warm_up_s is not None and not 0 <= self.warm_up_s < math.inf:
+            raise ConfigurationError(f"warm_up_s must be 0 or more seconds, or None for the horizon: {self.warm_up_s}")
+        for timeout_s in timeouts_s:
+            require_seconds("decision timeout", timeout_s)
+        if not self.arrivals:
+            raise ConfigurationError("arrivals is empty; give at least one rate, such as 0.5 queries a second")
+        named = [(each.kind, each.rate_per_s) for each in self.arrivals]
+        for each in named:
+            if named.count(each) > 1:
+                raise ConfigurationError(f"arrivals has {each[0]} at {each[1]:g}/s twice; give each load once")
+        for arrivals in self.arrivals:
+            seeds = (replicate_seed(self.seed, replicate) for replicate in range(self.replicates))
+            last_s = min(arrivals.instants(self.queries, seed)[-1] for seed in seeds)
+            for timeout_s in timeouts_s:
+                self._require_window(arrivals, timeout_s, last_s)
+
+    def _require_window(self, arrivals: Arrivals, timeout_s: float, last_s: float) -> None:
+        first_s = self.counted_from_s(timeout_s)
+        if last_s - timeout_s <= first_s:
+            needed = math.ceil(2 * arrivals.rate_per_s * (first_s + timeout_s))
+            raise ConfigurationError(
+                f"queries: {self.queries} at {arrivals.rate_per_s:g}/s arrive within {last_s:.0f} s, and none is "
+                f"counted: the first {first_s:g} s are warm-up and the last {timeout_s:g} s meet less and less load; "
+                f"take {needed} queries or more, or a shorter warm_up_s"
+            )
+
+
 @dataclass(frozen=True)
-class LoadDesign:
+class LoadDesign(CrowdsDesign):
     """What a load study runs. `run_load` makes it from its arguments, which have the same names.
 
     Queries scheduled before `warm_up_s` load the provider and are not counted; None is the horizon, from when on the
@@ -56,47 +114,31 @@ class LoadDesign:
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
 
-    arrivals: tuple[Arrivals, ...]
     alternatives: tuple[Alternative, ...]
     profile: LatencyProfile
     decision_timeout_s: float = 20.0
-    queries: int = 200
-    replicates: int = 8
-    seed: int = 7
     callers: int | None = None
     stops_on_disconnect: bool = True
     client_retries: int | None = None
-    horizon_factor: float = HORIZON_FACTOR
-    warm_up_s: float | None = None
     router_injection: bool = False
-    documents: str = "handbook"
     clock: ClockName = "virtual"
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
-        require_seconds("decision timeout", self.decision_timeout_s)
-        require_count("queries", self.queries, 2, _MOST_QUERIES)
-        require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
         if self.callers is not None:
             require_count("callers", self.callers, 1, _MOST_QUERIES)
-        if not self.horizon_factor > 1:
-            raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
-        if self.warm_up_s is not None and not 0 <= self.warm_up_s < float("inf"):
-            raise ConfigurationError(f"warm_up_s must be 0 or more seconds, or None for the horizon: {self.warm_up_s}")
         if not self.alternatives:
             raise ConfigurationError("alternatives is empty; name at least one, such as B")
         kind = workload_kind("supervisor")
         for alternative in self.alternatives:
             if reason := kind.refusal(alternative, by_name=True):
                 raise ConfigurationError(f"alternatives: {reason}")
-        require_loads(self.arrivals)
-        load_questions(self.documents)
+        self.require_crowds((self.decision_timeout_s,), _MOST_QUERIES)
         require_roles(self.profile, kind.roles)
         if self.clock not in CLOCKS:
             raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
-        for point in self.arrivals:
-            self._require_window(point)
-            if self.clock == "wall":
+        if self.clock == "wall":
+            for point in self.arrivals:
                 self._require_few_under_way(point)
 
     @property
@@ -112,7 +154,7 @@ class LoadDesign:
     @property
     def window_from_s(self) -> float:
         """Instant from which queries are counted, seconds since the crowd began."""
-        return self.horizon_s if self.warm_up_s is None else self.warm_up_s
+        return self.counted_from_s(self.decision_timeout_s)
 
     @property
     def total_queries(self) -> int:
@@ -139,7 +181,7 @@ class LoadDesign:
                 "horizon_factor": self.horizon_factor,
                 "warm_up_s": self.window_from_s,
                 "router_injection": self.router_injection,
-                "corpus": self.documents,
+                "corpus": HANDBOOK,
             }
         )
 
@@ -164,9 +206,7 @@ class LoadDesign:
         # The same seed at every load and under every alternative: common random numbers.
         seed = replicate_seed(self.seed, replicate)
         instants_s = arrivals.instants(self.queries, seed)
-        asked = sorted(
-            load_questions(self.documents), key=lambda question: keyed_uniform(seed, "question", question.id)
-        )
+        asked = sorted(load_questions(), key=lambda question: keyed_uniform(seed, "question", question.id))
         queries = tuple(
             Query(self._order(point_id, number, seed, asked[number % len(asked)], alternative), at_s)
             for number, at_s in enumerate(instants_s)
@@ -196,18 +236,6 @@ class LoadDesign:
         )
         return RunOrder(facts, alternative, question)
 
-    def _require_window(self, arrivals: Arrivals) -> None:
-        for replicate in range(self.replicates):
-            last_s = arrivals.instants(self.queries, replicate_seed(self.seed, replicate))[-1]
-            if last_s - self.decision_timeout_s <= self.window_from_s:
-                needed = 2 * arrivals.rate_per_s * (self.window_from_s + self.decision_timeout_s)
-                raise ConfigurationError(
-                    f"queries: {self.queries} at {arrivals.rate_per_s:g}/s arrive within {last_s:.0f} s, and none is "
-                    f"counted: the first {self.window_from_s:g} s are warm-up and the last "
-                    f"{self.decision_timeout_s:g} s meet less and less load; take {needed:.0f} queries or more, or a "
-                    "shorter warm_up_s"
-                )
-
     def _require_few_under_way(self, arrivals: Arrivals) -> None:
         for replicate in range(self.replicates):
             instants_s = arrivals.instants(self.queries, replicate_seed(self.seed, replicate))
@@ -232,13 +260,3 @@ def require_count(name: str, value: int, least: int, most: int) -> None:
     """Require a whole number in a range. Raises: ConfigurationError naming the value."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ConfigurationError(f"{name} must be a whole number between {least} and {most}, not {value!r}")
-
-
-def require_loads(arrivals: tuple[Arrivals, ...]) -> None:
-    """Require one or more loads, each given once. Raises: ConfigurationError naming the one that is there twice."""
-    if not arrivals:
-        raise ConfigurationError("arrivals is empty; give at least one rate, such as 0.5 queries a second")
-    named = [(each.kind, each.rate_per_s) for each in arrivals]
-    for each in named:
-        if named.count(each) > 1:
-            raise ConfigurationError(f"arrivals has {each[0]} at {each[1]:g}/s twice; give each load once")

@@ -88,7 +88,6 @@ class LoadTable(ArrivalsTable):
     router_injection: bool | None = None
     horizon_factor: float = HORIZON_FACTOR
     warm_up_s: float | None = None
-    documents: str = "handbook"
     fault: tuple[str, ...] = ()
     clock: Literal["virtual", "wall"] = "virtual"
 

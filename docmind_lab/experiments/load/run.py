@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import math
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.by_role import ProfileChoice, latency_profile
-from docmind_lab.analysis.manifest import MachineUse, manifest_of
-from docmind_lab.analysis.study import prepare_folder
+from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.core.clock import ClockName
-from docmind_lab.core.errors import ConfigurationError, SimulationError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Computing, Simulated, Workers, compute_cells, in_this_process, workers_for
+from docmind_lab.experiments.batch import Computing, Simulated, Workers, in_this_process, workers_for
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
 from docmind_lab.experiments.load.cell import LoadCell, LoadCellResult, run_load_cell
 from docmind_lab.experiments.load.design import LoadDesign
-from docmind_lab.experiments.load.study import LoadStudy
+from docmind_lab.experiments.load.study import LoadStudy, study_of_crowds
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
@@ -51,7 +49,6 @@ def run_load(
     router_injection: bool | None = None,
     horizon_factor: float = HORIZON_FACTOR,
     warm_up_s: float | None = None,
-    documents: str = "handbook",
     fault: str | Fault | Sequence[str | Fault] = (),
     clock: ClockName = "virtual",
     workers: int | None = None,
@@ -85,7 +82,6 @@ def run_load(
         horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
         warm_up_s: Queries that arrive earlier are not counted; None for the horizon. Neither are those of the last
             decision timeout.
-        documents: "handbook" or "language_reference".
         fault: Faults of the services in the notation of `services.faults`, such as "brownout=3@60-120".
         clock: "virtual", or "wall" for queries over sockets, which take the time they take. Each crowd has one model
             server, in a process of its own, that all of its queries share.
@@ -116,7 +112,6 @@ def run_load(
         horizon_factor=horizon_factor,
         warm_up_s=warm_up_s,
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
-        documents=documents,
         clock=clock,
         faults=_faults(fault),
     )
@@ -140,31 +135,17 @@ def run_load_design(
 ) -> LoadStudy:
     """Run a load study from its design. `workers`, `out`, `progress` and `stop` are as for `run_load`."""
     _check_settings(design, settings)
-    folder = None if out is None else prepare_folder(out)
     settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
     cells = list(_cells(design, settings))
-    done: list[LoadCellResult] = []
-    interrupted: KeyboardInterrupt | None = None
-    use = MachineUse()
-    try:
-        with _crew(design, workers) as crew:
-            for result in _compute(cells, crew, stop):
-                done.append(result)
-                use.add_workers(result.cpu_s)
-                if progress is not None:
-                    progress(len(done) * design.queries, design.total_queries)
-    except KeyboardInterrupt as error:
-        interrupted = error
-    if not done:
-        raise interrupted or SimulationError("the load study was stopped before its first crowd was done")
-    manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=len(done) == len(cells))
-    measured = {"cpu_s": sum(result.cpu_s for result in done), "machine_use": use.to_dict(len(done) * design.queries)}
-    study = LoadStudy.of(done, manifest | measured)
-    if folder is not None:
-        study.save(folder)
-    if interrupted is not None:
-        raise interrupted
-    return study
+
+    def study_of(done: Sequence[LoadCellResult], spent: dict[str, Any]) -> LoadStudy:
+        manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=len(done) == len(cells))
+        return LoadStudy.of(done, manifest | spent)
+
+    crew = _crew(design, workers)
+    return study_of_crowds(
+        cells, _CROWDS, crew, study_of, queries=design.queries, out=out, progress=progress, stop=stop
+    )
 
 
 def _crew(design: LoadDesign, workers: int | None) -> Workers:
@@ -181,26 +162,9 @@ def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
         stops_on_disconnect=design.stops_on_disconnect,
         seed=design.seed,
     )
-    system = Simulated(settings, options, design.client_retries, design.documents)
+    system = Simulated(settings, options, design.client_retries)
     for point in design.points():
         yield LoadCell(point, system, design.callers, design.clock)
-
-
-def _compute(cells: Sequence[LoadCell], crew: Workers, stop: threading.Event | None) -> Iterator[LoadCellResult]:
-    """Yield the tables of each crowd as it is done. Raises: the error of a crowd that failed twice."""
-    if stop is not None and stop.is_set():
-        return
-    done = 0
-    # A crowd of thousands takes many minutes, and how many depends on the machine: no crowd is given up for being slow.
-    with contextlib.closing(compute_cells(cells, _CROWDS, crew, stop, patience_s=math.inf)) as results:
-        for result in results:
-            if result.error is not None:
-                raise result.error
-            done += 1
-            yield result
-    if done < len(cells):
-        # Stopped. What is under way takes its time, and would delay the next user of the same processes.
-        crew.replace()
 
 
 def _check_settings(design: LoadDesign, settings: Settings) -> None:

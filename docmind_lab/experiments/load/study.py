@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 import pandas as pd
 
 from docmind_lab.analysis.conditions import budgets_in_words
-from docmind_lab.analysis.manifest import check_table, checked_manifest
+from docmind_lab.analysis.manifest import MachineUse, check_table, checked_manifest
 from docmind_lab.analysis.page import Page, Shown
 from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder, require_known_schema
 from docmind_lab.analysis.tables.frames import read_parquet
 from docmind_lab.analysis.text import count_of
-from docmind_lab.core.errors import RecordError
+from docmind_lab.core.errors import RecordError, SimulationError
 from docmind_lab.core.whole_files import write_whole
+from docmind_lab.experiments.batch import Computing, Workers, compute_cells
+from docmind_lab.experiments.batch.runner import AnyCell, Progress, Result
 from docmind_lab.experiments.load.cell import LoadCellResult
 from docmind_lab.experiments.load.measures import (
     FEWEST_REPLICATES,
@@ -30,7 +34,6 @@ from docmind_lab.experiments.load.measures import (
 )
 from docmind_lab.experiments.load.tables import concat_queries, concat_servings
 
-TABLE_NAMES: Final = ("queries", "servings")
 _DAMAGED: Final = "; take the folder from a copy, or run the load study again into another folder"
 # Less is lost in what the machine does anyway.
 _LATE_MATTERS_FROM = 0.01
@@ -56,8 +59,108 @@ def read_folder(folder: Path, tables: Iterable[str]) -> tuple[dict[str, Any], li
     return manifest, [read_parquet(file, _DAMAGED) for file in files]
 
 
+class Saved(Shown):
+    """A load study that is saved in a folder: its tables, and the manifest last."""
+
+    TABLE_NAMES: ClassVar[tuple[str, ...]]
+    manifest: Mapping[str, Any]
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
+
+        Raises: ConfigurationError when the folder cannot be written or holds a study already.
+        """
+        folder = prepare_folder(directory)
+        for name, write in files_of(self, self.TABLE_NAMES):
+            write_whole(folder / name, write)
+        return folder
+
+
+class Crowd(Result, Protocol):
+    """The result of one crowd."""
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of its process."""
+
+
+AnyCrowd = TypeVar("AnyCrowd", bound=Crowd)
+AnyStudy = TypeVar("AnyStudy", bound=Saved)
+
+
+def crowds_done(
+    cells: Sequence[AnyCell], computing: Computing[AnyCell, AnyCrowd], crew: Workers, stop: threading.Event | None
+) -> Generator[AnyCrowd]:
+    """Yield the result of each crowd as it is done. Raises: the error of one that failed twice."""
+    if stop is not None and stop.is_set():
+        return
+    done = 0
+    # How long a crowd takes depends on the machine: none is given up for being slow.
+    with contextlib.closing(compute_cells(cells, computing, crew, stop, patience_s=math.inf)) as results:
+        for result in results:
+            if result.error is not None:
+                raise result.error
+            done += 1
+            yield result
+    if done < len(cells):
+        # Stopped. What is under way takes its time, and would delay the next user of the same processes.
+        crew.replace()
+
+
+def study_of_crowds(
+    cells: Sequence[AnyCell],
+    computing: Computing[AnyCell, AnyCrowd],
+    crew: Workers,
+    make: Callable[[Sequence[AnyCrowd], dict[str, Any]], AnyStudy],
+    *,
+    queries: int,
+    out: str | os.PathLike[str] | None,
+    progress: Progress | None,
+    stop: threading.Event | None,
+) -> AnyStudy:
+    """Compute the crowds, and return the study of those that were done.
+
+    Args:
+        cells: The crowds.
+        computing: How each is computed.
+        crew: Who computes them.
+        make: The results, and what the manifest says of the machine → their study.
+        queries: Of each crowd.
+        out: Folder for the study; None for none.
+        progress: Called with (done, all) queries.
+        stop: Once it is set, no further crowd is begun.
+
+    Raises:
+        SimulationError: None was done before the stop.
+        KeyboardInterrupt: It was interrupted, and what was done is saved.
+        Exception: Of a crowd that failed twice.
+    """
+    folder = None if out is None else prepare_folder(out)
+    done: list[AnyCrowd] = []
+    interrupted: KeyboardInterrupt | None = None
+    use = MachineUse()
+    try:
+        with crew as at_work, contextlib.closing(crowds_done(cells, computing, at_work, stop)) as results:
+            for result in results:
+                done.append(result)
+                use.add_workers(result.cpu_s)
+                if progress is not None:
+                    progress(len(done) * queries, len(cells) * queries)
+    except KeyboardInterrupt as error:
+        interrupted = error
+    if not done:
+        raise interrupted or SimulationError("the load study was stopped before its first crowd was done")
+    spent = {"cpu_s": sum(each.cpu_s for each in done), "machine_use": use.to_dict(len(done) * queries)}
+    study = make(done, spent)
+    if folder is not None:
+        study.save(folder)
+    if interrupted is not None:
+        raise interrupted
+    return study
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LoadStudy(Shown):
+class LoadStudy(Saved):
     """The result of `run_load`.
 
     Args:
@@ -69,6 +172,8 @@ class LoadStudy(Shown):
     queries: pd.DataFrame
     servings: pd.DataFrame
     manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    TABLE_NAMES = ("queries", "servings")
 
     @classmethod
     def of(cls, cells: Iterable[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
@@ -90,20 +195,10 @@ class LoadStudy(Shown):
         """Return how much more or less goodput each arm has than the reference: see `goodput_differences`."""
         return goodput_differences(self.replicates(counted_from), reference)
 
-    def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
-
-        Raises: ConfigurationError when the folder cannot be written or holds a study already.
-        """
-        folder = prepare_folder(directory)
-        for name, write in files_of(self, TABLE_NAMES):
-            write_whole(folder / name, write)
-        return folder
-
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> LoadStudy:
         """Read a study that `save` wrote. Raises: RecordError if there is none, or a newer version wrote it."""
-        manifest, (queries, servings) = read_folder(Path(directory), TABLE_NAMES)
+        manifest, (queries, servings) = read_folder(Path(directory), cls.TABLE_NAMES)
         return cls(concat_queries([queries]), concat_servings([servings]), manifest)
 
     @property

@@ -23,6 +23,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.graphs.node_modes import NodeMode
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.docmind.system import Corpus
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.replay import ReplayOptions
@@ -103,7 +104,7 @@ class SimulatedSystem:
 
     settings: Settings
     client_retries: int | None = None
-    corpus: str | LibraryPlace | Corpus = "language_reference"
+    corpus: str | LibraryPlace | Corpus = HANDBOOK
     kind: str = "supervisor"
     max_connections: int = 100
     workload: Workload = field(init=False)

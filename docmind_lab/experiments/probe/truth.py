@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
@@ -50,17 +50,6 @@ class Look:
     tokens: float
     prompt_s: float | None = None
     generating_s: float | None = None
-
-
-class Counters(Protocol):
-    """A server's own count of its work, of all calls together."""
-
-    server: str
-    slots: int
-
-    def look(self) -> Look:
-        """What it says now. Raises: ServiceError when it says nothing any more."""
-        ...
 
 
 def _get(target: Target, path: str) -> tuple[int, str]:
@@ -99,41 +88,43 @@ class LabLog:
             return [row for row in client.rows("", wait_quiet_s) if row.received_at >= since_s]
 
 
-@dataclass
-class LlamaCounters:
-    """The counters of llama.cpp's server: /metrics, of calls that are over."""
-
-    target: Target
-    server: str = "llama.cpp server"
-    slots: int = 1
-
-    def look(self) -> Look:
-        """See `Counters`."""
-        metrics = _metrics(self.target)
-        queued = int(metrics["llamacpp:requests_deferred"])
-        return Look(
-            busy=int(metrics["llamacpp:requests_processing"]) + queued,
-            queued=queued,
-            tokens=metrics["llamacpp:tokens_predicted_total"],
-            prompt_s=metrics["llamacpp:prompt_seconds_total"],
-            generating_s=metrics["llamacpp:tokens_predicted_seconds_total"],
-        )
+# Server → the counters that hold the fields of a `Look`; `busy` comes without what is queued.
+_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    "llama.cpp server": {
+        "busy": "llamacpp:requests_processing",
+        "queued": "llamacpp:requests_deferred",
+        "tokens": "llamacpp:tokens_predicted_total",
+        "prompt_s": "llamacpp:prompt_seconds_total",
+        "generating_s": "llamacpp:tokens_predicted_seconds_total",
+    },
+    "vLLM": {
+        "busy": "vllm:num_requests_running",
+        "queued": "vllm:num_requests_waiting",
+        "tokens": "vllm:generation_tokens_total",
+    },
+}
 
 
 @dataclass
-class VllmCounters:
-    """The counters of vLLM's server: /metrics."""
+class Counters:
+    """A server's own count of its work, of all calls together: its /metrics.
+
+    Args:
+        target: The server.
+        server: Which it is.
+        slots: How many calls it works on at once.
+    """
 
     target: Target
-    server: str = "vLLM"
+    server: str
     slots: int = 1
 
     def look(self) -> Look:
-        """See `Counters`."""
+        """What it says now. Raises: ServiceError when it says nothing any more."""
         metrics = _metrics(self.target)
-        queued = int(metrics["vllm:num_requests_waiting"])
-        busy = int(metrics["vllm:num_requests_running"]) + queued
-        return Look(busy=busy, queued=queued, tokens=metrics["vllm:generation_tokens_total"])
+        values = {field: metrics[name] for field, name in _NAMES[self.server].items()}
+        queued = int(values.pop("queued"))
+        return Look(busy=int(values.pop("busy")) + queued, queued=queued, **values)
 
 
 def _metrics(target: Target) -> Mapping[str, float]:
@@ -181,7 +172,7 @@ def truth_of(target: Target) -> LabLog | Counters | None:
             status, text = _get(target, "/slots")
             slots: Any = json.loads(text) if status == 200 else None
             if isinstance(slots, list):
-                return LlamaCounters(target, slots=len(slots))
+                return Counters(target, "llama.cpp server", len(slots))
         if any(name.startswith("vllm:") for name in metrics):
-            return VllmCounters(target)
+            return Counters(target, "vLLM")
     return None

@@ -37,6 +37,7 @@ from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.comparison.design import RUN_SEEDS
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.resolve import default_side_by_side
@@ -72,7 +73,7 @@ class StudyDesign(BaseModel):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] = "sweep"
     seed: int = 7
     repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 40
-    documents: str = "language_reference"
+    documents: str = HANDBOOK
     questions: str = ""
     horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
     side_by_side: Annotated[int, Field(ge=1)] = Field(default_factory=lambda: default_side_by_side(Settings()))

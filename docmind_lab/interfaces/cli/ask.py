@@ -84,12 +84,11 @@ def ask(
 
 
 def _corpus(documents: str) -> Corpus | None:
-    if not documents:
+    if documents in ("", "handbook"):
         return None
-    from docmind_lab.docmind.retrieval.questions import CORPORA  # noqa: PLC0415 - only with documents that are named
-    from docmind_lab.docmind.system import library_corpus, named_corpus  # noqa: PLC0415
+    from docmind_lab.docmind.system import library_corpus  # noqa: PLC0415 - only with documents of one's own
 
-    return named_corpus(documents) if documents in CORPORA else library_corpus(documents)
+    return library_corpus(documents)
 
 
 def _print_end(response: AgentResponse, *, is_simulated: bool) -> None:

@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -134,6 +134,23 @@ def prints_on_stderr(*, on_terminal: bool = False) -> Iterator[None]:
             stack.callback(os.close, kept)
             stack.callback(os.dup2, kept, 1)
         yield
+
+
+@contextlib.contextmanager
+def showing_progress(unit: str, doing: str, *, as_json: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar during a block that runs a user's code, and give what is called with (done, all).
+
+    Args:
+        unit: Unit of the count.
+        doing: Word for the activity.
+        as_json: Whether standard output holds JSON and nothing else, so that no bar is drawn.
+    """
+    bar = ProgressBar(unit, doing, shown=not as_json)
+    try:
+        with prints_on_stderr(on_terminal=as_json):
+            yield bar.show
+    finally:
+        bar.close()
 
 
 def json_safe(value: Any) -> Any:

@@ -10,41 +10,40 @@ from typing import Annotated, Any
 
 import typer
 
+from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_text, write_or_refuse
-from docmind_lab.interfaces.cli.console import ProgressBar, console, json_safe, load_settings, prints_on_stderr
-from docmind_lab.interfaces.cli.options import of_graph
+from docmind_lab.interfaces.cli import options
+from docmind_lab.interfaces.cli.console import console, json_safe, load_settings, showing_progress
 
 # How the report indents the code of a test.
 _OF_A_TEST = tuple(f"      {word}" for word in ("import ", "from ", "@pytest", "def ", "    "))
 
 
 def crash_test(
-    graph: Annotated[str, typer.Option(help="Your own LangGraph graph, as module:attribute.")] = "",
-    inputs: Annotated[str, typer.Option(help="File of its inputs: one JSON object, or text, in each line.")] = "",
+    graph: options.Graph = "",
+    inputs: options.Inputs = "",
+    context: options.Context = "",
+    config: options.Config = "",
+    resume: options.Resume = None,
+    endpoints: Annotated[
+        str, typer.Option(help="File with simulated endpoints of other services (TOML); their POSTs are side effects.")
+    ] = "",
+    deadline_key: options.DeadlineKey = DEADLINE_KEY,
+    checkpointer: Annotated[
+        str, typer.Option(help="A function that makes the checkpointer of one run, as module:attribute.")
+    ] = "",
+    durability: Annotated[str, typer.Option(help="When LangGraph writes checkpoints: sync, async or exit.")] = "async",
+    profile: Annotated[str, typer.Option(help="Latencies of the simulated services.")] = "typical",
     alternatives: Annotated[
         str, typer.Option(help="What enforces the deadline, such as A,E; A,D,E when left out (A,C,E if async only).")
     ] = "",
     kill: Annotated[bool, typer.Option(help="Kill the process at each point too.")] = True,
     runs: Annotated[int | None, typer.Option(help="Cut so many runs at the most; all when left out.")] = None,
     schedules: Annotated[int, typer.Option(help="Try each cut under so many orders of threads and tasks.")] = 1,
-    checkpointer: Annotated[
-        str, typer.Option(help="A function that makes the checkpointer of one run, as module:attribute.")
-    ] = "",
-    durability: Annotated[str, typer.Option(help="When LangGraph writes checkpoints: sync, async or exit.")] = "async",
-    endpoints: Annotated[
-        str, typer.Option(help="File with simulated endpoints of other services (TOML); their POSTs are side effects.")
-    ] = "",
-    context: Annotated[str, typer.Option(help="Context of its runs, as a JSON object.")] = "",
-    config: Annotated[str, typer.Option(help="Configuration of its runs, as a JSON object.")] = "",
-    resume: Annotated[
-        list[str] | None, typer.Option(help="What an interrupt is answered with, as JSON or text.")
-    ] = None,
-    deadline_key: Annotated[str, typer.Option(help="Key of its input that takes the deadline.")] = "deadline_ts",
-    profile: Annotated[str, typer.Option(help="Latencies of the simulated services.")] = "typical",
     seed: Annotated[int, typer.Option(help="Keys every draw.")] = 7,
     shrink: Annotated[bool, typer.Option(help="Reduce each finding to the smallest run that shows it.")] = True,
-    workers: Annotated[int | None, typer.Option(help="Number of processes; one for each core when left out.")] = None,
+    workers: options.Workers = None,
     tests: Annotated[str, typer.Option(help="Write a test for each finding to this file, for pytest.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON and nothing else.")] = False,
 ) -> None:
@@ -61,27 +60,11 @@ def crash_test(
     from docmind_lab.experiments.crash_test.report import lines_of  # noqa: PLC0415
 
     given: dict[str, Any] = {"alternatives": alternatives, "checkpointer": checkpointer, "endpoints": endpoints}
-    options = {name: value for name, value in given.items() if value} | of_graph(context, config, resume)
-    bar = ProgressBar("runs", "cutting", shown=not as_json)
-    try:
-        with prints_on_stderr(on_terminal=as_json):
-            report = run(
-                graph,
-                inputs,
-                kill=kill,
-                runs=runs,
-                schedules=schedules,
-                durability=durability,
-                deadline_key=deadline_key,
-                profile=profile,
-                seed=seed,
-                shrink=shrink,
-                workers=workers,
-                progress=bar.show,
-                **options,
-            )
-    finally:
-        bar.close()
+    given = {name: value for name, value in given.items() if value} | options.of_graph(context, config, resume)
+    given |= {"kill": kill, "runs": runs, "schedules": schedules, "durability": durability}
+    given |= {"deadline_key": deadline_key, "profile": profile, "seed": seed, "shrink": shrink, "workers": workers}
+    with showing_progress("runs", "cutting", as_json=as_json) as progress:
+        report = run(graph, inputs, progress=progress, **given)
     if tests and report.findings:
         write_or_refuse(Path(tests), as_text(report.pytest_functions()))
     if as_json:

@@ -39,7 +39,7 @@ Workload = Annotated[
 ]
 Documents = Annotated[
     str,
-    _system(help="Folder of .md and .txt files, or handbook; Python's language reference when left out."),
+    _system(help="Folder of .md and .txt files; the built-in handbook when left out."),
 ]
 Questions = Annotated[
     str,

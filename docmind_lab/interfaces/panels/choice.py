@@ -19,6 +19,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.faults import Fault
@@ -49,7 +50,7 @@ class PanelChoice:
     fault: str = "none"
     stops_on_disconnect: bool = True
     clock: ClockName = "virtual"
-    corpus: str = "language_reference"
+    corpus: str = HANDBOOK
     workload: str = "supervisor"
 
     def named_alternatives(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from docmind_lab.analysis.study import Study
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.batch import Workers
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.interfaces.panels import page
@@ -300,7 +301,7 @@ def tune(
     runs: int = 40,
     seed: int = 7,
     *,
-    documents: str = "language_reference",
+    documents: str = HANDBOOK,
     workers: Callable[[], Workers] = warm_processes,
     **settings: Any,
 ) -> TunePanel:

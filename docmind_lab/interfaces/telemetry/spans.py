@@ -2,7 +2,7 @@
 
     invoke_workflow supervisor                 the run, until its caller returned
         chat docmind-scripted                  a request to the model, retries each by themselves
-        retrieval language_reference           a request of a search
+        retrieval handbook                     a request of a search
         event docmind.deadline, docmind.call.refused
 
 Where a span stands in time: a run on the wall clock at its own instant; one in virtual time, which has none, as if it

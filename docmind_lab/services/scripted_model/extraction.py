@@ -14,7 +14,6 @@ from functools import lru_cache
 
 import snowballstemmer
 
-from docmind_lab.core.keyword_terms import keyword_terms
 from docmind_lab.services.scripted_model.conversation import Document
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*|\d+")
@@ -70,11 +69,9 @@ def extract_answer(question: str, documents: list[Document]) -> str:
 
     `NOT_FOUND` when no sentence shares enough words with the question.
     """
-    terms = frozenset(keyword_terms(question))
-    asked = {*content_words(question), *terms}
+    asked = set(content_words(question))
     candidates = [
-        # A keyword that is a stop word elsewhere counts where both speak of it as a keyword.
-        _Candidate(text, document.id, frozenset(content_words(text)) | (terms & keyword_terms(text).keys()), order)
+        _Candidate(text, document.id, frozenset(content_words(text)), order)
         for order, (document, text) in enumerate((d, s) for d in documents for s in sentences(d.content))
     ]
     frequency = Counter(word for candidate in candidates for word in candidate.words)

@@ -42,15 +42,13 @@ _COMPLEX = re.compile(
     r"|\?.*\?|,? and (how|what|when|why|which|where)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_CODE_LIKE = re.compile(r"__\w+__|`[^`]+`|\"[^\"]+\"|\w+\(\)|\w+_\w+")
 # Which words ask for which way to search; the first kind that a question has decides, and "hybrid" is for all others.
 _WORDS_OF_STRATEGY = {
-    "sparse": _CODE_LIKE,
     "graph": re.compile(r"\b(relat(ed|es?|ions?\w*)|compar\w+|differ\w*|versus|vs|as opposed to)\b", re.IGNORECASE),
     "hierarchical": re.compile(r"\b(overview|summar\w+|whole|entire|section|chapter)\b", re.IGNORECASE),
 }
-# Where to look when validation asks for another route: after hybrid by exact words, after everything else by hybrid.
-_OTHER_ROUTE = {"hybrid": "sparse"}
+# Where to look when validation asks for another route: after hybrid with what stands around, else by hybrid.
+_OTHER_ROUTE = {"hybrid": "hierarchical"}
 _SPLIT = re.compile(r"\?\s+|;\s+|,?\s+and\s+(?=how\b|what\b|when\b|why\b|which\b|where\b)", re.IGNORECASE)
 _COMPARED = re.compile(
     r"(?:how\s+do(?:es)?|difference\s+between|compare)\s+(?P<a>.+?)\s+(?:differ\w*\s+from|and|with|to|versus|vs\.?)\s+(?P<b>.+?)[?.]*$",
@@ -86,9 +84,8 @@ def reply_to(conversation: Conversation) -> Reply:
 def strategy_for(question: str, offered: Sequence[str]) -> str:
     """Choose a strategy of those on offer to search for a question, by its words alone.
 
-    sparse: exact names and code (`__init__`, `f()`, "quoted", snake_case). graph: what is related, compared or
-    different. hierarchical: an overview, a whole section. hybrid: everything else. The first of these that fits and
-    is on offer; where "hybrid" is not on offer, the first that is.
+    graph: what is related, compared or different. hierarchical: an overview, a whole section. hybrid: everything else.
+    The first of these that fits and is on offer; where "hybrid" is not on offer, the first that is.
     """
     fitting = [strategy for strategy, words in _WORDS_OF_STRATEGY.items() if words.search(question)]
     return next((strategy for strategy in (*fitting, "hybrid") if strategy in offered), offered[0])
@@ -96,7 +93,7 @@ def strategy_for(question: str, offered: Sequence[str]) -> str:
 
 def _router(conversation: Conversation) -> Reply:
     question = conversation.task
-    strategy = strategy_for(question, _options_of(conversation, "choose_route", "strategy") or ("sparse", "hybrid"))
+    strategy = strategy_for(question, _options_of(conversation, "choose_route", "strategy") or ("hybrid",))
     complexity = "complex" if _COMPLEX.search(question) else "simple"
     if "choose_route" in conversation.tools:
         return Reply(tool_calls=(ToolCall("choose_route", {"strategy": strategy, "complexity": complexity}),))

@@ -20,28 +20,24 @@ from typing import Annotated, Any, Final, NotRequired
 
 import httpx2
 from langchain.agents import AgentState
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadline_headers import to_header
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import DeadlineExceeded, ServiceError
 from docmind_lab.docmind.graphs.node_modes import CALL_SYNC, NodeMode
-from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.graphs.state import Merged, merge_documents
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.retrieval.results import record_retrieved
 from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
-from docmind_lab.network import HttpClients
-from docmind_lab.network.recorder import Recorder, current_recorder
+from docmind_lab.network.recorder import current_recorder
 from docmind_lab.services.hops import calls_below, role_of
-from docmind_lab.workloads.base import GraphWorkload
-from docmind_lab.workloads.kinds import Surroundings
+from docmind_lab.workloads.base import ClientWorkload
 
 _FIRST: Final = role_of(1)
 _POSITION: Final = "0"
@@ -70,20 +66,12 @@ def _the_request() -> Question:
 
 
 @dataclass
-class HopsWorkload(GraphWorkload):
+class HopsWorkload(ClientWorkload):
     """The caller and its clients, built once and run many times. surroundings: see `kinds.py`."""
 
-    surroundings: Surroundings
     clock: Clock = WALL
 
     name = "hops"
-
-    def __post_init__(self) -> None:
-        settings = self.surroundings.settings
-        self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
-        self.saver = ObservedSaver()
-        self.node_mode = self.surroundings.node_mode
-        self.graph = self._graph(self.node_mode)
 
     def _graph(self, mode: NodeMode) -> Runnable:
         built = StateGraph(CallerState)
@@ -142,25 +130,6 @@ class HopsWorkload(GraphWorkload):
                 if deadline is not None and deadline.remaining() <= policy.floor_s:
                     raise _cut(deadline) from error
                 raise ServiceError(f"{_FIRST} has not answered: {type(error).__name__}") from error
-
-    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
-        """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
-        return self.graph.with_config(
-            {"configurable": {"thread_id": recorder.run_id}, "callbacks": [RunCallbacks(recorder)]}
-        )
-
-    def inputs(self, question: Question) -> dict[str, Any]:
-        """Return the graph's input for a request."""
-        return {"messages": [HumanMessage(question.text, id="question")]}
-
-    def forget(self, run_id: str) -> None:
-        """Drop a run's checkpoints."""
-        self.saver.delete_thread(run_id)
-
-    def close(self) -> None:
-        """Close the clients, the async one on the loop it was used on."""
-        self.http.close()
-        shared_loop().run(self.http.aclose())
 
 
 def _services_in(response: httpx2.Response, deadline: Deadline | None) -> list[str]:

@@ -24,7 +24,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.docmind.graphs.model_client import ModelClient
 from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
-from docmind_lab.docmind.system import Corpus, language_reference
+from docmind_lab.docmind.system import Corpus, handbook
 from docmind_lab.network import HttpClients
 from docmind_lab.network.endpoints import reason_of
 from docmind_lab.network.recorder import Recorder
@@ -53,7 +53,7 @@ def recorder_of(task: ResearchTask, seed: int) -> Recorder:
 class ResearchSystem:
     """Everything a research needs on given services: clients, sources, limits.
 
-    corpus: what the sources hold parts of; the language reference when left out. sources: those that come with the lab
+    corpus: what the sources hold parts of; the handbook when left out. sources: those that come with the lab
     when left out. limits: of every research that does not bring its own ledger.
 
     Raises: ConfigurationError for limits that name no source and for a local store, which has no network and so nothing
@@ -63,7 +63,7 @@ class ResearchSystem:
     addresses: ServiceAddresses
     settings: Settings
     limits: ResearchLimits = field(default_factory=ResearchLimits)
-    corpus: Corpus | None = None
+    corpus: Corpus = field(default_factory=handbook)
     specs: Sequence[SourceSpec] = field(default_factory=load_sources)
     max_connections: int = 100
 
@@ -77,11 +77,10 @@ class ResearchSystem:
         backstop_s, url = math.ceil(database.qdrant_timeout), self.addresses.qdrant_url
         self.qdrant = self.http.qdrant(url, backstop_s)
         self.qdrant_async = self.http.qdrant_async(url, backstop_s)
-        chunks = (self.corpus or language_reference()).chunks
         with contextlib.ExitStack() as unless_built:
             unless_built.callback(self.close)
             try:
-                self.sources = build_sources(self.qdrant, self.specs, chunks)
+                self.sources = build_sources(self.qdrant, self.specs, self.corpus.chunks)
             except ApiException as error:
                 remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
                 reason = reason_of(getattr(error, "source", error))

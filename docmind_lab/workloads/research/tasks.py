@@ -5,8 +5,8 @@
     as_task(question)                  # any question is a task of one hypothesis
     ResearchLimits(max_queries_per_source={"manual": 5, "forum": 3}, max_time_minutes=30)
 
-The tasks of docmind_lab/core/data/research_tasks.json gather questions that come with a corpus. Their gold is that of
-the questions: topics that hold the answers, and facts that a good report states.
+The tasks of docmind_lab/core/data/research_tasks.json gather questions to the handbook. Their gold is that of the
+questions: topics that hold the answers, and facts that a good report states.
 
 Limits have three layers, and on purpose no more: one model call, one source, the whole research. Within them the model
 decides when a source has nothing more to give. A task that needs an hour has it. Source: the "simplified timeout
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.retrieval import Question, load_questions
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 
 DEFAULT_SOURCES = ("manual", "archive", "forum")
 """Sources of a task that names none."""
@@ -63,18 +64,15 @@ def as_task(question: Question) -> ResearchTask:
 
 
 @functools.cache
-def load_tasks(corpus: str = "language_reference") -> tuple[ResearchTask, ...]:
-    """Load the tasks that come with a corpus, in file order. Raises: ConfigurationError for a corpus without any."""
-    file = importlib.resources.files("docmind_lab.core.data").joinpath("research_tasks.json")
-    shipped = json.loads(file.read_text(encoding="utf-8"))
-    if corpus not in shipped:
-        raise ConfigurationError(f"corpus must be one of {', '.join(shipped)}, not {corpus!r}")
+def load_tasks(corpus: str = HANDBOOK) -> tuple[ResearchTask, ...]:
+    """Load the tasks that come with the handbook, in file order. Raises: as `load_questions`, for another corpus."""
     questions = {question.id: question for question in load_questions(corpus)}
-    return tuple(_task(entry, questions) for entry in shipped[corpus])
+    file = importlib.resources.files("docmind_lab.core.data").joinpath("research_tasks.json")
+    return tuple(_task(entry, questions) for entry in json.loads(file.read_text(encoding="utf-8")))
 
 
 def _task(entry: dict[str, object], questions: dict[str, Question]) -> ResearchTask:
-    # Each hypothesis is one question of the corpus: its text is asked, and its gold is looked for.
+    # Each hypothesis is one question: its text is asked, and its gold is looked for.
     chosen = [questions[str(name)] for name in entry["questions"]]  # type: ignore[attr-defined]
     return ResearchTask(
         id=str(entry["id"]),

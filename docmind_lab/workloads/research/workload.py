@@ -16,15 +16,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from langchain_core.messages import HumanMessage
-
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.docmind.graphs.node_modes import NodeMode
-from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
+from docmind_lab.docmind.graphs.observer import RunCallbacks
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.retrieval.tool import ROLE as RETRIEVAL_ROLE
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.base import CorpusWorkload
+from docmind_lab.workloads.base import GraphWorkload
 from docmind_lab.workloads.kinds import Defaults, WorkloadKind, retries_of_own_loop, with_policies_but
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import COMPLETE, SOURCES
@@ -36,12 +34,12 @@ LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum"
 
 
 @dataclass
-class ResearchWorkload(CorpusWorkload):
-    """The research system as a workload; its other parameters are those of every `CorpusWorkload`.
+class ResearchWorkload(GraphWorkload):
+    """The research system as a workload.
 
-    client_retries: attempts of a model call after the first, in place of `limits.llm_retries`; the client itself makes
-    none, since it would not know of the research budget. Results of a run are flushed to a temporary folder of its own,
-    gone when the run is forgotten.
+    The client retries of its surroundings are attempts of a model call after the first, in place of
+    `limits.llm_retries`; the client itself makes none, since it would not know of the research budget. Results of a run
+    are flushed to a temporary folder of its own, gone when the run is forgotten.
     """
 
     limits: ResearchLimits = field(default_factory=lambda: ResearchLimits(max_queries_per_source=LIMITS))
@@ -49,12 +47,16 @@ class ResearchWorkload(CorpusWorkload):
     name = "research"
 
     def _build(self) -> None:
-        if self.client_retries is not None:
-            self.limits = replace(self.limits, llm_retries=self.client_retries)
+        around = self.surroundings
+        if around.client_retries is not None:
+            self.limits = replace(self.limits, llm_retries=around.client_retries)
         self.system = ResearchSystem(
-            self.addresses, self.settings, self.limits, self.corpus, max_connections=self.max_connections
+            around.addresses,
+            around.settings,
+            self.limits,
+            around.resolve_corpus(),
+            max_connections=around.max_connections,
         )
-        self.saver = ObservedSaver()
         self.folder = Path(tempfile.mkdtemp(prefix="docmind-research-"))
         # For a process that ends without closing what it has built, as the workers of a batch do.
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -74,11 +76,11 @@ class ResearchWorkload(CorpusWorkload):
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return the graph's input for a task; any other question becomes a task of one hypothesis."""
-        return {"messages": [HumanMessage(question.text, id="question")], "task": as_task(question)}
+        return {**super().inputs(question), "task": as_task(question)}
 
     def forget(self, run_id: str) -> None:
         """Drop a run's checkpoints and results."""
-        self.saver.delete_thread(run_id)
+        super().forget(run_id)
         shutil.rmtree(self.results(run_id), ignore_errors=True)
 
     def close(self) -> None:
@@ -92,7 +94,7 @@ KIND = WorkloadKind(
     title="Saturation-driven research",
     asked="tasks",
     cases=load_tasks,
-    build=ResearchWorkload.on,
+    build=ResearchWorkload,
     # The budget falls among the run times of the tasks, which have two or three hypotheses.
     defaults={"virtual": Defaults(35.0, 8, "typical"), "wall": Defaults(3.5, 4, "typical/10")},
     roles=(prompts.WRITER, RETRIEVAL_ROLE, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),

@@ -6,17 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import HumanMessage
-
 from docmind_lab.alternatives.base import Outcome, Runnable
-from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
-from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question
-from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.workloads.base import GraphWorkload
-from docmind_lab.workloads.kinds import Defaults, Surroundings, WorkloadKind, retries_within_own_limits
+from docmind_lab.workloads.base import ClientWorkload
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind, retries_within_own_limits
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
 from docmind_lab.workloads.staged.events import EVENTS, STAGES, STAGES_TABLE
 from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
@@ -29,24 +24,19 @@ _MOST_STEPS = 100
 
 
 @dataclass
-class StagedWorkload(GraphWorkload):
+class StagedWorkload(ClientWorkload):
     """The ladder on one model, built once and run many times; each run has its own store in memory.
 
     The store is the run's and not the caller's: work that goes on after the caller has left still writes to it.
     options: of the ladder. An adaptive timeout learns from run to run, so its tables depend on what was run before.
     """
 
-    surroundings: Surroundings
     options: StagedOptions = field(default_factory=StagedOptions)
 
     name = "staged"
 
-    def __post_init__(self) -> None:
-        self.node_mode = self.surroundings.node_mode
-        settings = self.surroundings.settings
-        self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
-        self.saver = ObservedSaver()
-        self.graph = self._graph(self.node_mode)
+    def _build(self) -> None:
+        super()._build()
         self._stores: dict[str, GraphStore] = {}
 
     def _graph(self, mode: NodeMode) -> Compiled:
@@ -69,20 +59,14 @@ class StagedWorkload(GraphWorkload):
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the run's recorder, with a thread and a store of its own."""
         store = self._stores[recorder.run_id] = GraphStore()
-        return self.graph.with_config(
-            {
-                "configurable": {"thread_id": recorder.run_id, STORE_KEY: store},
-                "callbacks": [RunCallbacks(recorder)],
-                "recursion_limit": _MOST_STEPS,
-            }
-        )
+        return self._configured(recorder, _MOST_STEPS, **{STORE_KEY: store})
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return the graph's input for a chunk."""
         named: Mapping[str, str] = (
             {"source": question.source, "chunk": question.chunk} if isinstance(question, StagedChunk) else {}
         )
-        return {"messages": [HumanMessage(question.text, id="question")], "source": "text", "chunk": "1", **named}
+        return {**super().inputs(question), "source": "text", "chunk": "1", **named}
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
         """Return recall and F1 of the confirmed writes that the caller received; see `KIND`."""
@@ -91,13 +75,8 @@ class StagedWorkload(GraphWorkload):
 
     def forget(self, run_id: str) -> None:
         """Drop a run's checkpoints and store; orphaned work that still writes keeps the store until it ends."""
-        self.saver.delete_thread(run_id)
+        super().forget(run_id)
         self._stores.pop(run_id, None)
-
-    def close(self) -> None:
-        """Close the clients, the async ones on the loop they were used on."""
-        self.http.close()
-        shared_loop().run(self.http.aclose())
 
 
 KIND = WorkloadKind(

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.retrieval import Chunk, load_language_reference, load_questions
+from docmind_lab.docmind.retrieval import Chunk, load_questions
 from docmind_lab.docmind.system import named_corpus
 from docmind_lab.workloads.peers.shelves import PASSAGES, shelves, task_for
 
@@ -19,13 +19,13 @@ def chunk(topic: str, number: int, text: str = "The quoll hunts at night.") -> C
 
 
 def test_every_chunk_is_on_one_shelf_and_topics_stay_together() -> None:
-    chunks = load_language_reference()
+    chunks = named_corpus("handbook").chunks
     made = shelves(chunks, PEERS)
     assert sorted(c.id for shelf in made for c in shelf.chunks) == sorted(c.id for c in chunks)
     topics = [topic for shelf in made for topic in shelf.topics]
     assert len(topics) == len(set(topics))
     sizes = [len(shelf.chunks) for shelf in made]
-    # A topic is never split, and how large one is depends on the Python whose reference it is.
+    # A topic is never split.
     largest = max(Counter(c.topic for c in chunks).values())
     assert all(abs(size - len(chunks) / len(PEERS)) <= largest for size in sizes)
 
@@ -60,7 +60,7 @@ def test_a_task_carries_the_passages_that_share_most_with_the_question() -> None
 
 
 def test_for_most_questions_a_gold_topic_is_among_what_peers_are_sent() -> None:
-    made = shelves(load_language_reference(), PEERS)
+    made = shelves(named_corpus("handbook").chunks, PEERS)
     found = 0
     for question in load_questions():
         sent = {

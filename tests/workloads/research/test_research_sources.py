@@ -11,7 +11,7 @@ from qdrant_client import models
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.documents import load_project_docs
-from docmind_lab.docmind.retrieval import load_language_reference, load_questions
+from docmind_lab.docmind.retrieval import load_questions
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model import Conversation, reply_to
 from docmind_lab.services.scripted_model.research import ROLES
@@ -24,14 +24,14 @@ from docmind_lab.workloads.research.tasks import as_task, load_tasks
 
 
 def test_every_gold_topic_of_every_task_is_in_some_source():
-    for corpus, chunks in (("language_reference", load_language_reference()), ("handbook", load_project_docs().chunks)):
-        held = {passage.topic for spec in load_sources() for passage in passages_of(spec, chunks)}
-        for task in load_tasks(corpus):
-            assert set(task.gold_topics) <= held, task.id
+    chunks = load_project_docs().chunks
+    held = {passage.topic for spec in load_sources() for passage in passages_of(spec, chunks)}
+    for task in load_tasks():
+        assert set(task.gold_topics) <= held, task.id
 
 
 def test_sources_differ_in_pages_noise_and_what_their_results_can_be_told_by():
-    held = {spec.name: passages_of(spec, load_language_reference()) for spec in load_sources()}
+    held = {spec.name: passages_of(spec, load_project_docs().chunks) for spec in load_sources()}
     topics = {name: {p.topic for p in passages if p.topic} for name, passages in held.items()}
     assert topics["manual"] - topics["archive"]
     assert topics["archive"] - topics["manual"]

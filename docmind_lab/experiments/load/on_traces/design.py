@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from docmind_lab.analysis.traces.rules import NamedRule
-from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
-from docmind_lab.experiments.load.design import replicate_seed, require_count, require_loads
+from docmind_lab.experiments.load.design import CrowdsDesign, replicate_seed, require_count
 from docmind_lab.experiments.load.on_traces.cell import Recorded, TracedCell
 from docmind_lab.experiments.load.on_traces.policies import check_policy
 from docmind_lab.experiments.measurement.derive import horizon_of
@@ -23,38 +22,24 @@ from docmind_lab.services.plan import Pace
 
 # Beyond that, the arrays of one crowd no longer fit beside each other in a worker.
 _MOST_QUERIES: Final = 1_000_000
-_MOST_REPLICATES: Final = 1_000
 
 
 @dataclass(frozen=True)
-class TracedLoadDesign:
+class TracedLoadDesign(CrowdsDesign):
     """What a load study on traces runs; the fields are the parameters of `load_on_traces`.
 
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
 
     recorded: Recorded
-    arrivals: tuple[Arrivals, ...]
     rules: tuple[NamedRule, ...]
     decision_timeouts_s: tuple[float, ...]
     slots: tuple[int | None, ...]
     queue_policies: tuple[str, ...]
-    queries: int
-    replicates: int
-    seed: int
     behaviour: ServerBehaviour
-    horizon_factor: float
-    warm_up_s: float | None
     brownout: Fault | None = None
 
     def __post_init__(self) -> None:
-        require_loads(self.arrivals)
-        require_count("queries", self.queries, 2, _MOST_QUERIES)
-        require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
-        if not self.horizon_factor > 1:
-            raise ConfigurationError(f"horizon_factor must be above 1, not {self.horizon_factor}")
-        if self.warm_up_s is not None and not 0 <= self.warm_up_s < math.inf:
-            raise ConfigurationError(f"warm_up_s must be 0 or more seconds, or None for the horizon: {self.warm_up_s}")
         for name, values in (
             ("decision_timeout_s", self.decision_timeouts_s),
             ("slots", self.slots),
@@ -62,9 +47,7 @@ class TracedLoadDesign:
         ):
             if not values or len(set(values)) < len(values):
                 raise ConfigurationError(f"{name} must have one or more values, each once, not {list(values)}")
-        for timeout_s in self.decision_timeouts_s:
-            require_seconds("decision timeout", timeout_s)
-        self._require_windows()
+        self.require_crowds(self.decision_timeouts_s, _MOST_QUERIES)
         for count in self.slots:
             if count is not None:
                 require_count("slots", count, 1, 1_000_000)
@@ -74,27 +57,6 @@ class TracedLoadDesign:
         if fault is not None and (fault.kind != "brownout" or fault.role != "*" or fault.probability != 1):
             raise ConfigurationError(
                 f"brownout: {fault} is more than a trace can say of; write brownout=FACTOR@START-END, or use run_load"
-            )
-
-    def window_from_s(self, decision_timeout_s: float) -> float:
-        """Instant from which queries are counted, seconds since the begin of a crowd."""
-        return horizon_of(decision_timeout_s, self.horizon_factor) if self.warm_up_s is None else self.warm_up_s
-
-    def _require_windows(self) -> None:
-        for arrivals in self.arrivals:
-            seeds = (replicate_seed(self.seed, replicate) for replicate in range(self.replicates))
-            last_s = min(arrivals.instants(self.queries, seed)[-1] for seed in seeds)
-            for timeout_s in self.decision_timeouts_s:
-                self._require_window(arrivals, timeout_s, last_s)
-
-    def _require_window(self, arrivals: Arrivals, timeout_s: float, last_s: float) -> None:
-        first_s = self.window_from_s(timeout_s)
-        if last_s - timeout_s <= first_s:
-            needed = math.ceil(2 * arrivals.rate_per_s * (first_s + timeout_s))
-            raise ConfigurationError(
-                f"queries: {self.queries} at {arrivals.rate_per_s:g}/s arrive within {last_s:.0f} s, and none is "
-                f"counted: the first {first_s:g} s are warm-up and the last {timeout_s:g} s meet less and less load; "
-                f"take {needed} queries or more, or a shorter warm_up_s"
             )
 
     def design(self) -> dict[str, Any]:
@@ -150,7 +112,7 @@ class TracedLoadDesign:
             policy=policy,
             decision_timeout_s=timeout_s,
             horizon_s=horizon_of(timeout_s, self.horizon_factor),
-            window_from_s=self.window_from_s(timeout_s),
+            window_from_s=self.counted_from_s(timeout_s),
             pace=self._pace,
         )
 

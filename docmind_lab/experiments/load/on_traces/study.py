@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -13,29 +14,27 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.manifest import MachineUse, manifest_of
-from docmind_lab.analysis.page import Page, Shown
-from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder
+from docmind_lab.analysis.manifest import manifest_of
+from docmind_lab.analysis.page import Page
+from docmind_lab.analysis.study import MANIFEST
 from docmind_lab.analysis.text import count_of
 from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.analysis.traces.rules import NamedRule, rules_of
 from docmind_lab.core.catalogue import label_of, order_of
-from docmind_lab.core.errors import ConfigurationError, RecordError, SimulationError
+from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
-from docmind_lab.core.whole_files import write_whole
-from docmind_lab.experiments.batch import Computing, Workers, compute_cells, workers_for
+from docmind_lab.experiments.batch import Computing, Workers, workers_for
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
 from docmind_lab.experiments.load.measures import goodput_differences, load_summary, with_types
 from docmind_lab.experiments.load.on_traces.cell import QUANTILES, Recorded, TracedCellResult, run_traced_cell
 from docmind_lab.experiments.load.on_traces.design import TracedLoadDesign
 from docmind_lab.experiments.load.on_traces.shapes import shapes_of
-from docmind_lab.experiments.load.study import read_folder
+from docmind_lab.experiments.load.study import Saved, read_folder, study_of_crowds
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.faults import Fault
 
-TABLE_NAMES: Final = ("crowds", "queries")
 # One run of a trace costs about a thousandth of a run of the whole stack.
 _QUERIES_LIKE_A_RUN: Final = 1_000
 # In the name of an arm where the study has several of them.
@@ -50,7 +49,7 @@ _CROWDS: Final = Computing(run_traced_cell, _lost_crowd)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LoadOnTraces(Shown):
+class LoadOnTraces(Saved):
     """The result of `load_on_traces`, with the measures and figures of a load study.
 
     Args:
@@ -64,6 +63,8 @@ class LoadOnTraces(Shown):
     crowds: pd.DataFrame
     queries: pd.DataFrame
     manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    TABLE_NAMES = ("crowds", "queries")
 
     def replicates(self) -> pd.DataFrame:
         """Return one row for each crowd, the unit of every interval."""
@@ -80,20 +81,13 @@ class LoadOnTraces(Shown):
         """Return how much more or less goodput each arm has than the reference: see `goodput_differences`."""
         return goodput_differences(self.crowds, reference)
 
-    def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write crowds.parquet, queries.parquet and manifest.json. Raises: ConfigurationError for a used folder."""
-        folder = prepare_folder(directory)
-        for name, write in files_of(self, TABLE_NAMES):
-            write_whole(folder / name, write)
-        return folder
-
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> LoadOnTraces:
         """Read a study that `save` wrote. Raises: RecordError if there is none, or a newer version wrote it."""
         folder = Path(directory)
-        if (folder / MANIFEST).exists() and not (folder / f"{TABLE_NAMES[0]}.parquet").exists():
-            raise RecordError(f"{folder} holds no load study on traces: it has no {TABLE_NAMES[0]}.parquet")
-        manifest, (crowds, queries) = read_folder(folder, TABLE_NAMES)
+        if (folder / MANIFEST).exists() and not (folder / f"{cls.TABLE_NAMES[0]}.parquet").exists():
+            raise RecordError(f"{folder} holds no load study on traces: it has no {cls.TABLE_NAMES[0]}.parquet")
+        manifest, (crowds, queries) = read_folder(folder, cls.TABLE_NAMES)
         return cls(crowds, queries, manifest)
 
     @property
@@ -206,9 +200,10 @@ def load_on_traces(
         warm_up_s=warm_up_s,
         brownout=Fault.parse(brownout) if isinstance(brownout, str) else brownout,
     )
-    folder = None if out is None else prepare_folder(out)
     crew = Workers.of(executor) if executor else workers_for(design.total_queries // _QUERIES_LIKE_A_RUN, workers)
-    return _run(design, crew, folder, progress, stop)
+    cells = list(design.cells())
+    make = functools.partial(_study_of, design)
+    return study_of_crowds(cells, _CROWDS, crew, make, queries=queries, out=out, progress=progress, stop=stop)
 
 
 def _several(value: Any) -> tuple[Any, ...]:
@@ -230,45 +225,14 @@ def _require_same_path(traces: Traces, rules: Sequence[NamedRule]) -> None:
             )
 
 
-def _run(
-    design: TracedLoadDesign,
-    crew: Workers,
-    folder: Path | None,
-    progress: Progress | None,
-    stop: threading.Event | None,
-) -> LoadOnTraces:
-    done: list[TracedCellResult] = []
-    interrupted: KeyboardInterrupt | None = None
-    use = MachineUse()
-    try:
-        with crew:
-            for result in compute_cells(design.cells(), _CROWDS, crew, stop, patience_s=math.inf):
-                if result.error is not None:
-                    raise result.error
-                done.append(result)
-                use.add_workers(result.cpu_s)
-                if progress is not None:
-                    progress(len(done) * design.queries, design.total_queries)
-    except KeyboardInterrupt as error:
-        interrupted = error
-    if not done:
-        raise interrupted or SimulationError("the load study was stopped before its first crowd was done")
-    study = _study_of(design, sorted(done, key=lambda result: result.cell_id), use)
-    if folder is not None:
-        study.save(folder)
-    if interrupted is not None:
-        raise interrupted
-    return study
-
-
-def _study_of(design: TracedLoadDesign, done: Sequence[TracedCellResult], use: MachineUse) -> LoadOnTraces:
+def _study_of(design: TracedLoadDesign, done: Sequence[TracedCellResult], spent: dict[str, Any]) -> LoadOnTraces:
+    done = sorted(done, key=lambda result: result.cell_id)
     complete = len(done) * design.queries == design.total_queries
     manifest = manifest_of(design.design(), Settings(), study_id=design.study_id, complete=complete)
-    spent = {"cpu_s": sum(each.cpu_s for each in done), "events": sum(each.events for each in done)}
+    manifest |= spent | {"events": sum(each.events for each in done)}
     queries = [each.queries.astype({"crowd": "str"}) for each in done]
     frame = pd.concat(queries, ignore_index=True).astype({"crowd": "category"})
-    machine = {"machine_use": use.to_dict(len(done) * design.queries)}
-    return LoadOnTraces(_with_arms([each.row for each in done]), frame, manifest | spent | machine)
+    return LoadOnTraces(_with_arms([each.row for each in done]), frame, manifest)
 
 
 def _with_arms(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

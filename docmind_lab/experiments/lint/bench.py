@@ -6,7 +6,6 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic import TypeAdapter
@@ -25,6 +24,7 @@ from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.experiments.trials import Trial
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.unanswered import Unanswered
@@ -35,35 +35,6 @@ from docmind_lab.workloads.own.unsimulated import REMEDY, RUNS_FOR_REAL
 
 _CANNOT_BE_JUDGED = "cannot be judged in virtual time"
 _VIRTUAL_ONLY = "the deadline lint runs in virtual time only; measure this graph with docmind-lab compare --clock wall"
-
-
-# A node's name may have a plus sign.
-_AND = " + "
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One run to measure.
-
-    alternative: as `parse_alternatives` takes it. question_id: id of the input. fault: several are joined by " + ".
-    awaited: by a caller on the event loop that the graph runs on; else as `compare` has it.
-    """
-
-    alternative: str
-    decision_timeout_s: float
-    question_id: str
-    fault: str = "none"
-    awaited: bool = False
-
-    @property
-    def called(self) -> str:
-        """The alternative, and how it is called if not as `compare` calls it."""
-        return f"{self.alternative} awaited (ainvoke)" if self.awaited else self.alternative
-
-    @property
-    def faults(self) -> list[str]:
-        """The faults, one by one."""
-        return [] if self.fault == "none" else self.fault.split(_AND)
 
 
 class TrialBench:
@@ -146,10 +117,6 @@ class TrialBench:
     def unanswered(self) -> tuple[Unanswered, ...]:
         """Requests of all runs so far that no simulated service answers, and that got made-up answers."""
         return tuple(self._runs_of.unanswered)
-
-    def measured(self) -> dict[Trial, MeasuredRun]:
-        """Return every cached run, by trial."""
-        return dict(self._done)
 
     def command(self, trial: Trial) -> str:
         """Return the command that measures the same run again, with placeholders for what is in memory."""
