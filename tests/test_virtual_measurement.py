@@ -33,8 +33,8 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.virtual_time import VirtualClock
 
 EVERYONE = tuple(kind() for kind in ALTERNATIVES.values())
-# Question and seed of the first run: it takes 12.2 s when nothing goes wrong, and its synthesis is under way at 12.
-TIMEOUT_S = 12.0
+# Question and seed of the first run: it takes 10.1 s when nothing goes wrong, and its last call is under way at 10.
+TIMEOUT_S = 10.0
 
 
 @pytest.fixture(scope="module")

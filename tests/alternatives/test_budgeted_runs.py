@@ -16,8 +16,8 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.budgets import Budget, Meter, Price, metering
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
-# Without a second budget the first question takes 9 calls, 5,719 tokens and 9.6 s. Documents come with the fourth.
-AMPLE_S, CALLS, TOKENS = 30.0, 9, 5719
+# Without a second budget the first question takes 9 calls, 5,710 tokens and 9.6 s. Documents come with the fourth.
+AMPLE_S, CALLS, TOKENS = 30.0, 9, 5710
 PRICE = Price(1.0, 2.0)
 
 
@@ -91,12 +91,12 @@ def test_a_run_that_spent_its_budget_with_nothing_to_show_failed_and_was_not_tim
 
 
 def test_a_reply_is_cut_at_the_tokens_that_are_left_and_kept_as_a_draft(virtual_runs: VirtualRuns) -> None:
-    # Synthesis begins with 1,451 tokens spent, and would write 137.
+    # Synthesis begins with 1,442 tokens spent, and would write 137.
     run = measured(virtual_runs, "A", tokens=1500)
-    assert of_kind(run, "reply_cut") == [{"budget": "tokens", "kind": "llm", "tokens": 49}]
+    assert of_kind(run, "reply_cut") == [{"budget": "tokens", "kind": "llm", "tokens": 58}]
     assert (run.run.outcome, run.run.stop_reason) == ("partial", "token_budget")
     generated = [call.output_tokens for call in run.calls if call.kind == "llm" and call.seen_from == "server"]
-    assert generated[-1] == 49
+    assert generated[-1] == 58
     assert run.outcome.answer
 
 
