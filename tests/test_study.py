@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from often import often
 from sample_runs import MANIFEST, sample_study
 
 from docmind_lab.analysis.manifest import flatten, without_checksums
@@ -65,12 +66,13 @@ def test_a_newer_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "runs.parquet", "calls.parquet", "events.parquet"])
-def test_a_byte_that_was_changed_is_an_error_that_names_the_file(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("places", often([40, 150], 40))
+def test_a_byte_that_was_changed_is_an_error_that_names_the_file(name: str, places: int, tmp_path: Path) -> None:
     sample_study().save(tmp_path)
     file = tmp_path / name
     content = file.read_bytes()
     # Of a text every byte; of a table enough of them, in its head, its pages, its statistics and its end.
-    for place in range(0, len(content), 1 if file.suffix == ".json" else max(1, len(content) // 40)):
+    for place in range(0, len(content), 1 if file.suffix == ".json" else max(1, len(content) // places)):
         file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         with pytest.raises(RecordError, match=re.escape(name)):
             assert Study.load(tmp_path).events is not None

@@ -182,16 +182,32 @@ def test_an_export_that_is_whole_is_read(name: str, tmp_path: Path) -> None:
     assert read("\n".join(map(json.dumps, both)), tmp_path) is not None
 
 
-@pytest.mark.parametrize("name", SPANS)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_no_export_ends_in_an_error_of_somebody_else(name: str, tmp_path: Path, data: st.DataObject) -> None:
+def fuzz(name: str, folder: Path, data: st.DataObject) -> None:
+    """Read an export in which something is odd."""
     records = [json.loads(json.dumps(SPANS[name])) for _ in range(2)]
     for _ in range(data.draw(st.integers(1, 3))):
         record = data.draw(st.sampled_from(records))
         put(record, data.draw(st.sampled_from(places_in(SPANS[name]))), data.draw(ODD))
     format_name = data.draw(st.sampled_from([None, *(each for each in FORMATS if each not in ("study", "recording"))]))
-    read("\n".join(map(json.dumps, records)), tmp_path, format_name)
+    read("\n".join(map(json.dumps, records)), folder, format_name)
+
+
+CHECKED = [HealthCheck.function_scoped_fixture]
+
+
+@pytest.mark.parametrize("name", SPANS)
+@settings(max_examples=15, deadline=None, suppress_health_check=CHECKED)
+@given(data=st.data())
+def test_no_export_ends_in_an_error_of_somebody_else(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    fuzz(name, tmp_path, data)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", SPANS)
+@settings(max_examples=40, deadline=None, suppress_health_check=CHECKED)
+@given(data=st.data())
+def test_none_of_many_exports_ends_in_an_error_of_somebody_else(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    fuzz(name, tmp_path, data)
 
 
 @pytest.mark.parametrize("empty", [None, ""])
