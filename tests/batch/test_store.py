@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from often import often
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
