@@ -15,7 +15,7 @@ def test_a_slower_provider_and_a_brownout_ask_for_longer_timeouts() -> None:
         "latency_profile": ["fast", "typical"],
         "fault": ["none", "brownout=3@0-100"],
     }
-    study = dl.sweep({"repeats": 4, "documents": "handbook", "factors": factors}, workers=1)
+    study = dl.sweep({"repeats": 5, "documents": "handbook", "factors": factors}, workers=1)
     table = timeouts_by(study, ["latency_profile", "fault"], range(1, 90), target=0.3)
     assert table.loc["typical", "none"] > table.loc["fast", "none"]
     assert table.loc["fast", "brownout=3@0-100:*"] > 2 * table.loc["fast", "none"]
