@@ -80,6 +80,21 @@ def with_dtypes(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     return _typed_columns(columns, frame)
 
 
+def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame, each by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def rows_by(frame: pd.DataFrame, column: str) -> dict[Any, list[dict[str, Any]]]:
+    """Return the rows of a frame by their value in a column, levels as plain texts."""
+    # Categoricals are slow to take apart row by row.
+    plain = frame.astype(dict.fromkeys(frame.columns[frame.dtypes == "category"], "object"))
+    rows: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows_of(plain):
+        rows.setdefault(row[column], []).append(row)
+    return rows
+
+
 def rows_to_frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return rows as a frame with columns in order and dtypes; works for no rows. A level may be missing."""
     return _typed_columns(columns, pd.DataFrame(rows, columns=[column.name for column in columns]))

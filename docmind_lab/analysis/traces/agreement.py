@@ -15,7 +15,7 @@ import pandas as pd
 
 from docmind_lab.analysis.tables.frames import StudyTables
 from docmind_lab.analysis.text import percent
-from docmind_lab.analysis.traces.outcomes import ENDINGS, Replay
+from docmind_lab.analysis.traces.outcomes import Replay
 from docmind_lab.analysis.traces.rules import RULES, NamedRule
 from docmind_lab.analysis.traces.studies import traces_of_study
 from docmind_lab.core.catalogue import CATALOGUE, options_of
@@ -90,14 +90,7 @@ def agreement_with_stack(study: StudyTables, server_behaviour: ServerBehaviour |
         made = runs[(runs["alternative"] == named.alternative) & (runs["alternative_options"] == named.options)]
         made = made[made["seed"].astype("str").isin(place)]
         rows = np.array([place[str(seed)] for seed in made["seed"]], dtype=np.int64)
-        returned = outcomes.returned_at_s[rows, 0]
-        replayed: dict[str, Any] = {
-            "outcome": np.array(ENDINGS)[outcomes.outcome[rows, 0]],
-            "caller_overrun_s": np.where(np.isnan(returned), np.nan, np.maximum(0.0, returned - timeout_s)),
-            "calls_after_deadline": outcomes.calls_after[rows, 0],
-            "busy_after_deadline_s": outcomes.busy_after_s[rows, 0],
-            "tokens_after_deadline": outcomes.tokens_after[rows, 0],
-        }
+        replayed = {name: values[rows] for name, values in outcomes.columns(timeout_s).items()}
         frames.append(_pairs(made, replayed, outcomes.known[rows, 0]))
     if not frames:
         raise ConfigurationError("the study has no alternative beside its control: measure some with it")

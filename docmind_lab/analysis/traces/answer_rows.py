@@ -83,13 +83,12 @@ def run_rows(traces: Traces, named: NamedRule, outcomes: RunOutcomes, timeout_s:
         behaviour: Name of what the server does with a call whose client has left.
     """
     traced = traces.runs
-    returned = outcomes.returned_at_s[:, 0]
     labels = [json.loads(each) for each in traced["labels"]]
     n = len(traced)
     stopped = {"partial": "deadline", "timed_out": "deadline", "failed": "error", "interrupted": "interrupted"}
-    outcome = np.array(ENDINGS)[outcomes.outcome[:, 0]]
+    found = outcomes.columns(timeout_s)
     columns: dict[str, Any] = {column.name: _EMPTY[column.kind] for column in TABLES["runs"][1]}
-    columns |= {
+    columns |= found | {
         "study_id": "what-if",
         "run_id": [f"{each}-{named.alternative}" for each in traced["trace_id"]],
         "workload": [each.get("workload", source) for each, source in zip(labels, traced["source"], strict=True)],
@@ -110,17 +109,12 @@ def run_rows(traces: Traces, named: NamedRule, outcomes: RunOutcomes, timeout_s:
         "server_behaviour": behaviour,
         "clock": "trace",
         "second_budgets": "none",
-        "returned_at_s": returned,
+        "returned_at_s": outcomes.returned_at_s[:, 0],
         "quiescent_at_s": outcomes.work_until_s[:, 0],
         "work_censored": outcomes.censored[:, 0],
-        "caller_overrun_s": np.where(np.isnan(returned), np.nan, np.maximum(0.0, returned - timeout_s)),
         "work_overrun_s": np.maximum(0.0, outcomes.work_until_s[:, 0] - timeout_s),
-        "outcome": outcome,
         "answered_in_time": outcomes.in_time[:, 0],
-        "stop_reason": [stopped.get(each, "horizon" if each == "unfinished" else "") for each in outcome],
-        "calls_after_deadline": outcomes.calls_after[:, 0],
-        "busy_after_deadline_s": outcomes.busy_after_s[:, 0],
-        "tokens_after_deadline": outcomes.tokens_after[:, 0],
+        "stop_reason": [stopped.get(each, "horizon" if each == "unfinished" else "") for each in found["outcome"]],
     }
     return pd.DataFrame(columns, index=range(n))[outcomes.known[:, 0]]
 

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from docmind_lab.analysis.statistics.interval import Floats
-from docmind_lab.analysis.traces.model import CALL_KINDS
+from docmind_lab.analysis.traces.model import CALL_KINDS, upwards
 
 Bools = NDArray[np.bool_]
 
@@ -66,17 +66,12 @@ def around_spans(spans: pd.DataFrame) -> Around:
     """Find what is around each span. spans: those of several runs, each with its place among them in `run`."""
     run, kind = spans["run"].to_numpy(), spans["kind"].astype("str").to_numpy()
     row = {key: place for place, key in enumerate(zip(run, spans["span_id"], strict=True))}
-    parents = [row.get(key, -1) for key in zip(run, spans["parent_id"], strict=True)]
+    parents = [row.get(key) for key in zip(run, spans["parent_id"], strict=True)]
     found = Around(np.arange(len(spans)), np.arange(len(spans)), np.full(len(spans), -1))
     for place in range(len(spans)):
-        above, visited = parents[place], {place}
-        steps: list[int] = []
-        calls: list[int] = []
-        while above >= 0 and above not in visited:
-            visited.add(above)
-            if kind[above] != "agent":
-                (steps if kind[above] == "step" else calls).append(above)
-            above = parents[above]
+        _, *above = upwards(place, parents.__getitem__)
+        steps = [each for each in above if kind[each] == "step"]
+        calls = [each for each in above if kind[each] not in ("step", "agent")]
         found.call[place] = calls[0] if calls else -1
         if steps and kind[place] in CALL_KINDS:
             found.inner[place] = steps[0]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from docmind_lab.analysis.study import Study
+from docmind_lab.analysis.traces.rules import CONTROLS
 from docmind_lab.analysis.traces.studies import traces_of_study
 from docmind_lab.analysis.traces.what_if import what_if
-from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.errors import ConfigurationError
 
 
@@ -36,8 +36,7 @@ def timeouts_by(
     unknown = [name for name in columns if name not in study.runs]
     if unknown or len(columns) < 2:
         raise ConfigurationError(f"columns must name two or more columns of runs, not {list(columns)}")
-    controls = [name for name, entry in CATALOGUE.items() if entry.is_control and entry.is_offered]
-    runs = study.runs[study.runs["alternative"].isin(controls)]
+    runs = study.runs[study.runs["alternative"].isin(CONTROLS)]
     if runs.empty:
         raise ConfigurationError("the study has no run without a deadline: measure unguarded too")
     groups = runs.groupby(list(columns), observed=True)["run_id"]

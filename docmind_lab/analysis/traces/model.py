@@ -11,18 +11,17 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.tables.frames import rows_to_frame
+from docmind_lab.analysis.tables.frames import rows_by, rows_of, rows_to_frame
 from docmind_lab.analysis.tables.records import Column, Level, columns_of
-from docmind_lab.analysis.traces.foreign_values import DECODER, well_formed
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
 from docmind_lab.core.whole_files import write_whole
@@ -31,6 +30,9 @@ SPAN_KINDS: Final = ("llm", "tool", "retrieval", "peer", "agent", "step")
 """What a span is. The last two hold others: an agent, and a step of a graph, at whose end a stop flag is looked at."""
 CALL_KINDS: Final = ("llm", "tool", "retrieval", "peer")
 """The kinds of spans that are calls."""
+
+OWN_ENDS: Final = ("answered", "failed", "interrupted")
+"""How a run ends by itself. With any other outcome it was cut."""
 
 SPAN_OUTCOMES: Final = ("ok", "error", "cut", "open")
 """How a span ended: by itself, with an error, by a limit or a cancellation, or not while anybody looked."""
@@ -45,9 +47,7 @@ class TracedRun:
     source: Annotated[str, "Where the run was read from."]
     ended_at_s: Annotated[float, "The caller had the result, or the run had failed; NaN if neither was seen."]
     observed_until_s: Annotated[float, "How long anybody looked."]
-    outcome: Annotated[
-        str, "answered, failed, interrupted, or cut (by a limit).", Level(("answered", "failed", "interrupted", "cut"))
-    ]
+    outcome: Annotated[str, "answered, failed, interrupted, or cut (by a limit).", Level((*OWN_ENDS, "cut"))]
     limit_s: Annotated[float, "The limit that cut the run; NaN where none did, or it is not known."] = NAN
     result_from_s: Annotated[float, "There was first something to return; NaN if never, or not known."] = NAN
     good_from_s: Annotated[float, "The result was first good enough; NaN if never, or not known."] = NAN
@@ -96,8 +96,6 @@ class Generation:
 RUN_COLUMNS: Final[Sequence[Column]] = columns_of(TracedRun)
 SPAN_COLUMNS: Final[Sequence[Column]] = columns_of(Span)
 GENERATION_COLUMNS: Final[Sequence[Column]] = columns_of(Generation)
-
-_TIMES: Final = ("started_at_s", "ended_at_s", "first_byte_at_s")
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,14 +190,12 @@ class Traces:
         return file
 
     def _objects(self) -> Iterator[dict[str, Any]]:
-        spans = dict(list(self.spans.groupby("trace_id", sort=False)))
-        generation = dict(list(self.generation.groupby("trace_id", sort=False)))
-        for run in self.runs.to_dict("records"):
-            trace_id = run["trace_id"]
-            item = _plain(run)
-            item["spans"] = [_plain(row, "trace_id") for row in _records(spans.get(trace_id))]
-            stretches = [_plain(row, "trace_id") for row in _records(generation.get(trace_id))]
-            yield item | ({"generation": stretches} if stretches else {})
+        spans, generation = rows_by(self.spans, "trace_id"), rows_by(self.generation, "trace_id")
+        for run in rows_of(self.runs):
+            of_run, stretches = (
+                [_plain(row, "trace_id") for row in rows.get(run["trace_id"], [])] for rows in (spans, generation)
+            )
+            yield _plain(run) | {"spans": of_run} | ({"generation": stretches} if stretches else {})
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Traces:
@@ -236,16 +232,10 @@ def _frame(columns: Sequence[Column], rows: Iterable[Any]) -> pd.DataFrame:
     )
 
 
-def _records(frame: pd.DataFrame | None) -> list[dict[str, Any]]:
-    return (
-        [] if frame is None else [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
-    )
-
-
-def _plain(row: Mapping[Any, Any], *leave_out: str) -> dict[str, Any]:
+def _plain(row: Mapping[str, Any], *leave_out: str) -> dict[str, Any]:
     """Return a row without what is not known."""
     return {
-        str(name): value
+        name: value
         for name, value in row.items()
         if name not in leave_out
         and not (isinstance(value, float) and math.isnan(value))
@@ -303,39 +293,64 @@ def _row(kind: type[Any], values: Mapping[str, Any], where: str) -> dict[str, An
     return row
 
 
+def _refuse(frame: pd.DataFrame, is_bad: pd.Series[bool], words: str) -> None:
+    """Return if no row is bad; else raise RecordError with the words, whose fields are those of the first bad row."""
+    if is_bad.any():
+        raise RecordError(words.format_map(frame[is_bad].iloc[0]))
+
+
 def _check_runs(runs: pd.DataFrame) -> None:
-    twice = runs["trace_id"][runs["trace_id"].duplicated()]
-    if len(twice):
-        raise RecordError(f"run {twice.iloc[0]} is there twice; give each run a trace_id of its own")
+    _refuse(runs, runs["trace_id"].duplicated(), "run {trace_id} is there twice; give each run a trace_id of its own")
     for name in ("ended_at_s", "observed_until_s"):
-        bad = runs[(runs[name] < 0) | np.isinf(runs[name])]
-        if len(bad):
-            raise RecordError(f"run {bad['trace_id'].iloc[0]}: {name} is {bad[name].iloc[0]:g}; it must be 0 or more")
-    blind = runs[runs["observed_until_s"].isna()]
-    if len(blind):
-        raise RecordError(
-            f"run {blind['trace_id'].iloc[0]}: observed_until_s is not known; say how long it was watched"
-        )
+        is_bad = (runs[name] < 0) | np.isinf(runs[name])
+        _refuse(runs, is_bad, f"run {{trace_id}}: {name} is {{{name}:g}}; it must be 0 or more")
+    is_blind = runs["observed_until_s"].isna()
+    _refuse(runs, is_blind, "run {trace_id}: observed_until_s is not known; say how long it was watched")
 
 
 def _check_spans(runs: pd.DataFrame, spans: pd.DataFrame) -> None:
-    strange = spans[~spans["trace_id"].isin(runs["trace_id"])]
-    if len(strange):
-        raise RecordError(
-            f"span {strange['span_id'].iloc[0]} belongs to run {strange['trace_id'].iloc[0]}, which is not there"
-        )
-    twice = spans[spans.duplicated(["trace_id", "span_id"])]
-    if len(twice):
-        first = twice.iloc[0]
-        raise RecordError(f"run {first['trace_id']}: span {first['span_id']} is there twice")
-    endless = spans[np.isinf(spans[["started_at_s", "ended_at_s"]]).any(axis=1)]
-    if len(endless):
-        first = endless.iloc[0]
-        raise RecordError(f"run {first['trace_id']}: span {first['span_id']} has an instant that is infinite")
-    backwards = spans[(spans["ended_at_s"] < spans["started_at_s"]) | spans["started_at_s"].isna()]
-    if len(backwards):
-        first = backwards.iloc[0]
-        raise RecordError(
-            f"run {first['trace_id']}: span {first['span_id']} ends ({first['ended_at_s']:g} s) before it begins "
-            f"({first['started_at_s']:g} s)"
-        )
+    is_strange = ~spans["trace_id"].isin(runs["trace_id"])
+    _refuse(spans, is_strange, "span {span_id} belongs to run {trace_id}, which is not there")
+    is_twice = spans.duplicated(["trace_id", "span_id"])
+    _refuse(spans, is_twice, "run {trace_id}: span {span_id} is there twice")
+    is_endless = spans[["started_at_s", "ended_at_s"]].isin([np.inf, -np.inf]).any(axis=1)
+    _refuse(spans, is_endless, "run {trace_id}: span {span_id} has an instant that is infinite")
+    _refuse(
+        spans,
+        (spans["ended_at_s"] < spans["started_at_s"]) | spans["started_at_s"].isna(),
+        "run {trace_id}: span {span_id} ends ({ended_at_s:g} s) before it begins ({started_at_s:g} s)",
+    )
+
+
+# ---- what other tools write, and what is inside of what
+
+# What has more digits is larger than any float.
+_MOST_DIGITS: Final = 308
+DECODER: Final = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) <= _MOST_DIGITS else float(text))
+"""Decodes JSON; a whole number that no float can hold is infinite, as 1e400 is."""
+
+
+def well_formed(text: str) -> str:
+    """Return a text with a question mark for each half of a UTF-16 pair, which no file can hold.
+
+    Args:
+        text: Any text, such as JSON writes as "\\ud800".
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def upwards(first: _Key | None, above: Callable[[_Key], _Key | None]) -> Iterator[_Key]:
+    """Yield a key and those above it, each once, also where one is above itself.
+
+    Args:
+        first: The key to begin with; None for nothing.
+        above: Returns the key above another, or None.
+    """
+    visited = set[_Key]()
+    while first is not None and first not in visited:
+        visited.add(first)
+        yield first
+        first = above(first)

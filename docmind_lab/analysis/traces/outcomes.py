@@ -76,10 +76,21 @@ class RunOutcomes:
     known: Bools
 
     @classmethod
-    def joined(cls, parts: Sequence[RunOutcomes]) -> RunOutcomes:
-        """Return the outcomes of several parts of the runs as one."""
+    def joined(cls, parts: Sequence[RunOutcomes], axis: int = 0) -> RunOutcomes:
+        """Return the outcomes of several parts of the runs as one, or of the deadlines (axis 1)."""
         names = [field.name for field in fields(cls)]
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names})
+
+    def columns(self, timeout_s: float) -> dict[str, NDArray[Any]]:
+        """Return what became of each run at the first deadline, `timeout_s`, by columns of the table `runs`."""
+        returned = self.returned_at_s[:, 0]
+        return {
+            "outcome": np.array(ENDINGS)[self.outcome[:, 0]],
+            "caller_overrun_s": np.where(np.isnan(returned), np.nan, np.maximum(0.0, returned - timeout_s)),
+            "calls_after_deadline": self.calls_after[:, 0],
+            "busy_after_deadline_s": self.busy_after_s[:, 0],
+            "tokens_after_deadline": self.tokens_after[:, 0],
+        }
 
 
 class Replay:
@@ -121,13 +132,8 @@ class Replay:
         for part in self._parts:
             width = max(1, _CELLS_AT_ONCE // part.rows)
             chunks = [deadlines[start : start + width] for start in range(0, len(deadlines), width)]
-            done.append(_side_by_side([part.under(rule, chunk, horizon_factor) for chunk in chunks]))
+            done.append(RunOutcomes.joined([part.under(rule, chunk, horizon_factor) for chunk in chunks], axis=1))
         return RunOutcomes.joined(done)
-
-
-def _side_by_side(parts: Sequence[RunOutcomes]) -> RunOutcomes:
-    names = [field.name for field in fields(RunOutcomes)]
-    return RunOutcomes(**{name: np.concatenate([getattr(part, name) for part in parts], axis=1) for name in names})
 
 
 def _in_parts(traces: Traces) -> Iterator[Traces]:

@@ -64,6 +64,10 @@ RULES: Final[Mapping[str, Rule]] = {
 """The rules by the names that the catalogue of alternatives has."""
 
 
+CONTROLS: Final = tuple(name for name, entry in CATALOGUE.items() if entry.is_control and entry.is_offered)
+"""The alternatives that enforce nothing: their runs show all that a run does."""
+
+
 @dataclass(frozen=True)
 class NamedRule:
     """The rule of an alternative, with the names that tables have.

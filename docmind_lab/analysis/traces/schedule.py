@@ -8,8 +8,8 @@ schedule.rescheduled(durations_s)           # starts and ends of all spans, ends
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 import pandas as pd
@@ -71,25 +71,24 @@ class Schedule:
         # Three events for each: span i begins (i), span i ends (count + i), run r ends (2 count + r).
         run_ended = runs["ended_at_s"].to_numpy()
         recorded = np.concatenate([self._started, self._ended, run_ended])
-        graph = _Graph.of(list(self._edges(run, parent, run_ended)), len(recorded), frame)
-        self._graph, self._is_holder = graph, np.isin(np.arange(self._count), parent)
+        self._waits_for = self._waits(run, parent, run_ended)
+        self._order, self._is_holder = _in_order(self._waits_for, frame), np.isin(np.arange(self._count), parent)
+        known_s = np.nan_to_num(recorded, nan=np.inf).tolist()
         with np.errstate(invalid="ignore"):
-            self._offset_s = recorded - graph.waited_until(np.nan_to_num(recorded, nan=np.inf))
+            self._offset_s = recorded - [_last_of(known_s, events) for events in self._waits_for]
 
-    def _edges(self, run: Places, parent: Places, run_ended: Floats) -> Iterator[tuple[int, int]]:
-        """Yield which event comes before which."""
-        n = self._count
-        for place in range(n):
-            yield place, n + place
-            above = int(parent[place])
-            if self._after[place]:
-                yield from ((n + before, place) for before in self._after[place])
-            elif above >= 0:
-                yield above, place
+    def _waits(self, run: Places, parent: Places, run_ended: Floats) -> list[list[int]]:
+        """Return for each event those that come before it."""
+        n, begin_after = self._count, [[self._count + before for before in places] for places in self._after]
+        end_after, run_end_after = [[place] for place in range(n)], [list[int]() for _ in run_ended]
+        for place, above in enumerate(parent.tolist()):
+            if above >= 0 and not begin_after[place]:
+                begin_after[place] = [above]
             if above >= 0 and self._ended[place] <= self._ended[above] < np.inf:
-                yield n + place, n + above
+                end_after[above].append(n + place)
             elif above < 0 and self._ended[place] <= run_ended[run[place]]:
-                yield n + place, 2 * n + int(run[place])
+                run_end_after[run[place]].append(n + place)
+        return [*begin_after, *end_after, *run_end_after]
 
     @property
     def think_s(self) -> Floats:
@@ -130,7 +129,10 @@ class Schedule:
         n, offset = self._count, self._offset_s.copy()
         given = ~np.isnan(durations) & ~self._is_holder
         offset[n : 2 * n][given] = durations[given]
-        at_s = self._graph.instants(offset)
+        instants_s = offset.tolist()
+        for event in self._order:
+            instants_s[event] += _last_of(instants_s, self._waits_for[event])
+        at_s = np.array(instants_s)
         return Rescheduled(at_s[:n], at_s[n : 2 * n], at_s[2 * n :])
 
 
@@ -164,60 +166,17 @@ def _named(text: str, run: int, row: dict[tuple[int, str], int], span: pd.Series
         raise RecordError(f"{where}: after must be a JSON list of spans: got {text!r:.60}") from error
 
 
-@dataclass(frozen=True, eq=False)
-class _Graph:
-    """Events that come after others, ordered so that each level needs only those before it.
+def _in_order(waits_for: list[list[int]], spans: pd.DataFrame) -> list[int]:
+    """Return the events, each after those it waits for. Raises: RecordError when one waits for itself."""
+    try:
+        return list(TopologicalSorter(dict(enumerate(waits_for))).static_order())
+    except CycleError as error:
+        span = spans.iloc[min(error.args[1]) % len(spans)]
+        raise RecordError(
+            f"run {span['trace_id']}: span {span['span_id']} waited for itself; correct parent and after"
+        ) from error
 
-    Args:
-        size: How many events there are.
-        levels: For each level the events that others come before, those others, and where each event's begin.
-    """
 
-    size: int
-    levels: tuple[tuple[Places, Places, Places], ...]
-
-    @classmethod
-    def of(cls, edges: list[tuple[int, int]], size: int, frame: pd.DataFrame) -> _Graph:
-        """Return the graph. Raises: RecordError when events come before themselves."""
-        pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
-        pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-        first = np.searchsorted(pairs[:, 0], np.arange(size + 1))
-        waits = np.bincount(pairs[:, 1], minlength=size)
-        level = np.zeros(size, dtype=np.int64)
-        ready, depth, reached = np.flatnonzero(waits == 0), 0, 0
-        while len(ready):
-            level[ready] = depth
-            reached += len(ready)
-            out = np.concatenate([np.arange(first[each], first[each + 1]) for each in ready])
-            later = pairs[out, 1]
-            np.subtract.at(waits, later, 1)
-            ready = np.unique(later[waits[later] == 0])
-            depth += 1
-        if reached < size:
-            place = int(np.flatnonzero(waits > 0)[0]) % max(len(frame), 1)
-            span = frame.iloc[place]
-            raise RecordError(
-                f"run {span['trace_id']}: span {span['span_id']} waited for itself; correct parent and after"
-            )
-        order = np.lexsort((pairs[:, 1], level[pairs[:, 1]]))
-        before, event = pairs[order, 0], pairs[order, 1]
-        levels = []
-        for rows in np.split(np.arange(len(event)), np.searchsorted(level[event], np.arange(2, depth))):
-            if len(rows):
-                events, begins = np.unique(event[rows], return_index=True)
-                levels.append((events, before[rows], begins))
-        return cls(size, tuple(levels))
-
-    def waited_until(self, at_s: Floats) -> Floats:
-        """Return the last instant of those before each event; 0 where there is none."""
-        result = np.zeros(self.size)
-        for events, before, begins in self.levels:
-            result[events] = np.maximum.reduceat(at_s[before], begins)
-        return result
-
-    def instants(self, offset_s: Floats) -> Floats:
-        """Return when each event happens, so long after the last of those before it."""
-        result = offset_s.copy()
-        for events, before, begins in self.levels:
-            result[events] += np.maximum.reduceat(result[before], begins)
-        return result
+def _last_of(at_s: list[float], events: list[int]) -> float:
+    """Return the last instant of events; 0 for none."""
+    return max([at_s[each] for each in events], default=0.0)

@@ -40,8 +40,7 @@ def in_time_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.
         known_until_s (inf where the share is known at every timeout).
     """
     known = _shares(traces, timeouts_s)
-    low, high = _wilson(known.share, known.enough, max(1, known.sessions - 1), check_confidence(confidence))
-    share, high = known.where_known(known.share, high)
+    share, low, high = known.with_bounds(confidence)
     return pd.DataFrame(
         {
             "decision_timeout_s": timeouts_s,
@@ -82,8 +81,7 @@ def good_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.Dat
     at_s = judged["good_from_s"].where(is_good).fillna(judged["ended_at_s"]).fillna(judged["observed_until_s"])
     what = np.where(is_good, ANSWERED, np.where(np.isnan(ended), CENSORED, COMPETING))
     known = _shares_of(judged["session"], at_s.to_numpy(), what, timeouts_s)
-    low, high = _wilson(known.share, known.enough, max(1, known.sessions - 1), check_confidence(confidence))
-    share, high = known.where_known(known.share, high)
+    share, low, high = known.with_bounds(confidence)
     return pd.DataFrame({"judged_runs": len(judged), "good_share": share, "good_low": low, "good_high": high})
 
 
@@ -113,7 +111,7 @@ def predicted_shares(traces: Traces, timeouts_s: Floats, sessions: int, confiden
         )
     z = float(stats.t.ppf(0.5 + check_confidence(confidence) / 2, known.sessions - 1))
     low, high = _two_sample_bounds(known.share, known.enough, known.enough * sessions / known.sessions, z)
-    share, high = known.where_known(known.share, high)
+    share, high = known.where_known(high)
     return pd.DataFrame(
         {
             "decision_timeout_s": timeouts_s,
@@ -141,9 +139,18 @@ class _Shares:
     until_s: float
     is_known: NDArray[np.bool_]
 
-    def where_known(self, share: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return shares and upper bounds, NaN and 1 where nothing is known."""
-        return np.where(self.is_known, share, np.nan), np.where(self.is_known, high, 1.0)
+    def where_known(self, high: Floats) -> tuple[Floats, Floats]:
+        """Return shares and these upper bounds, NaN and 1 where nothing is known."""
+        return np.where(self.is_known, self.share, np.nan), np.where(self.is_known, high, 1.0)
+
+    def with_bounds(self, confidence: float) -> tuple[Floats, Floats, Floats]:
+        """Return shares with Wilson's bounds for as many independent runs, with Student's quantile."""
+        share, n = self.share, self.enough
+        z = float(stats.t.ppf(0.5 + check_confidence(confidence) / 2, max(1, self.sessions - 1)))
+        centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        share, high = self.where_known(np.minimum(1.0, centre + half))
+        return share, np.maximum(0.0, centre - half), high
 
 
 def _shares(traces: Traces, timeouts_s: Floats) -> _Shares:
@@ -199,14 +206,6 @@ def _design_effect(influences: Floats, alone: float, session: NDArray[np.int64],
     sizes, n = np.bincount(session, minlength=sessions), len(session)
     without = sums / np.maximum(1.0 - sizes / n, 1.0 / n)
     return float((sessions - 1) / sessions * np.sum(without**2) / alone)
-
-
-def _wilson(share: Floats, n: Floats, freedom: int, confidence: float) -> tuple[Floats, Floats]:
-    """Return Wilson's bounds for shares of n independent runs, with Student's quantile."""
-    z = float(stats.t.ppf(0.5 + confidence / 2, freedom))
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
 
 
 def _two_sample_bounds(share: Floats, n: Floats, m: Floats, z: float) -> tuple[Floats, Floats]:

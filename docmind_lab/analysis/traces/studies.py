@@ -12,18 +12,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import pandas as pd
-
-from docmind_lab.analysis.tables.frames import StudyTables
-from docmind_lab.analysis.traces.model import Generation, Span, TracedRun, Traces
-from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.analysis.tables.frames import StudyTables, rows_by, rows_of
+from docmind_lab.analysis.traces.model import OWN_ENDS, Generation, Span, TracedRun, Traces
+from docmind_lab.analysis.traces.rules import CONTROLS
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 
 _LABELS: Final = ("workload", "question_id", "latency_profile", "fault", "server_behaviour", "second_budgets", "clock")
 """Columns of `runs` that say which condition a trace is of."""
 
-_OUTCOMES: Final[Mapping[str, str]] = {"answered": "answered", "failed": "failed", "interrupted": "interrupted"}
 _ENDS: Final[Mapping[str, str]] = {"ok": "ok", "error": "error", "timeout": "cut", "cancelled": "cut"}
 # Of the last part of a call's id: step, branch and number, as 3.1.2.
 _PARTS_OF_STEP: Final = 3
@@ -45,8 +42,7 @@ def traces_of_study(study: StudyTables, run_ids: Iterable[str] | None = None) ->
     """
     runs = study.runs
     if run_ids is None:
-        controls = [name for name, entry in CATALOGUE.items() if entry.is_control and entry.is_offered]
-        runs = runs[runs["alternative"].astype("str").isin(controls)]
+        runs = runs[runs["alternative"].astype("str").isin(CONTROLS)]
         if runs.empty:
             raise ConfigurationError("the study has no run without a deadline: measure unguarded too, or name run_ids")
     else:
@@ -55,11 +51,12 @@ def traces_of_study(study: StudyTables, run_ids: Iterable[str] | None = None) ->
         missing = set(wanted) - set(runs["run_id"])
         if missing:
             raise ConfigurationError(f"the study has no run {min(missing)}")
-    calls = _by_run(study.calls, runs["run_id"])
-    events = _by_run(study.events, runs["run_id"])
+    calls, events = (
+        rows_by(table[table["run_id"].isin(runs["run_id"])], "run_id") for table in (study.calls, study.events)
+    )
     systems = getattr(study, "manifest", {}).get("systems", {})
     traced, spans, generation = [], [], []
-    for run in runs.to_dict("records"):
+    for run in rows_of(runs):
         adapts = bool(systems.get(str(run["workload"]), {}).get("adapts", False))
         of_run = _RunOfStudy(run, calls.get(run["run_id"], []), events.get(run["run_id"], []), adapts)
         traced.append(of_run.run())
@@ -68,21 +65,11 @@ def traces_of_study(study: StudyTables, run_ids: Iterable[str] | None = None) ->
     return Traces.of(traced, spans, generation)
 
 
-def _by_run(frame: pd.DataFrame, run_ids: pd.Series[str]) -> dict[str, list[dict[str, Any]]]:
-    rows: dict[str, list[dict[str, Any]]] = {}
-    kept = frame[frame["run_id"].isin(run_ids)]
-    # Categoricals are slow to take apart row by row.
-    plain = kept.astype(dict.fromkeys(kept.columns[kept.dtypes == "category"], "object"))
-    for row in plain.to_dict("records"):
-        rows.setdefault(row["run_id"], []).append({str(name): value for name, value in row.items()})
-    return rows
-
-
 class _RunOfStudy:
     """One run of a study: its nodes, with the calls that were made inside of them."""
 
     def __init__(
-        self, run: Mapping[Any, Any], calls: list[dict[str, Any]], events: list[dict[str, Any]], adapts: bool
+        self, run: Mapping[str, Any], calls: list[dict[str, Any]], events: list[dict[str, Any]], adapts: bool
     ) -> None:
         self._run, self._events, self._adapts = run, events, adapts
         self._trace_id = str(run["run_id"])
@@ -93,7 +80,7 @@ class _RunOfStudy:
 
     def run(self) -> TracedRun:
         row, returned_at_s = self._run, float(self._run["returned_at_s"])
-        outcome = _OUTCOMES.get(str(row["outcome"]), "cut")
+        outcome = str(row["outcome"]) if row["outcome"] in OWN_ENDS else "cut"
         first = [event["at_s"] for event in self._events if event["event"] == "result_available"]
         return TracedRun(
             trace_id=self._trace_id,

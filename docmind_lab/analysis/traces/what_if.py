@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Final
 
 import numpy as np
@@ -19,9 +18,11 @@ import pandas as pd
 
 from docmind_lab.analysis.conditions import with_arms
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, choose
+from docmind_lab.analysis.page import Block, Page, Shown
 from docmind_lab.analysis.statistics.interval import Floats
 from docmind_lab.analysis.statistics.shares import runs_needed_for_share
-from docmind_lab.analysis.text import count_of, join_names, markdown_of_frame, number, one_line, percent
+from docmind_lab.analysis.tables.frames import rows_of
+from docmind_lab.analysis.text import count_of, join_names, number, one_line, percent
 from docmind_lab.analysis.traces.answer_rows import arm_rows
 from docmind_lab.analysis.traces.answers import Answers
 from docmind_lab.analysis.traces.model import Traces
@@ -36,8 +37,8 @@ _DEADLINES_WHEN_LEFT_OUT: Final = 12
 _OF_TABLE: Final = "runs that ended otherwise, late callers, and work after the deadline (mean per run)"
 
 
-@dataclass(frozen=True, eq=False)
-class WhatIf(Answers):
+@dataclass(frozen=True, eq=False, repr=False)
+class WhatIf(Shown, Answers):
     """What would have become of recorded runs under each alternative at each decision timeout, with its sentences.
 
     Its rows and attributes are those of `Answers`.
@@ -54,7 +55,7 @@ class WhatIf(Answers):
 
     def _timeout_words(self, target: float) -> list[str]:
         best = self.smallest(target)
-        curve = {float(row["decision_timeout_s"]): row for row in _records(self.curve)}
+        curve = {float(row["decision_timeout_s"]): row for row in rows_of(self.curve)}
         beyond = self._beyond_words(list(curve.values()))
         if not math.isnan(best):
             row = curve[best]
@@ -94,7 +95,7 @@ class WhatIf(Answers):
 
     def _good_words(self, target: float) -> list[str]:
         known = {
-            float(row["decision_timeout_s"]): row for row in _records(self.curve) if not math.isnan(row["good_share"])
+            float(row["decision_timeout_s"]): row for row in rows_of(self.curve) if not math.isnan(row["good_share"])
         }
         if not known:
             return []
@@ -174,7 +175,7 @@ class WhatIf(Answers):
                 {
                     "decision timeout (s)": [f"{value:g}" for value in curve["decision_timeout_s"]],
                     "in time": [_share_or_not_known(share) for share in curve["share"]],
-                    percent(self.confidence): [_bounds(row) for row in _records(curve)],
+                    percent(self.confidence): [_bounds(row) for row in rows_of(curve)],
                     "observed": [percent(share) for share in curve["observed_share"]],
                     **self._good_columns(curve),
                 }
@@ -202,39 +203,27 @@ class WhatIf(Answers):
     def _good_columns(self, curve: pd.DataFrame) -> dict[str, list[str]]:
         if not curve["judged_runs"].any():
             return {}
-        bounds = [_bounds(row, "good_") for row in _records(curve)]
+        bounds = [_bounds(row, "good_") for row in rows_of(curve)]
         return {
             "good": [_share_or_not_known(share) for share in curve["good_share"]],
             f"{percent(self.confidence)} of good": bounds,
         }
 
+    def page(self, target: float = 0.95) -> Page:
+        """Return tables and sentences."""
+        head, *notes = repr(self.traces).splitlines()
+        tables: list[Block] = [self.table()]
+        if not math.isnan(best := self.smallest(target)):
+            tables += [f"At {best:g} s, {_OF_TABLE}:", self.table(best)]
+        return Page(f"What if the deadline were another? {head}", (*notes, *tables, *self.sentences(target)))
+
     def text(self, target: float = 0.95) -> str:
         """Return tables and sentences as plain text."""
-        best = self.smallest(target)
-        parts = [f"What if the deadline were another? {self.traces!r}", self.table().to_string(index=False)]
-        if not math.isnan(best):
-            parts.append(f"At {best:g} s, {_OF_TABLE}:\n{self.table(best).to_string()}")
-        return "\n\n".join([*parts, "\n".join(self.sentences(target))])
+        return self.page(target).text()
 
     def markdown(self, target: float = 0.95) -> str:
         """Return tables and sentences as Markdown."""
-        best = self.smallest(target)
-        parts = [markdown_of_frame(self.table().set_index("decision timeout (s)"))]
-        if not math.isnan(best):
-            parts.append(f"At {best:g} s, {_OF_TABLE}:\n\n{markdown_of_frame(self.table(best))}")
-        return "\n\n".join([*parts, *(f"- {line}" for line in self.sentences(target))])
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        best = self.smallest()
-        tables = [self.table().to_html(border=0, index=False)]
-        if not math.isnan(best):
-            caption = f"<p>At {best:g} s, {_OF_TABLE}:</p>"
-            tables.append(caption + self.table(best).rename_axis(index=None, columns="alternative").to_html(border=0))
-        said = "".join(f"<li>{escape(line)}</li>" for line in self.sentences())
-        return f"<p>{escape(repr(self.traces))}</p>{''.join(tables)}<ul>{said}</ul>"
+        return self.page(target).markdown()
 
 
 def what_if(
@@ -313,10 +302,6 @@ def _timeouts(traces: Traces) -> Floats:
     rounded = {float(f"{value:.2g}") for value in spread}
     # The last of them has every run that ended, however it was rounded.
     return np.array(sorted({*rounded, *([] if max(rounded) >= high else [float(math.ceil(high))])}))
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _share_or_not_known(share: float) -> str:

@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from docmind_lab.analysis.text import count_of
 from docmind_lab.analysis.traces.importers.records import Record
-from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
-from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.analysis.traces.model import OWN_ENDS, Span, TracedRun, Traces
+from docmind_lab.analysis.traces.rules import CONTROLS
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
 
 RUNS, MANIFEST = "runs.jsonl", "manifest.json"
 _FORMAT: Final = 1
-_OUTCOMES: Final = ("answered", "failed", "interrupted")
 
 
 def is_recording(folder: Path) -> bool:
@@ -54,14 +53,13 @@ def _records(file: Path) -> Iterator[Record]:
 
 
 def _traces(records: Iterable[Record], source: str) -> Traces:
-    controls = {name for name, entry in CATALOGUE.items() if entry.is_control and entry.is_offered}
     runs: dict[bool, list[TracedRun]] = {True: [], False: []}
     spans: dict[bool, list[Span]] = {True: [], False: []}
     for record in records:
         calls = record.get("calls")
         if not isinstance(calls, list):
             raise RecordError(f'{record.where}: it is no recorded run, which is an object with a list "calls"')
-        is_control = record.required("alternative") in controls
+        is_control = record.required("alternative") in CONTROLS
         trace_id = "/".join(
             [record.required("alternative"), record.text("alternative_options"), record.required("seed")]
         )
@@ -83,7 +81,7 @@ def _traces(records: Iterable[Record], source: str) -> Traces:
 
 def _run(trace_id: str, record: Record, spans: list[Span], source: str) -> TracedRun:
     outcome = record.required("outcome")
-    outcome = outcome if outcome in _OUTCOMES else "cut"
+    outcome = outcome if outcome in OWN_ENDS else "cut"
     returned = record.number("returned_at_s")
     last = max((span.ended_at_s for span in spans), default=0.0)
     has_returned = not math.isnan(returned)

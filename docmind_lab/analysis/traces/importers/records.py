@@ -22,7 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from docmind_lab.analysis.traces.foreign_values import DECODER
+from docmind_lab.analysis.traces.model import DECODER
 from docmind_lab.core.errors import RecordError
 
 SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".csv", ".parquet")
@@ -309,23 +309,13 @@ class _JsonText:
 
     def elements(self) -> Iterator[tuple[int, Any]]:
         """Yield the elements of the list that begins here."""
-        self._at += 1
-        is_first = True
-        while (char := self.peek()) != "]":
-            if not is_first:
-                self._expect(char, ",")
+        for _ in self._places("]"):
             yield self.value()
-            is_first = False
-        self._at += 1
 
     def members(self) -> Iterator[tuple[int, Any]]:
         """Yield the object that begins here, or the elements of its members that are containers."""
         line, rest, has_container = self._line_here(), dict[str, Any](), False
-        self._at += 1
-        is_first = True
-        while (char := self.peek()) != "}":
-            if not is_first:
-                self._expect(char, ",")
+        for _ in self._places("}"):
             _, key = self.value()
             self._expect(self.peek(), ":")
             if key in _CONTAINERS and self.peek() == "[":
@@ -333,10 +323,19 @@ class _JsonText:
                 yield from self.elements()
             else:
                 rest[str(key)] = self.value()[1]
-            is_first = False
-        self._at += 1
         if not has_container:
             yield line, rest
+
+    def _places(self, end: str) -> Iterator[None]:
+        """Yield at each place of the list or object that begins here, up to its end."""
+        self._at += 1
+        is_first = True
+        while (char := self.peek()) != end:
+            if not is_first:
+                self._expect(char, ",")
+            yield
+            is_first = False
+        self._at += 1
 
     def _expect(self, char: str, wanted: str) -> None:
         if char != wanted:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from docmind_lab.analysis.text import count_of, join_names
-from docmind_lab.analysis.traces.foreign_values import well_formed
 from docmind_lab.analysis.traces.importers.records import Record
-from docmind_lab.analysis.traces.model import CALL_KINDS, Span, TracedRun, Traces
+from docmind_lab.analysis.traces.model import CALL_KINDS, Span, TracedRun, Traces, upwards, well_formed
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import NAN
 
@@ -167,23 +166,18 @@ def innermost(spans: Sequence[ExportedSpan]) -> tuple[list[ExportedSpan], int]:
     """
     of_call = ("llm", "retrieval")
     outer = {(span.trace_id, span.parent_id, span.kind) for span in spans if span.kind in of_call}
-    left_out = {
-        (span.trace_id, span.span_id): span.parent_id
-        for span in spans
-        if (span.trace_id, span.span_id, span.kind) in outer
-    }
-    rest = [span for span in spans if (span.trace_id, span.span_id) not in left_out]
-    return _under_what_is_left(rest, left_out), len(left_out)
+    left_out = [span for span in spans if (span.trace_id, span.span_id, span.kind) in outer]
+    return _without(left_out, spans), len({(span.trace_id, span.span_id) for span in left_out})
 
 
-def _under_what_is_left(spans: Iterable[ExportedSpan], left_out: Mapping[tuple[str, str], str]) -> list[ExportedSpan]:
+def _without(left_out: Iterable[ExportedSpan], spans: Iterable[ExportedSpan]) -> list[ExportedSpan]:
+    """Return the other spans, each inside of the next span around it that is not left out."""
+    around = {(span.trace_id, span.span_id): (span.trace_id, span.parent_id) for span in left_out}
     result = []
     for span in spans:
-        parent, visited = span.parent_id, set[str]()
-        while (span.trace_id, parent) in left_out and parent not in visited:
-            visited.add(parent)
-            parent = left_out[span.trace_id, parent]
-        result.append(span if parent == span.parent_id else replace(span, parent_id=parent))
+        if (span.trace_id, span.span_id) not in around:
+            *_, (_, parent) = upwards((span.trace_id, span.parent_id), around.get)
+            result.append(span if parent == span.parent_id else replace(span, parent_id=parent))
     return result
 
 
@@ -262,9 +256,9 @@ def _run(
     count["outer"] += outer
     is_top = {span.span_id: span.parent_id not in of_trace for span in spans}
     spans = [replace(span, kind="agent") if not span.kind and is_top[span.span_id] else span for span in spans]
-    other = {(trace_id, span.span_id): span.parent_id for span in spans if not span.kind}
+    other = [span for span in spans if not span.kind]
     count["other"] += len(other)
-    spans = _under_what_is_left([span for span in spans if span.kind], other)
+    spans = _without(other, spans)
     asks = {span.parent_id for span in spans if span.kind in CALL_KINDS}
     tools = {span.span_id for span in spans if span.kind == "tool" and span.span_id in asks}
     count["tools"] += len(tools)
@@ -293,11 +287,7 @@ def _outside_themselves(of_trace: Mapping[str, ExportedSpan]) -> list[ExportedSp
     """Return the spans of a trace; one that is inside of itself, also by way of others, is at the top."""
     result, parents = [], {span_id: span.parent_id for span_id, span in of_trace.items()}
     for span_id, span in of_trace.items():
-        above, visited = parents[span_id], set[str]()
-        while above in parents and above != span_id and above not in visited:
-            visited.add(above)
-            above = parents[above]
-        if above == span_id:
+        if span_id in upwards(parents[span_id], parents.get):
             parents[span_id] = ""
             span = replace(span, parent_id="")
         result.append(span)
@@ -339,13 +329,8 @@ def _agent_around(span: ExportedSpan, known: Mapping[str, ExportedSpan]) -> str:
     """The name of the innermost agent or step around a call; empty for none, and for what is no call."""
     if span.kind not in CALL_KINDS:
         return ""
-    parent, visited = span.parent_id, set[str]()
-    while parent in known and parent not in visited:
-        visited.add(parent)
-        if known[parent].kind in ("agent", "step"):
-            return known[parent].name
-        parent = known[parent].parent_id
-    return ""
+    around = upwards(span.parent_id, lambda each: known[each].parent_id if each in known else None)
+    return next((known[each].name for each in around if each in known and known[each].kind in ("agent", "step")), "")
 
 
 def metadata_session(record: Record, *prefixes: str) -> str:
