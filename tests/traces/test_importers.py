@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from langsmith.schemas import Run
+from exported_spans import SECRET, after, langsmith_run
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -30,7 +30,6 @@ from docmind_lab.interfaces.cli.app import app
 
 EXPORTS = Path(__file__).parent / "exports"
 BEGAN_NS = 1_700_000_000_000_000_000
-SECRET = "a secret question"
 
 
 def table(traces: Traces) -> list[tuple[str, str, str, float, float]]:
@@ -205,38 +204,19 @@ def test_a_tool_that_makes_calls_itself_is_an_agent(tmp_path: Path) -> None:
 
 
 def langsmith_rows() -> list[dict[str, Any]]:
-    def row(number: int, parent: int | None, kind: str, name: str, begun: float, ended: float, **more: Any) -> Run:
-        ident = "00000000-0000-0000-0000-{:012}"
-        values = {
-            "id": ident.format(number),
-            "trace_id": ident.format(1),
-            "parent_run_id": None if parent is None else ident.format(parent),
-            "run_type": kind,
-            "name": name,
-            "start_time": pd.Timestamp("2026-11-23T09:30:00Z") + pd.Timedelta(seconds=begun),
-            "end_time": pd.Timestamp("2026-11-23T09:30:00Z") + pd.Timedelta(seconds=ended),
-            "inputs": {"question": SECRET},
-            "dotted_order": "1",
-            "session_id": ident.format(99),
-            "extra": {"metadata": {"thread_id": "chat-7"}},
-        }
-        return Run.model_validate(values | more)
-
     def node(name: str) -> dict[str, Any]:
         return {"metadata": {"thread_id": "chat-7", "langgraph_node": name, "ls_model_name": "small"}}
 
-    first = pd.Timestamp("2026-11-23T09:30:01Z")
-    tokens = {"prompt_tokens": 100, "completion_tokens": 30}
-    runs = [
-        row(1, None, "chain", "LangGraph", 0, 9),
-        row(2, 1, "chain", "planner", 0, 4, extra=node("planner")),
-        row(3, 2, "llm", "ChatOpenAI", 0, 4, extra=node("planner"), first_token_time=first, **tokens),
-        row(4, 1, "tool", "search", 4, 5.5),
-        row(5, 1, "retriever", "documents", 5.5, 6),
-        row(6, 1, "prompt", "template", 6, 6),
-        row(7, 1, "llm", "ChatOpenAI", 6, 9, error="TimeoutError('too slow')"),
+    of_call = {"first_token_time": after(1), "prompt_tokens": 100, "completion_tokens": 30}
+    return [
+        langsmith_run(1, None, "chain", "LangGraph", 0, 9),
+        langsmith_run(2, 1, "chain", "planner", 0, 4, extra=node("planner")),
+        langsmith_run(3, 2, "llm", "ChatOpenAI", 0, 4, extra=node("planner"), **of_call),
+        langsmith_run(4, 1, "tool", "search", 4, 5.5),
+        langsmith_run(5, 1, "retriever", "documents", 5.5, 6),
+        langsmith_run(6, 1, "prompt", "template", 6, 6),
+        langsmith_run(7, 1, "llm", "ChatOpenAI", 6, 9, error="TimeoutError('too slow')"),
     ]
-    return [json.loads(run.model_dump_json()) for run in runs]
 
 
 LANGSMITH = [
