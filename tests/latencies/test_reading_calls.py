@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from exported_spans import otlp, otlp_span
 from sample_calls import call
 from sample_runs import sample_run
 
@@ -141,37 +142,22 @@ def test_a_source_of_another_type_is_refused():
 
 
 def span(op, begun_s, ended_s, attributes=(), **more):
-    pairs = {
-        "gen_ai.operation.name": {"stringValue": op},
-        "gen_ai.request.model": {"stringValue": "m"},
-        **dict(attributes),
-    }
-    return {
-        "traceId": "t",
-        "spanId": more.pop("span_id", str(begun_s)),
-        "name": op,
-        "startTimeUnixNano": str(int(begun_s * 1e9)),
-        "endTimeUnixNano": str(int(ended_s * 1e9)),
-        "attributes": [{"key": key, "value": value} for key, value in pairs.items()],
-        **more,
-    }
+    return otlp_span(
+        op, begun_s, ended_s, {"gen_ai.operation.name": op, "gen_ai.request.model": "m", **dict(attributes)}, **more
+    )
 
 
 SPANS = [
-    span("chat", 1.0, 2.5, {"gen_ai.usage.output_tokens": {"intValue": "50"}}.items()),
-    span("chat", 2.0, 3.0, {"gen_ai.response.time_to_first_chunk": {"doubleValue": 0.25}}.items()),
+    span("chat", 1.0, 2.5, {"gen_ai.usage.output_tokens": 50}),
+    span("chat", 2.0, 3.0, {"gen_ai.response.time_to_first_chunk": 0.25}),
     span("generate_content", 3.0, 5.0, events=[{"name": "First token", "timeUnixNano": "3500000000"}]),
-    span("text_completion", 4.0, 34.0, {"error.type": {"stringValue": "timeout"}}.items(), status={"code": 2}),
+    span("text_completion", 4.0, 34.0, {"error.type": "timeout"}, status={"code": 2}),
     span("retrieval", 5.0, 5.125),
     span("embeddings", 6.0, 6.5),
     # A framework's span around the request of its client.
-    span("chat", 7.0, 8.5, span_id="outer"),
-    span("chat", 7.25, 8.25, span_id="inner", parentSpanId="outer"),
+    span("chat", 7.0, 8.5, spanId="outer"),
+    span("chat", 7.25, 8.25, spanId="inner", parentSpanId="outer"),
 ]
-
-
-def otlp(spans):
-    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": spans}]}]}
 
 
 @pytest.mark.parametrize("lines", [False, True])

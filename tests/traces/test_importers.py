@@ -6,13 +6,13 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from langsmith.schemas import Run
+from exported_spans import SECRET, after, langsmith_run
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -30,13 +30,23 @@ from docmind_lab.interfaces.cli.app import app
 
 EXPORTS = Path(__file__).parent / "exports"
 BEGAN_NS = 1_700_000_000_000_000_000
-SECRET = "a secret question"
 
 
 def table(traces: Traces) -> list[tuple[str, str, str, float, float]]:
     """Kind, role, outcome, start and end of each span."""
     columns = ["kind", "role", "outcome", "started_at_s", "ended_at_s"]
     return list(traces.spans[columns].itertuples(index=False, name=None))
+
+
+def imported(folder: Path, name: str, text: str, **options: Any) -> Traces:
+    """The traces of a file with this name and text."""
+    file = folder / name
+    file.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return import_traces(file, **options)
+
+
+def lines_of(rows: Iterable[Any]) -> str:
+    return "\n".join(map(json.dumps, rows))
 
 
 def assert_no_text(traces: Traces, tmp_path: Path) -> None:
@@ -92,32 +102,6 @@ OTEL = [
 ]
 
 
-def otlp_file(tmp_path: Path) -> Path:
-    path = tmp_path / "spans.json"
-    path.write_text(line_of(Agent().spans))
-    return path
-
-
-def collector_file(tmp_path: Path) -> Path:
-    path = tmp_path / "spans.jsonl.gz"
-    with gzip.open(path, "wt") as lines:
-        lines.writelines(f"{line_of([span])}\n" for span in Agent().spans)
-    return path
-
-
-def tempo_file(tmp_path: Path) -> Path:
-    path = tmp_path / "trace.json"
-    resources = json.loads(line_of(Agent().spans))["resourceSpans"]
-    path.write_text(json.dumps({"batches": resources}, indent=2))
-    return path
-
-
-def tempo_answer_file(tmp_path: Path) -> Path:
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps({"trace": json.loads(line_of(Agent().spans))}))
-    return path
-
-
 def jaeger_span(span: ReadableSpan) -> dict[str, Any]:
     """The span as Jaeger's query service writes it (its model `json.Span`)."""
     assert span.context
@@ -142,17 +126,28 @@ def jaeger_span(span: ReadableSpan) -> dict[str, Any]:
     }
 
 
-def jaeger_file(tmp_path: Path) -> Path:
-    path = tmp_path / "jaeger.json"
-    spans = [jaeger_span(span) for span in Agent().spans]
-    traces = [{"traceID": spans[0]["traceID"], "spans": spans, "processes": {"p1": {"serviceName": "agent"}}}]
-    path.write_text(json.dumps({"data": traces, "total": 0, "errors": None}))
-    return path
+def jaeger_answer(spans: Sequence[ReadableSpan]) -> dict[str, Any]:
+    written = [jaeger_span(span) for span in spans]
+    traces = [{"traceID": written[0]["traceID"], "spans": written, "processes": {"p1": {"serviceName": "agent"}}}]
+    return {"data": traces, "total": 0, "errors": None}
 
 
-@pytest.mark.parametrize("make", [otlp_file, collector_file, tempo_file, tempo_answer_file, jaeger_file])
-def test_spans_of_opentelemetry_are_runs(make: Callable[[Path], Path], tmp_path: Path) -> None:
-    traces = import_traces(make(tmp_path))
+FORMS: dict[str, tuple[str, Callable[[Sequence[ReadableSpan]], str]]] = {
+    "OTLP": ("spans.json", line_of),
+    "the Collector": ("spans.jsonl.gz", lambda spans: "".join(f"{line_of([span])}\n" for span in spans)),
+    "Tempo": (
+        "trace.json",
+        lambda spans: json.dumps({"batches": json.loads(line_of(spans))["resourceSpans"]}, indent=2),
+    ),
+    "an answer of Tempo": ("trace.json", lambda spans: json.dumps({"trace": json.loads(line_of(spans))})),
+    "Jaeger": ("jaeger.json", lambda spans: json.dumps(jaeger_answer(spans))),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_spans_of_opentelemetry_are_runs(form: str, tmp_path: Path) -> None:
+    name, write = FORMS[form]
+    traces = imported(tmp_path, name, write(Agent().spans))
     assert table(traces) == OTEL
     run = traces.runs.iloc[0]
     assert (run["session"], run["outcome"], run["ended_at_s"]) == ("chat-7", "answered", 9)
@@ -168,15 +163,13 @@ def test_a_span_of_an_agent_that_failed_is_a_failed_run(tmp_path: Path) -> None:
     top = agent.begin("invoke_agent other", 0, operation="invoke_agent", **{"error.type": "ValueError"})
     agent.end(agent.begin("chat", 0, top, operation="chat"), 1)
     agent.end(top, 2)
-    (tmp_path / "spans.json").write_text(line_of(agent.spans))
-    assert sorted(import_traces(tmp_path / "spans.json").runs["outcome"]) == ["answered", "failed"]
+    assert sorted(imported(tmp_path, "spans.json", line_of(agent.spans)).runs["outcome"]) == ["answered", "failed"]
 
 
 def test_traces_without_any_call_are_left_out(tmp_path: Path) -> None:
     agent = Agent()
     agent.end(agent.begin("GET /health", 0), 1)
-    (tmp_path / "spans.json").write_text(line_of(agent.spans))
-    traces = import_traces(tmp_path / "spans.json")
+    traces = imported(tmp_path, "spans.json", line_of(agent.spans))
     assert len(traces) == 1
     assert "1 of 1 trace without any call" in traces.notes[0]
 
@@ -186,8 +179,7 @@ def test_the_span_of_a_request_around_an_agent_is_the_run(tmp_path: Path) -> Non
     top = agent.begin("POST /ask", 0)
     agent.end(agent.begin("chat", 1, top, operation="chat"), 3)
     agent.end(top, 5)
-    (tmp_path / "spans.json").write_text(line_of(agent.spans))
-    assert sorted(import_traces(tmp_path / "spans.json").runs["ended_at_s"]) == [5, 9]
+    assert sorted(imported(tmp_path, "spans.json", line_of(agent.spans)).runs["ended_at_s"]) == [5, 9]
 
 
 def test_a_tool_that_makes_calls_itself_is_an_agent(tmp_path: Path) -> None:
@@ -195,8 +187,7 @@ def test_a_tool_that_makes_calls_itself_is_an_agent(tmp_path: Path) -> None:
     top = agent.begin("execute_tool research", 0, operation="execute_tool")
     agent.end(agent.begin("chat", 1, top, operation="chat"), 3)
     agent.end(top, 5)
-    (tmp_path / "spans.json").write_text(line_of(agent.spans[-2:]))
-    traces = import_traces(tmp_path / "spans.json")
+    traces = imported(tmp_path, "spans.json", line_of(agent.spans[-2:]))
     assert [row[0] for row in table(traces)] == ["agent", "llm"]
     assert "1 tool that made calls themselves count as agents." in traces.notes
 
@@ -205,38 +196,19 @@ def test_a_tool_that_makes_calls_itself_is_an_agent(tmp_path: Path) -> None:
 
 
 def langsmith_rows() -> list[dict[str, Any]]:
-    def row(number: int, parent: int | None, kind: str, name: str, begun: float, ended: float, **more: Any) -> Run:
-        ident = "00000000-0000-0000-0000-{:012}"
-        values = {
-            "id": ident.format(number),
-            "trace_id": ident.format(1),
-            "parent_run_id": None if parent is None else ident.format(parent),
-            "run_type": kind,
-            "name": name,
-            "start_time": pd.Timestamp("2026-11-23T09:30:00Z") + pd.Timedelta(seconds=begun),
-            "end_time": pd.Timestamp("2026-11-23T09:30:00Z") + pd.Timedelta(seconds=ended),
-            "inputs": {"question": SECRET},
-            "dotted_order": "1",
-            "session_id": ident.format(99),
-            "extra": {"metadata": {"thread_id": "chat-7"}},
-        }
-        return Run.model_validate(values | more)
-
     def node(name: str) -> dict[str, Any]:
         return {"metadata": {"thread_id": "chat-7", "langgraph_node": name, "ls_model_name": "small"}}
 
-    first = pd.Timestamp("2026-11-23T09:30:01Z")
-    tokens = {"prompt_tokens": 100, "completion_tokens": 30}
-    runs = [
-        row(1, None, "chain", "LangGraph", 0, 9),
-        row(2, 1, "chain", "planner", 0, 4, extra=node("planner")),
-        row(3, 2, "llm", "ChatOpenAI", 0, 4, extra=node("planner"), first_token_time=first, **tokens),
-        row(4, 1, "tool", "search", 4, 5.5),
-        row(5, 1, "retriever", "documents", 5.5, 6),
-        row(6, 1, "prompt", "template", 6, 6),
-        row(7, 1, "llm", "ChatOpenAI", 6, 9, error="TimeoutError('too slow')"),
+    of_call = {"first_token_time": after(1), "prompt_tokens": 100, "completion_tokens": 30}
+    return [
+        langsmith_run(1, None, "chain", "LangGraph", 0, 9),
+        langsmith_run(2, 1, "chain", "planner", 0, 4, extra=node("planner")),
+        langsmith_run(3, 2, "llm", "ChatOpenAI", 0, 4, extra=node("planner"), **of_call),
+        langsmith_run(4, 1, "tool", "search", 4, 5.5),
+        langsmith_run(5, 1, "retriever", "documents", 5.5, 6),
+        langsmith_run(6, 1, "prompt", "template", 6, 6),
+        langsmith_run(7, 1, "llm", "ChatOpenAI", 6, 9, error="TimeoutError('too slow')"),
     ]
-    return [json.loads(run.model_dump_json()) for run in runs]
 
 
 LANGSMITH = [
@@ -254,7 +226,7 @@ def test_runs_of_langsmith_are_read_from_every_form(form: str, tmp_path: Path) -
     rows, path = langsmith_rows(), tmp_path / form
     as_text = pd.DataFrame(rows).assign(extra=[json.dumps(row["extra"]) for row in rows], inputs=SECRET, attachments="")
     if form == "runs.jsonl":
-        path.write_text("\n".join(map(json.dumps, rows)))
+        path.write_text(lines_of(rows))
     elif form == "runs.json":
         path.write_text(json.dumps({"runs": rows}))
     elif form == "runs.csv":
@@ -275,7 +247,7 @@ def test_runs_of_langsmith_are_read_from_every_form(form: str, tmp_path: Path) -
 def langsmith_scored(path: Path, mean: float) -> Path:
     rows = langsmith_rows()
     rows[0]["feedback_stats"] = {"correct": {"n": 2, "avg": mean}, "note": {"n": 1, "avg": None}}
-    path.write_text("\n".join(map(json.dumps, rows)))
+    path.write_text(lines_of(rows))
     return path
 
 
@@ -292,13 +264,13 @@ def test_feedback_of_langsmith_says_whether_a_run_was_good(tmp_path: Path) -> No
 
 
 def test_scores_of_langfuse_stand_in_a_trace_or_are_records_of_their_own(tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in (EXPORTS / "langfuse.jsonl").read_text().splitlines()]
+    rows = langfuse_rows()
     said = [{"name": "quality", "value": 4}, {"name": "tone", "value": "kind", "dataType": "CATEGORICAL"}]
     whole = {"id": "t1", "sessionId": "chat-9", "observations": rows, "scores": said}
     (tmp_path / "trace.json").write_text(json.dumps(whole))
     apart = tmp_path / "apart"
     apart.mkdir()
-    (apart / "observations.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (apart / "observations.jsonl").write_text(lines_of(rows))
     pd.DataFrame([{"id": "s", "timestamp": "2026-11-23", "traceId": "t1", **said[0]}]).to_csv(
         apart / "scores.csv", index=False
     )
@@ -315,8 +287,8 @@ def test_an_evaluation_event_of_opentelemetry_is_a_score(tmp_path: Path) -> None
     top.add_event("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "correct", "gen_ai.evaluation.score.value": 0})
     agent.end(agent.begin("chat", 1, top, operation="chat"), 3)
     agent.end(top, 5)
-    (tmp_path / "spans.json").write_text(line_of(agent.spans[-2:]))
-    assert import_traces(tmp_path / "spans.json", success="correct").runs["succeeded"].tolist() == [0.0]
+    traces = imported(tmp_path, "spans.json", line_of(agent.spans[-2:]), success="correct")
+    assert traces.runs["succeeded"].tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -341,6 +313,10 @@ def test_only_exports_of_tracing_tools_have_scores(tmp_path: Path) -> None:
 # ---- Langfuse and Phoenix, as their own programs wrote them
 
 
+def langfuse_rows() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (EXPORTS / "langfuse.jsonl").read_text().splitlines()]
+
+
 def test_observations_of_langfuse_are_runs(tmp_path: Path) -> None:
     traces = import_traces(EXPORTS / "langfuse.jsonl")
     assert table(traces) == [
@@ -358,7 +334,7 @@ def test_observations_of_langfuse_are_runs(tmp_path: Path) -> None:
 
 
 def test_the_session_of_a_langfuse_trace_stands_in_a_file_of_its_own(tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in (EXPORTS / "langfuse.jsonl").read_text().splitlines()]
+    rows = langfuse_rows()
     for row in rows:
         row.pop("sessionId")
     pd.DataFrame(rows).to_csv(tmp_path / "observations.csv", index=False)
@@ -371,10 +347,8 @@ def test_the_session_of_a_langfuse_trace_stands_in_a_file_of_its_own(tmp_path: P
 
 
 def test_a_langfuse_trace_with_its_observations_is_a_run(tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in (EXPORTS / "langfuse.jsonl").read_text().splitlines()]
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps({"id": "t1", "sessionId": "chat-9", "observations": rows}, indent=1))
-    traces = import_traces(path)
+    whole = {"id": "t1", "sessionId": "chat-9", "observations": langfuse_rows()}
+    traces = imported(tmp_path, "trace.json", json.dumps(whole, indent=1))
     assert (len(traces.spans), set(traces.runs["session"])) == (6, {"chat-9"})
 
 
@@ -386,18 +360,14 @@ def test_a_trace_that_langfuse_downloads_is_a_run(tmp_path: Path) -> None:
         {**call, "id": "b", "type": "GENERATION", "name": "chat", "endTime": "2026-01-01T00:00:02Z"}
         | {"parentObservationId": "a"},
     ]
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps({"trace": trace, "observations": observations}, indent=2))
-    traces = import_traces(path)
+    traces = imported(tmp_path, "trace.json", json.dumps({"trace": trace, "observations": observations}, indent=2))
     assert table(traces) == [("agent", "harbour", "ok", 0, 3), ("llm", "harbour", "ok", 0, 2)]
     assert traces.runs["session"].tolist() == ["someone"]
 
 
 @pytest.mark.parametrize("indent", [None, 4])
 def test_spans_that_opentelemetry_prints_to_the_console_are_runs(indent: int | None, tmp_path: Path) -> None:
-    path = tmp_path / "spans.jsonl"
-    path.write_text("\n".join(span.to_json(indent=indent) for span in Agent().spans))
-    traces = import_traces(path)
+    traces = imported(tmp_path, "spans.jsonl", "\n".join(span.to_json(indent=indent) for span in Agent().spans))
     assert table(traces) == OTEL
     assert traces.spans["first_byte_at_s"].dropna().tolist() == [1.0]
     assert traces.spans["input_tokens"].dropna().tolist() == [100]
@@ -412,10 +382,8 @@ def test_spans_that_opentelemetry_prints_to_the_console_are_runs(indent: int | N
     ],
 )
 def test_an_export_of_agentops_is_refused_by_its_name(export: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps(export))
     with pytest.raises(ConfigurationError, match=r"an export of AgentOps, which is not read; .* OTLP JSON"):
-        import_traces(path)
+        imported(tmp_path, "trace.json", json.dumps(export))
 
 
 @pytest.mark.parametrize("name", ["phoenix.parquet", "phoenix.csv"])
@@ -449,13 +417,8 @@ two,0.1,0,0,4,0,60,5,small,end_turn,n
 """
 
 
-def sessions(tmp_path: Path, text: str = SESSIONS) -> Traces:
-    (tmp_path / "sessions.csv").write_text(text)
-    return import_traces(tmp_path / "sessions.csv")
-
-
 def test_a_turn_of_the_main_agent_is_a_run_and_its_sub_agents_are_parallel(tmp_path: Path) -> None:
-    traces = sessions(tmp_path)
+    traces = imported(tmp_path, "sessions.csv", SESSIONS)
     runs = traces.runs.set_index("trace_id")
     assert list(runs.index) == ["one/0", "one/1", "two/0"]
     assert list(runs["session"]) == ["one", "one", "two"]
@@ -468,7 +431,7 @@ def test_a_turn_of_the_main_agent_is_a_run_and_its_sub_agents_are_parallel(tmp_p
 
 
 def test_a_turn_without_its_end_is_cut_and_not_done(tmp_path: Path) -> None:
-    traces = sessions(tmp_path)
+    traces = imported(tmp_path, "sessions.csv", SESSIONS)
     run = traces.runs.set_index("trace_id").loc["one/1"]
     assert (run["outcome"], run["observed_until_s"]) == ("cut", 311)
     assert pd.isna(run["ended_at_s"])
@@ -477,7 +440,7 @@ def test_a_turn_without_its_end_is_cut_and_not_done(tmp_path: Path) -> None:
 
 
 def test_requests_of_sub_agents_outside_any_turn_are_left_out(tmp_path: Path) -> None:
-    assert sessions(tmp_path).notes[0] == (
+    assert imported(tmp_path, "sessions.csv", SESSIONS).notes[0] == (
         "8 of 9 requests were used; left out: 1 of sub-agents outside any turn of the main agent."
     )
 
@@ -493,8 +456,7 @@ c,1,Submitted,0,0,10,1
 
 
 def test_a_trajectory_is_a_run_of_steps_that_hold_calls_and_tools(tmp_path: Path) -> None:
-    (tmp_path / "steps.csv").write_text(STEPS)
-    traces = import_traces(tmp_path / "steps.csv")
+    traces = imported(tmp_path, "steps.csv", STEPS)
     assert list(traces.runs["outcome"]) == ["answered", "cut"]
     assert list(traces.runs["succeeded"]) == [1, 0]
     assert [row[3:] for row in table(traces)] == [(0, 4), (4, 17), (0, 40)]
@@ -530,70 +492,56 @@ def test_a_recording_has_the_runs_of_its_control(tmp_path: Path) -> None:
 # ---- what cannot be read
 
 
-def bad_span(tmp_path: Path) -> Path:
-    path = tmp_path / "spans.jsonl"
+def cut_short(text: str, lines: int, last: str) -> str:
+    """The first lines of a text, and another in place of the next."""
+    return "\n".join([*text.splitlines()[:lines], last])
+
+
+def bad_span() -> str:
     first, second, *_ = [line_of([span]) for span in Agent().spans]
-    path.write_text(f"{first}\n{second.replace('endTimeUnixNano', 'gone')}\n")
-    return path
+    return f"{first}\n{second.replace('endTimeUnixNano', 'gone')}\n"
 
 
-def bad_run(tmp_path: Path) -> Path:
-    path = tmp_path / "runs.jsonl"
-    rows = langsmith_rows()[:2]
-    rows[1]["start_time"] = "yesterday"
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return path
-
-
-def backward_run(tmp_path: Path) -> Path:
-    path = tmp_path / "runs.csv"
-    rows = langsmith_rows()[:2]
-    rows[1]["end_time"] = "2020-01-01T00:00:00Z"
-    pd.DataFrame(rows).to_csv(path, index=False)
-    return path
-
-
-def torn_json(tmp_path: Path) -> Path:
-    path = tmp_path / "runs.jsonl"
-    path.write_text(f"{json.dumps(langsmith_rows()[0])}\n{json.dumps(langsmith_rows()[1])[:50]}\n")
-    return path
-
-
-def bad_agent(tmp_path: Path) -> Path:
-    path = tmp_path / "sessions.csv"
-    path.write_text("\n".join([*SESSIONS.splitlines()[:2], SESSIONS.splitlines()[2].replace("one,0,", "one,x,")]))
-    return path
-
-
-def short_row(tmp_path: Path) -> Path:
-    path = tmp_path / "steps.csv"
-    path.write_text("\n".join([*STEPS.splitlines()[:2], "a,1"]))
-    return path
+def second_run(**changes: Any) -> list[dict[str, Any]]:
+    first, second, *_ = langsmith_rows()
+    return [first, second | changes]
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("name", "make", "words"),
     [
-        (bad_span, "line 2: span 'SELECT' cannot be read.*endTimeUnixNano"),
-        (bad_run, r"line 2: start_time is 'yesterday', and an instant is expected"),
-        (backward_run, "line 3: span 'planner' ends before it begins"),
-        (torn_json, "line 2: it is not JSON"),
-        (bad_agent, r"line 3: agent must be 0, or 0\.N"),
-        (short_row, "line 3: 2 cells, where the header has 7"),
+        ("spans.jsonl", bad_span, "line 2: span 'SELECT' cannot be read.*endTimeUnixNano"),
+        (
+            "runs.jsonl",
+            lambda: lines_of(second_run(start_time="yesterday")),
+            r"line 2: start_time is 'yesterday', and an instant is expected",
+        ),
+        (
+            "runs.csv",
+            lambda: pd.DataFrame(second_run(end_time="2020-01-01T00:00:00Z")).to_csv(index=False),
+            "line 3: span 'planner' ends before it begins",
+        ),
+        ("runs.jsonl", lambda: lines_of(langsmith_rows()[:2])[:-50] + "\n", "line 2: it is not JSON"),
+        (
+            "sessions.csv",
+            lambda: cut_short(SESSIONS, 2, SESSIONS.splitlines()[2].replace("one,0,", "one,x,")),
+            r"line 3: agent must be 0, or 0\.N",
+        ),
+        ("steps.csv", lambda: cut_short(STEPS, 2, "a,1"), "line 3: 2 cells, where the header has 7"),
     ],
 )
-def test_the_first_bad_record_is_named_with_its_line(make: Callable[[Path], Path], words: str, tmp_path: Path) -> None:
+def test_the_first_bad_record_is_named_with_its_line(
+    name: str, make: Callable[[], str], words: str, tmp_path: Path
+) -> None:
     with pytest.raises(RecordError, match=words):
-        import_traces(make(tmp_path))
+        imported(tmp_path, name, make())
 
 
 def test_what_is_no_export_is_refused_with_the_formats(tmp_path: Path) -> None:
-    (tmp_path / "other.json").write_text('[{"colour": "red"}]')
     with pytest.raises(ConfigurationError, match=r"line 1: .*--format \(traces, study, .*Its fields are colour"):
-        import_traces(tmp_path / "other.json")
-    (tmp_path / "empty.json").write_text("")
+        imported(tmp_path, "other.json", '[{"colour": "red"}]')
     with pytest.raises(RecordError, match="holds no record"):
-        import_traces(tmp_path / "empty.json")
+        imported(tmp_path, "empty.json", "")
     with pytest.raises(ConfigurationError, match="--format must be one of traces, study"):
         import_traces(tmp_path / "other.json", "spam")
 
@@ -691,8 +639,9 @@ def test_how_a_call_ended_is_read_from_the_name_of_its_error_alone(error: str, o
 
 
 def test_the_command_prints_what_was_used_and_left_out(tmp_path: Path) -> None:
-    out = tmp_path / "traces.jsonl"
-    result = CliRunner().invoke(app, ["traces", "import", str(otlp_file(tmp_path)), "--out", str(out)])
+    out, source = tmp_path / "traces.jsonl", tmp_path / "spans.json"
+    source.write_text(line_of(Agent().spans))
+    result = CliRunner().invoke(app, ["traces", "import", str(source), "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "4 of 5 spans were used; left out: 1 neither calls nor agents nor steps." in result.output
     assert len(Traces.read(out)) == 1

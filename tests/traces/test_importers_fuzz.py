@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from exported_spans import otlp, otlp_span
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from often import often
@@ -18,33 +19,23 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 
 HUGE = 10**400
 SPANS: dict[str, dict[str, Any]] = {
-    "otlp": {
-        "resourceSpans": [
-            {
-                "scopeSpans": [
-                    {
-                        "spans": [
-                            {
-                                "traceId": "t",
-                                "spanId": "s",
-                                "parentSpanId": "",
-                                "name": "chat",
-                                "startTimeUnixNano": "1700000000000000000",
-                                "endTimeUnixNano": "1700000001000000000",
-                                "attributes": [
-                                    {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
-                                    {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "5"}},
-                                    {"key": "gen_ai.server.time_to_first_token", "value": {"doubleValue": 0.1}},
-                                ],
-                                "events": [{"name": "first_token", "timeUnixNano": "1700000000000000000"}],
-                                "status": {"code": 1},
-                            }
-                        ]
-                    }
-                ]
-            }
+    "otlp": otlp(
+        [
+            otlp_span(
+                "chat",
+                1_700_000_000,
+                1_700_000_001,
+                {
+                    "gen_ai.operation.name": "chat",
+                    "gen_ai.usage.input_tokens": 5,
+                    "gen_ai.server.time_to_first_token": 0.1,
+                },
+                parentSpanId="",
+                events=[{"name": "first_token", "timeUnixNano": "1700000000000000000"}],
+                status={"code": 1},
+            )
         ]
-    },
+    ),
     "jaeger": {
         "traceID": "t",
         "processes": {},

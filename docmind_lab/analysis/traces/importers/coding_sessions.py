@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from docmind_lab.analysis.text import count_of
@@ -57,7 +57,7 @@ def read_coding_sessions(records: Iterable[Record], source: str) -> Traces:
             spans += turn.spans()
             count["used"] += len(turn.main) + sum(len(each.requests) for each in turn.others)
             count["late"] += turn.last_at_s > turn.ended_at_s
-            count["capped"] += sum(each.api_time_s >= _LONGEST_S for each in turn.main)
+            count["capped"] += sum(each.span.outcome == "cut" for each in turn.main)
     if not runs:
         raise RecordError(f"{source} has no turn of a main agent (agent 0); export the requests of all agents")
     return Traces.of(runs, spans, notes=_notes(count, sum(run.outcome == "cut" for run in runs)))
@@ -85,50 +85,36 @@ def _notes(count: Counter[str], cut: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Request:
-    """One request. Instants are seconds from the start of its session, of a sub-agent from its own start."""
+    """One request, as a span of no run. Its instants are seconds from the start of its session or sub-agent."""
 
     session: str
     agent: str
-    place: int
     number: int
-    started_at_s: float
-    api_time_s: float
-    input_tokens: float
-    output_tokens: float
-    model: str
-    stop: str
+    span: Span
+    is_last: bool
 
     @classmethod
     def of(cls, record: Record) -> _Request:
         agent = record.required("agent")
         if not _AGENT.fullmatch(agent):
             raise RecordError(f"{record.where}: agent must be 0, or 0.N for a sub-agent at place N: got {agent!r:.60}")
-        return cls(
-            session=record.required("session"),
-            agent=agent,
-            place=int(agent.partition(".")[2] or 0),
-            number=int(record.required_number("index")),
-            started_at_s=record.required_number("t_s"),
-            api_time_s=record.required_number("api_time_s"),
+        session, number = record.required("session"), int(record.required_number("index"))
+        started_at_s, api_time_s = record.required_number("t_s"), record.required_number("api_time_s")
+        stop = record.text("stop")
+        span = Span(
+            trace_id="",
+            span_id=f"{agent}/{number}",
+            parent_id="" if agent == _MAIN else f"agent/{agent}",
+            role="main" if agent == _MAIN else "sub-agent",
+            kind="llm",
+            started_at_s=started_at_s,
+            ended_at_s=started_at_s + api_time_s,
+            outcome="cut" if api_time_s >= _LONGEST_S else "ok" if stop else "error",
             input_tokens=record.number("input_tokens"),
             output_tokens=record.number("output_tokens"),
             model=record.text("model"),
-            stop=record.text("stop"),
         )
-
-    @property
-    def ended_at_s(self) -> float:
-        return self.started_at_s + self.api_time_s
-
-    @property
-    def span_id(self) -> str:
-        return f"{self.agent}/{self.number}"
-
-    @property
-    def outcome(self) -> str:
-        if self.api_time_s >= _LONGEST_S:
-            return "cut"
-        return "ok" if self.stop else "error"
+        return cls(session, agent, number, span, stop == _DONE)
 
 
 @dataclass(frozen=True)
@@ -139,16 +125,10 @@ class _SubAgent:
     after: _Request
 
     @property
-    def span_id(self) -> str:
-        return f"agent/{self.requests[0].agent}"
-
-    @property
-    def started_at_s(self) -> float:
-        return self.after.ended_at_s
-
-    @property
-    def ended_at_s(self) -> float:
-        return self.started_at_s + max(each.ended_at_s for each in self.requests)
+    def span(self) -> Span:
+        begun_at_s, last_at_s = self.after.span.ended_at_s, max(each.span.ended_at_s for each in self.requests)
+        name, after = self.requests[0].span.parent_id, json.dumps([self.after.span.span_id])
+        return Span("", name, "", "sub-agent", "agent", begun_at_s, begun_at_s + last_at_s, after=after)
 
 
 @dataclass
@@ -162,90 +142,64 @@ class _Turn:
     others: list[_SubAgent] = field(default_factory=list)
 
     @property
-    def begun_at_s(self) -> float:
-        return self.main[0].started_at_s
-
-    @property
     def ended_at_s(self) -> float:
-        return self.main[-1].ended_at_s
+        return self.main[-1].span.ended_at_s
 
     @property
     def last_at_s(self) -> float:
-        return max([self.ended_at_s, *(each.ended_at_s for each in self.others)])
+        return max([self.ended_at_s, *(each.span.ended_at_s for each in self.others)])
 
     def run(self) -> TracedRun:
-        is_done = self.main[-1].stop == _DONE
-        ended = self.ended_at_s - self.begun_at_s
+        is_done, begun_at_s = self.main[-1].is_last, self.main[0].span.started_at_s
+        ended = self.ended_at_s - begun_at_s
         return TracedRun(
             trace_id=self.trace_id,
             session=self.session,
             source=self.source,
             ended_at_s=ended if is_done else NAN,
-            observed_until_s=self.last_at_s - self.begun_at_s if is_done else ended,
+            observed_until_s=self.last_at_s - begun_at_s if is_done else ended,
             outcome="answered" if is_done else "cut",
         )
 
     def spans(self) -> Iterator[Span]:
-        before: list[_Request] = []
-        for request in self.main:
-            waited = [each.span_id for each in before]
-            waited += [
-                each.span_id
-                for each in self.others
-                if each.after in before and each.ended_at_s <= request.started_at_s + _ROUNDED_S
-            ]
-            yield self._span(request, "", 0.0, waited)
-            before = [request]
+        for before, request in zip([None, *self.main], self.main, strict=False):
+            latest_s = request.span.started_at_s + _ROUNDED_S
+            others = [each for each in self.others if each.after is before and each.span.ended_at_s <= latest_s]
+            yield self._placed(request.span, [*([before] if before else []), *others])
         for agent in self.others:
-            yield Span(
-                trace_id=self.trace_id,
-                span_id=agent.span_id,
-                parent_id="",
-                role="sub-agent",
-                kind="agent",
-                started_at_s=agent.started_at_s - self.begun_at_s,
-                ended_at_s=agent.ended_at_s - self.begun_at_s,
-                after=json.dumps([agent.after.span_id]),
-            )
-            before = []
-            for request in agent.requests:
-                yield self._span(request, agent.span_id, agent.started_at_s, [each.span_id for each in before])
-                before = [request]
+            yield self._placed(agent.span)
+            for before, request in zip([None, *agent.requests], agent.requests, strict=False):
+                yield self._placed(request.span, [before] if before else [], agent.span.started_at_s)
 
-    def _span(self, request: _Request, parent_id: str, begun_at_s: float, waited: list[str]) -> Span:
-        return Span(
+    def _placed(self, span: Span, waited: Sequence[_Request | _SubAgent] = (), begun_at_s: float = 0.0) -> Span:
+        """Return a span of the run, with instants from its start on and with what it waited for."""
+        first_at_s = self.main[0].span.started_at_s
+        return replace(
+            span,
             trace_id=self.trace_id,
-            span_id=request.span_id,
-            parent_id=parent_id,
-            role="sub-agent" if parent_id else "main",
-            kind="llm",
-            started_at_s=begun_at_s + request.started_at_s - self.begun_at_s,
-            ended_at_s=begun_at_s + request.ended_at_s - self.begun_at_s,
-            outcome=request.outcome,
-            input_tokens=request.input_tokens,
-            output_tokens=request.output_tokens,
-            model=request.model,
-            after=json.dumps(waited),
+            started_at_s=begun_at_s + span.started_at_s - first_at_s,
+            ended_at_s=begun_at_s + span.ended_at_s - first_at_s,
+            after=json.dumps([each.span.span_id for each in waited]) if waited else span.after,
         )
 
 
 def _turns(session: str, requests: list[_Request], source: str) -> list[_Turn]:
     turns: list[_Turn] = []
+    agents: dict[str, list[_Request]] = {}
     is_over = True
-    for request in sorted((each for each in requests if each.agent == _MAIN), key=lambda each: each.number):
+    for request in sorted(requests, key=lambda each: each.number):
+        if request.agent != _MAIN:
+            agents.setdefault(request.agent, []).append(request)
+            continue
         if is_over:
             turns.append(_Turn(f"{session}/{len(turns)}", session, source, []))
         turns[-1].main.append(request)
-        is_over = request.stop == _DONE
-    agents: dict[str, list[_Request]] = {}
-    for request in sorted((each for each in requests if each.agent != _MAIN), key=lambda each: each.number):
-        agents.setdefault(request.agent, []).append(request)
-    for of_agent in agents.values():
-        for turn in turns:
-            before = [each for each in turn.main if each.number < of_agent[0].place]
-            # After the last request of a turn it is of no turn: whatever it did, the person had the floor.
-            if before and (before[-1] is not turn.main[-1] or before[-1].stop != _DONE):
-                is_next = turn is turns[-1] or turns[turns.index(turn) + 1].main[0].number > of_agent[0].place
-                if is_next:
-                    turn.others.append(_SubAgent(of_agent, before[-1]))
+        is_over = request.is_last
+    for agent, of_agent in agents.items():
+        place = int(agent.partition(".")[2])
+        begun = [turn for turn in turns if turn.main[0].number < place]
+        before = [each for each in begun[-1].main if each.number < place] if begun else []
+        # After the last request of a turn it is of no turn: whatever it did, the person had the floor.
+        if before and not before[-1].is_last:
+            begun[-1].others.append(_SubAgent(of_agent, before[-1]))
     return turns
