@@ -12,6 +12,7 @@ import pytest
 import docmind_lab as dl
 from docmind_lab.analysis.plots.what_ifs import what_if_frontier
 from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
+from docmind_lab.analysis.traces.rules import rule_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.interfaces.cli import main
 
@@ -136,6 +137,11 @@ def test_the_price_is_that_of_late_tokens() -> None:
     frame = dl.what_if(traces, [5.0], "B,A", price=dl.Price(1.0, 10.0)).frame
     assert list(frame["tokens_after"]) == [500.0, 0.0]
     assert list(frame["cost_after"]) == pytest.approx([0.005, 0.0])
+
+
+def test_rules_and_names_may_stand_in_one_list() -> None:
+    frame = dl.what_if(runs_of_one_call(5), [3], [rule_of("A"), "B"]).frame
+    assert frame["alternative"].tolist() == ["cooperative", "hard_timeout"]
 
 
 def command(*words: str) -> None:

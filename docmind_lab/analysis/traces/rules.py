@@ -5,7 +5,7 @@ rule_of("A").cuts_calls        # True: the calls under way are cut, and none beg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -108,10 +108,10 @@ def rule_of(name: str) -> NamedRule:
     return NamedRule(level, options_of(level, variant), rule)
 
 
-def rules_of(names: str | tuple[str, ...] | list[str] | None) -> tuple[NamedRule, ...]:
-    """Return the rules of several alternatives; None means the control and all that a trace can say of.
+def rules_of(names: str | Sequence[str | NamedRule] | None) -> tuple[NamedRule, ...]:
+    """Return the rules of several alternatives, and those given as they are.
 
-    Raises: ConfigurationError as `rule_of`.
+    None means the control and all that a trace can say of. Raises: ConfigurationError as `rule_of`.
     """
     if names is None:
         names = [name for name, entry in CATALOGUE.items() if entry.is_offered and "" in entry.on_traces]
@@ -119,4 +119,4 @@ def rules_of(names: str | tuple[str, ...] | list[str] | None) -> tuple[NamedRule
         names = [name.strip() for name in names.split(",") if name.strip()]
     if not names:
         raise ConfigurationError("name at least one alternative, such as A,B,C")
-    return tuple(rule_of(name) for name in names)
+    return tuple(each if isinstance(each, NamedRule) else rule_of(each) for each in names)

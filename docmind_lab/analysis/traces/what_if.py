@@ -187,7 +187,8 @@ class WhatIf(Shown, Answers):
             "nothing": rows["timed_out"] + rows["unfinished"],
             "late": rows["overran"],
             "worst s": [
-                _worst(each) if late else "" for each, late in _pairs(rows, "caller_overrun_worst_s", "overran")
+                _worst(each) if late else ""
+                for each, late in zip(rows["caller_overrun_worst_s"], rows["overran"], strict=True)
             ],
             "calls": _means(rows["calls_after"], least, 2),
             "seconds": _means(rows["busy_after_s"], least, 1),
@@ -229,7 +230,7 @@ class WhatIf(Shown, Answers):
 def what_if(
     traces: Traces,
     decision_timeout_s: Sequence[float] | None = None,
-    alternatives: Sequence[NamedRule] | Sequence[str] | str | None = None,
+    alternatives: Sequence[str | NamedRule] | str | None = None,
     server_behaviour: ServerBehaviour | str = "stops",
     *,
     price: Price | None = None,
@@ -252,7 +253,7 @@ def what_if(
     Raises:
         ConfigurationError: A value cannot be used, or an alternative changes the path of a run.
     """
-    named = _rules(alternatives)
+    named = rules_of(alternatives)
     behaviour = ServerBehaviour.named(server_behaviour) if isinstance(server_behaviour, str) else server_behaviour
     replay = Replay(traces, behaviour)
     timeouts = np.sort(np.unique(_timeouts(traces) if decision_timeout_s is None else np.asarray(decision_timeout_s)))
@@ -287,13 +288,6 @@ def _facts(runs: pd.DataFrame) -> _Facts:
     return _Facts(float(runs["busy_after_deadline_s"].mean()), float(runs["caller_overrun_s"].fillna(math.inf).max()))
 
 
-def _rules(alternatives: Sequence[NamedRule] | Sequence[str] | str | None) -> tuple[NamedRule, ...]:
-    if alternatives is None or isinstance(alternatives, str):
-        return rules_of(alternatives)
-    ready = [each for each in alternatives if isinstance(each, NamedRule)]
-    return tuple(ready) if ready else rules_of([str(each) for each in alternatives])
-
-
 def _timeouts(traces: Traces) -> Floats:
     """Return a dozen round decision timeouts between the shortest and the longest run."""
     ends = traces.runs["ended_at_s"].fillna(traces.runs["observed_until_s"]).to_numpy()
@@ -325,10 +319,6 @@ def _worst(late_s: float) -> str:
 
 def _late_by(worst_s: float) -> str:
     return f"up to {number(worst_s, 1)} s late" if math.isfinite(worst_s) else "not back while the run was watched"
-
-
-def _pairs(rows: pd.DataFrame, first: str, second: str) -> list[tuple[Any, Any]]:
-    return list(zip(rows[first], rows[second], strict=True))
 
 
 def _means(values: pd.Series[float], least: Sequence[str], digits: int) -> list[str]:
