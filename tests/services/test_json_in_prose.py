@@ -62,29 +62,16 @@ def test_json_is_answered_that_fits_what_is_shown(prompt: str, types: Any) -> No
     ("prompt", "key", "options"),
     [
         (
-            '1. "intent": either "generate" or "debug".\nRespond with JSON.\n{"intent": "debug", "task": "a"}',
-            "intent",
-            {"generate", "debug"},
-        ),
-        (
             'Respond with JSON: {"a": 1, "kind": "<one of: hate_speech, bias, none>"}',
             "kind",
             {"hate_speech", "bias", "none"},
         ),
-        ('Respond with JSON: {"next": "writer" | "critic" | "FINISH"}', "next", {"writer", "critic", "FINISH"}),
         (
             "Give a binary score 'yes' or 'no'.\nProvide the binary score as a JSON with a single key 'score'.",
             "score",
             {"yes", "no"},
         ),
-        (
-            (
-                'Return a JSON array. Each element:\n[{"severity": "warning", "message": "..."}]\n'
-                'Fields:\n- severity: one of "critical", "warning"\n- message: clear\nNo words, no other text.'
-            ),
-            "severity",
-            {"critical", "warning"},
-        ),
+        ('Respond with JSON: {"next": "writer" | "critic" | "FINISH"}', "next", {"writer", "critic", "FINISH"}),
     ],
 )
 def test_a_choice_is_one_of_the_options(prompt: str, key: str, options: set[str]) -> None:

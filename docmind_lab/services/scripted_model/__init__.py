@@ -8,7 +8,6 @@ time_pressure.py  what is left out when the prompt says that little time is left
 any_agent.py      an agent of any framework, or of a user's own: call tools, then answer from what they returned
 schema_values.py  values that are valid under a JSON schema
 field_texts.py    texts for arguments and fields, by their names
-stated_forms.py   the form of a text that a description states: a mask, a standard, so many letters
 schema_rules.py   what a schema asks of a value: bounds, lengths, schemas put together
 patterns.py       texts that match a regular expression
 decisions.py      choices between options, made so that every loop ends

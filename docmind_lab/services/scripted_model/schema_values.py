@@ -18,10 +18,9 @@ from typing import Any, Final
 
 from docmind_lab.services.scripted_model.conversation import Conversation
 from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, listed_in, options_in, sends_back
-from docmind_lab.services.scripted_model.field_texts import LONGEST_TASK, shown_in, text_for
+from docmind_lab.services.scripted_model.field_texts import LONGEST_TASK, text_for
 from docmind_lab.services.scripted_model.patterns import text_matching
 from docmind_lab.services.scripted_model.schema_rules import bounds_of, fitted, merged, rounded, scale_of
-from docmind_lab.services.scripted_model.stated_forms import StatedForm, stated_form
 
 Schema = Mapping[str, Any]
 
@@ -184,8 +183,6 @@ class _Values:
     def array(self, schema: Schema, name: str, path: str, depth: int) -> list[Any]:
         fixed = schema.get("prefixItems") or ()
         items = schema.get("items", {})
-        if isinstance(items, Mapping) and not items.get("description") and stated_form(str(schema.get("description"))):
-            items = {**items, "description": schema["description"]}
         least = int(schema.get("minItems") or 0)
         most = schema.get("maxItems")
         wanted = 0 if depth > _WIDEST else 1 + int(self.draw(f"{path}/length") * 2)
@@ -227,8 +224,7 @@ class _Values:
         resolved = self.resolve(schema)
         if resolved.get("enum"):
             return next((each for each in resolved["enum"] if each not in made), value)
-        is_formed = resolved.keys() & {"pattern", "format"} or stated_form(str(resolved.get("description")))
-        if isinstance(value, str) and not is_formed:
+        if isinstance(value, str) and not resolved.keys() & {"pattern", "format"}:
             return fitted(f"{place} {value}", resolved)
         if isinstance(value, bool):
             return not value
@@ -275,20 +271,9 @@ class _Values:
             shortest = int(schema.get("minLength") or 0)
             return text_matching(schema["pattern"], lambda what: self.draw(f"{path}/{what}"), shortest)
         description = f"{schema.get('description', '')}"
-        options = options_in(description) or listed_in(description)
-        if form := stated_form(description):
-            return self.of_form(form, name, path, [each for each in options if re.fullmatch(form.reads, str(each))])
-        if options:
+        if options := options_in(description) or listed_in(description):
             return fitted(str(decide(self.conversation, name, options)), schema)
-        draw, said = self.draw(path), description
-        return fitted(text_for(name, self.conversation, answer=self.answer, draw=draw, described=said), schema)
-
-    def of_form(self, form: StatedForm, name: str, path: str, options: Sequence[Any]) -> str:
-        """Return a text of a form: one of the options, one that the conversation shows, or one that is made up."""
-        if options:
-            return str(decide(self.conversation, name, options))
-        shown = shown_in(self.conversation, rf"(?<![\w-])(?:{form.reads})(?![\w-])")
-        return shown or text_matching(form.writes, lambda what: self.draw(f"{path}/{what}"))
+        return fitted(text_for(name, self.conversation, answer=self.answer, draw=self.draw(path)), schema)
 
     def uuid(self, path: str) -> uuid.UUID:
         bits = int(self.draw(path) * 2**53) << 64 | int(self.draw(f"{path}/low") * 2**53)

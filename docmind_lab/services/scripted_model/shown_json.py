@@ -32,8 +32,6 @@ _KINDS: Final = (
 )
 _ITEMS = re.compile(r"\W*(?P<kind>\w+)\s*\[\]\W*")
 """What TypeScript calls a list: "string[]"."""
-_IS_BOOLEAN = re.compile(r"^(is|has|should|needs?|can)_")
-_IS_NUMBER = re.compile(r"score|rating|confidence|probability|certainty", re.IGNORECASE)
 _CHOICE = re.compile(r"[\w' \"-]{1,30}")
 # Up to the next comma or end of a bracket that is not inside quotes or a bracket of its own.
 _SCALAR = re.compile(r"(?:\"(?:[^\"\\\n]|\\.)*\"|<(?:[^>\n]|>(?==))*>|\[[^\]\n]*\]|\([^)\n]*\)|[^,}\]\n\"])+")
@@ -54,12 +52,9 @@ def example_shown(prompt: str) -> Schema | None:
     if is_list and asked:
         after = next(_examples(prompt[asked.start() :], plain=True), None)
         if after and after.get("type") == "array":
-            return _with_choices({"minItems": 1, **after}, prompt)
+            return {"minItems": 1, **after}
     example = next(_examples(prompt), None)
-    if example is None:
-        return None
-    example = _with_choices(example, prompt)
-    return _list_of(example) if is_list else example
+    return _list_of(example) if is_list and example else example
 
 
 def guessed_schema(prompt: str) -> Schema:
@@ -70,10 +65,20 @@ def guessed_schema(prompt: str) -> Schema:
     asked = WANTS_JSON.search(prompt)
     near = prompt[asked.start() : asked.end() + 300] if asked else ""
     quoted = {match[1]: match["words"] for match in _QUOTED_KEY.finditer(near)}
-    fields = {name: described(name, words, prompt) for name, words in quoted.items()}
+    fields = {name: _guessed_field(name, words, prompt) for name, words in quoted.items()}
     if _asks_for_list(prompt, asked):
         return _list_of(_object(fields) if fields else {"type": "string"})
     return _object(fields or {"answer": {"type": "string"}})
+
+
+def _guessed_field(name: str, words: str, prompt: str) -> Schema:
+    """Return the schema of a field by the words after its name, or by the quoted options of a line that names it."""
+    field = described(words)
+    named = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
+    # A line that asks for JSON quotes the names of the fields, which are no options.
+    lines = (line for line in prompt.splitlines() if named.search(line) and not WANTS_JSON.search(line))
+    options = next((found for line in lines if (found := options_in(line)) and name not in found), ())
+    return {"enum": list(options)} if options and field == {"type": "string"} else field
 
 
 def _asks_for_list(prompt: str, asked: re.Match[str] | None) -> bool:
@@ -82,26 +87,6 @@ def _asks_for_list(prompt: str, asked: re.Match[str] | None) -> bool:
 
 def _list_of(items: Schema) -> Schema:
     return items if items.get("type") == "array" else {"type": "array", "items": items, "minItems": 1}
-
-
-def _with_choices(schema: Schema, prompt: str) -> Schema:
-    """Return the schema with the options that a line of the prompt gives after the name of one of its fields."""
-    if "items" in schema:
-        return {**schema, "items": _with_choices(schema["items"], prompt)}
-    if "properties" not in schema:
-        return schema
-    return {
-        **schema,
-        "properties": {name: _choices_of(name, field, prompt) for name, field in schema["properties"].items()},
-    }
-
-
-def _choices_of(name: str, schema: Schema, prompt: str) -> Schema:
-    if schema != {"type": "string"}:
-        return _with_choices(schema, prompt)
-    begun = re.compile(rf"^[\W\d]*\b{re.escape(name)}\b['\"`*]*\s*[:=-](?P<said>[^\n{{}}]*)$", re.MULTILINE)
-    options = next((options_in(found["said"]) for found in begun.finditer(prompt)), ())
-    return {"enum": list(options)} if options else schema
 
 
 def schema_of(example: Any) -> Schema:
@@ -159,17 +144,15 @@ def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
             yield found
 
 
-def described(name: str, words: str, prompt: str = "") -> Schema:
-    """Return the schema of a field by what is said of it.
+def described(words: str) -> Schema:
+    """Return the schema of a field by the words that stand for its value.
 
     Args:
-        name: Of the field.
-        words: What stands beside its name, such as "(integer)" or "<number between 0 and 1>".
-        prompt: Whose lines that name the field may hold its options.
+        words: Such as "(integer)", "string[]" or "<number between 0 and 1>".
     """
     items = _ITEMS.fullmatch(words)
     if items:
-        return {"type": "array", "items": described("", items["kind"]), "minItems": 1}
+        return {"type": "array", "items": described(items["kind"]), "minItems": 1}
     kind = next((kind for kind, said in _KINDS if said.search(words)), "")
     if kind == "array":
         least = _bounds(words).get("minimum", 1)
@@ -178,18 +161,8 @@ def described(name: str, words: str, prompt: str = "") -> Schema:
         return {"type": "boolean"}
     if kind:
         return {"type": kind, **_bounds(words)}
-    named = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
-    lines = (words, *(line for line in prompt.splitlines() if named.search(line)))
-    for line in lines:
-        # The names of the fields, which are quoted too, are no options.
-        options = () if WANTS_JSON.search(line) else options_in(line)
-        if options and name not in options:
-            return {"enum": list(options)}
-    if _IS_BOOLEAN.match(name):
-        return {"type": "boolean"}
-    if _IS_NUMBER.search(name):
-        return {"type": "number", **(_bounds(words) or {"minimum": 0, "maximum": 1})}
-    return {"type": "string"}
+    options = options_in(words)
+    return {"enum": list(options)} if options else {"type": "string"}
 
 
 def _bounds(words: str) -> Schema:
@@ -204,7 +177,7 @@ class _Reader:
     """Reads an example that is nearly JSON. Its methods raise ValueError or IndexError where it is not."""
 
     def __init__(self, text: str, at: int) -> None:
-        self.text, self.at, self.depth, self.name = text, at, 0, ""
+        self.text, self.at, self.depth = text, at, 0
 
     def value(self) -> Schema:
         """Read a value, and return its schema."""
@@ -236,7 +209,6 @@ class _Reader:
             if key is None:
                 raise ValueError("no key")
             self.at = key.end()
-            self.name = key["key"]
             fields[key["key"]] = self.value()
 
     def _items(self) -> Schema:
@@ -265,4 +237,4 @@ class _Reader:
             return {"type": "boolean"}
         if is_choice and not {"null", "none", "None"} & set(parts):
             return {"enum": parts}
-        return described(self.name, said)
+        return described(said)

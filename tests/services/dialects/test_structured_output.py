@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import operator
-import re
 from typing import Annotated, Any, Literal, TypedDict
 
 import jsonschema
@@ -133,33 +132,15 @@ def test_a_path_or_an_address_is_that_of_the_question_if_it_names_one(name: str,
     assert value_for(schema, asked(text=text)) == {name: value}
 
 
-@pytest.mark.parametrize(("text", "value"), [("Write it down.", "/notes.txt"), ("Write app.py.", "/app.py")])
-def test_a_path_is_absolute_only_where_the_schema_says_so(text: str, value: str) -> None:
-    said = {"type": "string", "description": "Absolute path of the file. Must be absolute, not relative."}
-    properties = {"file_path": said, "path": {"type": "string", "description": "An absolute or a relative path."}}
-    schema = {"type": "object", "properties": properties, "required": list(properties)}
-    assert value_for(schema, asked(text=text)) == {"file_path": value, "path": value.removeprefix("/")}
-
-
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
         ("order_id", "Where is my order A-17, which I paid on 3 May?", "A-17"),
-        ("orderId", "Cancel order #12 of customer 7.", "12"),
-        ("customer_id", "Cancel order #12 of customer 7.", "7"),
+        ("orderId", "Cancel order 12 of the customer.", "12"),
         ("invoice_number", "Send me invoice no. 2026-081.", "2026-081"),
         ("ticket_id", "My ticket is open.", "1"),
         ("member_id", "Which of 3 is it?", "researcher"),
-        ("to", "Write to ann.lee@example.org about the tide.", "ann.lee@example.org"),
-        ("to", "What are tides?", "What are tides?"),
-        (
-            "to",
-            "Tell the pilots of the harbour that the tide is high at noon.",
-            "Tell the pilots of the harbour that the",
-        ),
         ("recipient_email", "Tell them.", "user@example.com"),
-        ("code", "How much is 2 and 2?", "print(2 + 2)"),
-        ("command", "Which files are there?", "echo done"),
         ("start_date", "Which files are there?", "2026-01-15"),
     ],
 )
@@ -168,25 +149,6 @@ def test_an_argument_that_stands_for_one_thing_is_what_the_question_shows_of_it(
 ) -> None:
     schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
     assert value_for(schema, asked(text=text)) == {name: value}
-
-
-@pytest.mark.parametrize(
-    ("result", "value"),
-    [
-        ("Task #4 created: tide", "4"),
-        ('{"task_id": "a-9c", "order_id": "B-2"}', "a-9c"),
-        ('[{"id": "urgent", "title": "tide"}]', "urgent"),
-        ("There is nothing.", "1"),
-    ],
-)
-def test_an_identifier_is_one_that_a_tool_returned(result: str, value: str) -> None:
-    messages = (
-        {"role": "user", "content": "Finish what is to be done."},
-        {"role": "assistant", "content": "", "tool_calls": []},
-        {"role": "tool", "tool_call_id": "1", "content": result},
-    )
-    schema = {"type": "object", "properties": {"task_id": {"type": "string"}}, "required": ["task_id"]}
-    assert value_for(schema, Conversation(messages)) == {"task_id": value}
 
 
 def test_a_text_that_is_no_sentence_is_bounded() -> None:
@@ -390,58 +352,3 @@ def test_with_structured_output_gives_the_model_of_every_method(model: str, meth
     (measured,) = simulated(graph.compile(), alternatives="unguarded", decision_timeout_s=AMPLE_S)
     assert measured.run.outcome == "answered"
     assert isinstance(seen[0], Finding)
-
-
-@pytest.mark.parametrize(
-    ("description", "form"),
-    [
-        ("Day of arrival, YYYY-MM-DD", r"2026-\d\d-\d\d"),
-        ("Format: DD/MM/YYYY", r"\d\d/\d\d/2026"),
-        ("Date as YYYYMMDD.", r"2026\d{4}"),
-        ("Opening time (HH:MM, 24 hours)", r"[0-2]\d:[0-5]\d"),
-        ("Day and hour, %Y-%m-%d %H:%M", r"2026-\d\d-\d\d \d\d:[0-5]\d"),
-        ("When it begins, in ISO 8601", r"2026-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
-        ("Date of departure (ISO 8601)", r"2026-\d\d-\d\d"),
-        ("How long, an ISO 8601 duration", r"PT\dH"),
-        ("Year (YYYY)", "2026"),
-        ("Currency, a three-letter code", "[A-Z]{3}"),
-        ("Two lowercase letters of the country", "[a-z]{2}"),
-        ("The 6-digit code", r"\d{6}"),
-        ("Matches ^BERTH-[0-9]{3}$", "BERTH-[0-9]{3}"),
-        ("UUID of the order", "[0-9a-f]{8}-.{27}"),
-    ],
-)
-@pytest.mark.parametrize("name", ["value", "date", "city", "query", "order_id"])
-def test_the_form_that_a_description_states_is_obeyed_whatever_the_field_is_called(
-    name: str, description: str, form: str
-) -> None:
-    properties = {
-        name: {"type": "string", "description": description},
-        "several": {"type": "array", "items": {"type": "string"}, "description": description, "minItems": 2},
-    }
-    made = value_for({"type": "object", "properties": properties, "required": [*properties]}, asked())
-    assert all(re.fullmatch(form, text) for text in (made[name], *made["several"]))
-
-
-@pytest.mark.parametrize(
-    "description",
-    [
-        "At most 5 digits",
-        "Between 3 and 5 letters",
-        "A summary of up to ten letters",
-        "The amount with 2 digits after the point",
-        "A word of the user",
-        "Matches ^(BERTH$",
-    ],
-)
-def test_a_bound_or_a_broken_expression_is_no_form(description: str) -> None:
-    schema = {"type": "string", "description": description}
-    assert value_for(schema, asked(), name="topic") == value_for({"type": "string"}, asked(), name="topic")
-
-
-def test_a_text_of_the_stated_form_is_the_one_that_the_conversation_shows() -> None:
-    text = "A berth from 2027-12-31 on, paid in EUR."
-    for description, value in (("First day, YYYY-MM-DD", "2027-12-31"), ("Currency, three letters", "EUR")):
-        assert value_for({"type": "string", "description": description}, asked(text=text), name="value") == value
-    either = "Currency, three letters: one of 'NOK', 'SEK'"
-    assert value_for({"type": "string", "description": either}, asked(), name="currency") in ("NOK", "SEK")
