@@ -60,7 +60,7 @@ def require_finding(
 
 def test_a_thread_without_the_input_in_it_is_given_the_input_again() -> None:
     """Killed before the graph's end under "exit", the thread has a checkpoint that LangGraph cannot resume."""
-    cut_at(reference("deep_agent"), QUESTION, "kill", 5.403104654, durability="exit")
+    cut_at(reference("deep_agent"), QUESTION, "kill", 5.294066436, durability="exit")
 
 
 # ---- the findings, at their instants
@@ -113,7 +113,7 @@ def test_a_sub_agent_starts_over_when_checkpoints_are_written_on_exit() -> None:
 
 def test_a_cancelled_call_is_skipped_by_the_resumed_deep_agent() -> None:
     words = "a provider refuses the conversation when the run is resumed"
-    require_finding("deep_agent", "langgraph", "cancelled-call-skipped", "C", 4.385001194, words)
+    require_finding("deep_agent", "langgraph", "cancelled-call-skipped", "C", 4.275962976, words)
 
 
 # ---- where it was looked for and not found
