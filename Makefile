@@ -8,7 +8,7 @@ export LANGSMITH_TRACING := false
 # compiles all that it imports anew, which takes it as long again as the import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup compare lab test test-notebooks test-full test-pythons test-old-mcp test-hosts test-all test-browser lint typecheck bench probe docs clean lock
+.PHONY: help setup compare lab test test-notebooks test-full test-full-virtual test-pythons test-old-mcp test-hosts test-all test-browser lint typecheck bench probe docs clean lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -26,7 +26,7 @@ compare: $(READY) ## run the main job: the alternatives side by side, table, plo
 lab: $(READY) ## open JupyterLab on the notebooks
 	@$(BIN)/docmind-lab lab
 
-test test-notebooks test-full test-all: export MPLBACKEND = Agg
+test test-notebooks test-full test-full-virtual test-all: export MPLBACKEND = Agg
 # Three at a time: many tests wait for something. A file stays with one worker, and so do its fixtures; the longest
 # files are begun first (tests/support/longest_first.py).
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
@@ -42,8 +42,12 @@ test: $(READY) ## run the tests, and the notebooks that a user starts with
 test-notebooks: $(READY) ## run the notebooks that `make test` leaves out
 	@$(NOTEBOOKS) --nbmake-timeout=600 $(filter-out $(STARTERS),$(wildcard notebooks/*.ipynb))
 
-test-full: $(READY) ## run the tests that `make test` leaves out, at their full counts
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "full and not browser" tests
+test-full: test-full-virtual ## run the tests that `make test` leaves out, at their full counts
+	@$(BIN)/python -m pytest -m "full and wall and not browser" tests
+
+# Those of real time have the machine to themselves, and so they are not among these.
+test-full-virtual: $(READY) ## run those of the full counts that do not wait in real time
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "full and not wall and not browser" tests
 
 test-pythons: $(READY) ## run the tests of virtual time, and compare one study's tables, on every other Python found
 	@sh requirements/every-python.sh kernel
