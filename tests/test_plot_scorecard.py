@@ -105,7 +105,7 @@ def test_judged_perf_is_another_map_and_without_a_change_there_is_no_diamond(car
     assert drawn(ax, "nearest") == {}
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels[0] == "A cooperative: 100% of all weights"
-    assert "no weights put another option ahead" in labels
+    assert "no weights in whole percent put another option ahead" in labels
 
 
 def test_another_perf_or_number_of_criteria_is_refused(card):

@@ -5,6 +5,7 @@ Text, Markdown and HTML of every finding are written here, so that a finding say
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -47,12 +48,12 @@ class Page:
         return f"<p><b>{escape(self.title)}</b></p>" + "".join(map(_html, self.blocks))
 
 
-class Shown:
+class Shown(abc.ABC):
     """A finding that is shown as its page: in a terminal, in a notebook, as text and as Markdown."""
 
+    @abc.abstractmethod
     def page(self) -> Page:
         """Return what is shown."""
-        raise NotImplementedError
 
     def text(self) -> str:
         """Return the finding as plain text."""

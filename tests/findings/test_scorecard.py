@@ -53,7 +53,7 @@ def test_the_decision_of_the_record_stands_when_a_measures_well() -> None:
     assert card.totals.iloc[0]["first_share"] == 1.0
     assert np.isinf(card.nearest["moved_percent"]).all()
     assert card.changed_share == 0.0
-    assert "No weights put another option ahead of it." in card.text()
+    assert "No weights in whole percent put another option ahead of it." in card.text()
 
 
 def test_a_decision_that_changes_is_found_with_the_weights_and_maps_under_which_it_does() -> None:

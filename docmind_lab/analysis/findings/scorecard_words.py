@@ -75,11 +75,11 @@ def _share_text(share: float) -> str:
 def _nearest(card: Scorecard, perf: str) -> str:
     first = card.nearest[card.nearest["perf"] == perf].iloc[0]
     if np.isinf(first["moved_percent"]):
-        return "No weights put another option ahead of it."
+        return "No weights in whole percent put another option ahead of it."
     at = ", ".join(f"{name} {first[name]:.0f} %" for name in card.table.criteria)
     return (
-        f"The nearest weights that change the decision move {number(first['moved_percent'], 1)} points: at {at} "
-        f"{one_line(first['rival'])} leads."
+        f"The nearest weights in whole percent that change the decision move {number(first['moved_percent'], 1)} "
+        f"points: at {at} {one_line(first['rival'])} leads."
     )
 
 

@@ -161,7 +161,7 @@ def _draw_points(ax: Axes, card: Scorecard, perf: str) -> list[Artist]:
     handles: list[Artist] = [look.legend_key(f"{card.table.name}: {at} %", **star)]
     rivals = card.nearest[(card.nearest["perf"] == perf) & np.isfinite(card.nearest["moved_percent"])]
     if rivals.empty:
-        return [*handles, look.legend_key("no weights put another option ahead")]
+        return [*handles, look.legend_key("no weights in whole percent put another option ahead")]
     first = rivals.iloc[0]
     there = first[criteria].to_numpy(dtype=np.float64) / 100 @ _CORNERS
     diamond: dict[str, Any] = {"marker": "D", "markersize": 8, "markerfacecolor": look.PAPER}
@@ -169,7 +169,7 @@ def _draw_points(ax: Axes, card: Scorecard, perf: str) -> list[Artist]:
     ax.plot([x, there[0]], [y, there[1]], color=look.INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
     ax.plot([there[0]], [there[1]], linestyle="none", zorder=4, gid="nearest", **diamond)
     rival = " ".join(first["rival"].split())
-    text = f"nearest change: {first['moved_percent']:.1f} points moved, then {rival} leads"
+    text = f"nearest change in whole percent: {first['moved_percent']:.1f} points moved, then {rival} leads"
     return [*handles, look.legend_key(text, **diamond)]
 
 

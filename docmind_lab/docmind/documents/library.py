@@ -1,10 +1,12 @@
 """A library: documents as chunks with the links between them, from a folder, from LangChain, or the handbook.
 
-library = read_library("papers")                     # its .md and .txt files
-library = library_of_documents(loader.load())        # of any loader of LangChain's
-SearchIndex.build(client, library.chunks, collection="papers")
-place = LibraryPlace.of("papers")                    # for other processes: `place.open()` is equal or an error
-library = load_project_docs()                        # the handbook: the same text in every Python
+    library = read_library("papers")                     # its .md and .txt files
+    library = library_of_documents(loader.load())        # of any loader of LangChain's
+    SearchIndex.build(client, library.chunks, collection="papers")
+    place = LibraryPlace.of("papers")                    # for other processes: `place.open()` is equal or an error
+    library = load_project_docs()                        # the handbook
+
+The handbook is the same text in every Python.
 """
 
 from __future__ import annotations

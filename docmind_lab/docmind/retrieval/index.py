@@ -1,7 +1,7 @@
 """A search index: chunks in a Qdrant collection, and the encoders fitted on them.
 
     index = SearchIndex.build(QdrantClient(":memory:"), handbook().chunks)
-    search(client, index, "hybrid", "What does a generator return?")     # strategies.py
+    search(client, index, "hybrid", "What does a hard timeout leave running?")     # strategies.py
 
 The index holds no client, so that one index serves every client, thread and event loop. A process that only
 searches a collection that another one filled calls `SearchIndex.fit` with the same chunks.

@@ -18,8 +18,7 @@ from unittest.mock import patch
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import convert_to_openai_messages
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, Op, PutOp, Result
 
 from docmind_lab.alternatives.passing_saver import PassingSaver
@@ -66,49 +65,32 @@ class ProbeSaver(PassingSaver):
         """Watch another checkpointer from now on."""
         self.inner, self.serde = inner, inner.serde
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Put a checkpoint, marked."""
-        with _written(self._journal, "checkpoint", _name_of(metadata)):
-            return super().put(config, checkpoint, metadata, new_versions)
+    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """Pass an operation on, marked if it writes."""
+        kind, what = _put_by(operation, *arguments)
+        if not kind:
+            return super().passed(operation, *arguments, **options)
+        with _written(self._journal, kind, what):
+            return super().passed(operation, *arguments, **options)
 
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes, marked."""
-        with _written(self._journal, "pending write", _channels_of(writes)):
-            super().put_writes(config, writes, task_id, task_path)
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Put a checkpoint, marked."""
-        async with _awritten(self._journal, "checkpoint", _name_of(metadata)):
-            return await super().aput(config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes, marked."""
-        async with _awritten(self._journal, "pending write", _channels_of(writes)):
-            await super().aput_writes(config, writes, task_id, task_path)
+    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """`passed`, of an async operation."""
+        kind, what = _put_by(operation, *arguments)
+        if not kind:
+            return await super().passed_async(operation, *arguments, **options)
+        async with _awritten(self._journal, kind, what):
+            return await super().passed_async(operation, *arguments, **options)
 
 
-def _name_of(metadata: CheckpointMetadata) -> str:
-    return f"step {metadata.get('step', 0)}"
-
-
-def _channels_of(writes: Sequence[tuple[str, Any]]) -> str:
-    return ", ".join(dict.fromkeys(channel for channel, _ in writes if not channel.startswith("branch:")))
+def _put_by(operation: str, *arguments: Any) -> tuple[str, str]:
+    """Return what an operation of a checkpointer writes: its kind, and a name; two empty texts for none."""
+    if operation in ("put", "aput"):
+        _, _, metadata, _ = arguments
+        return "checkpoint", f"step {metadata.get('step', 0)}"
+    if operation in ("put_writes", "aput_writes"):
+        channels = dict.fromkeys(channel for channel, _ in arguments[1] if not channel.startswith("branch:"))
+        return "pending write", ", ".join(channels)
+    return "", ""
 
 
 class ProbeStore(BaseStore):

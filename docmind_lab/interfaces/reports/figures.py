@@ -170,7 +170,7 @@ def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
         before=(_scores(card),),
     )
     for perf in ("judged", "measured"):
-        of_perf = card.simplex[card.simplex["perf"] == perf]
+        of_perf, nearest = (frame[frame["perf"] == perf] for frame in (card.simplex, card.nearest))
         if (of_perf["wins_share"] >= _EVERYWHERE).any():
             continue  # one option leads under all weights, which a sentence says; its triangle would be of one colour
         text = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
@@ -180,7 +180,7 @@ def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
             functools.partial(_weights, card, perf),
             (8.6, 7.2),
             ("How much of all weights is whose", of_perf),
-            ("The nearest weights that change the decision", card.nearest[card.nearest["perf"] == perf]),
+            ("The nearest weights in whole percent that change the decision", nearest),
         )
 
 
