@@ -28,7 +28,8 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
-from docmind_lab.workloads.kinds import Surroundings, retries_within_own_limits
+from docmind_lab.workloads.kinds import Surroundings
+from docmind_lab.workloads.retries import retries_within_own_limits
 from docmind_lab.workloads.staged.chunks import StagedChunk, staged_chunks
 from docmind_lab.workloads.staged.state import StagedOptions
 from docmind_lab.workloads.staged.timeouts import AdaptiveTimeout, PrimaryTimeout

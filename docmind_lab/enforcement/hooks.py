@@ -22,9 +22,10 @@ from docmind_lab.core.errors import ConfigurationError, RunCut
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.deadline_headers import DeadlineOnWire, put_in_force
-from docmind_lab.network.guests import GuestCall, GuestHooks, Replacements
+from docmind_lab.network.guests import GuestCall, GuestHooks
 from docmind_lab.network.other_clients import hold_aiohttp, hold_urllib3
 from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.replacements import Replacements
 
 Client = Literal["httpx", "requests", "aiohttp"]
 CLIENTS: tuple[Client, ...] = ("httpx", "requests", "aiohttp")

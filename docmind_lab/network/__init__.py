@@ -10,6 +10,7 @@ snapshots.py        what a recorder had at an earlier instant
 transports.py       httpx and httpx2 transports over pools with that backend
 clients.py          HTTP clients for the openai and qdrant libraries
 guests.py           HTTP clients of a user's graph, timed and bounded in the same way
+replacements.py     attributes that are replaced for a while
 guest_libraries.py  http.client (requests, urllib3) and aiohttp in the same way
 grpc_channels.py    gRPC channels, whose requests nothing here sees
 library_watch.py    who watches the requests of other libraries

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from docmind_lab.network.carried import NO_CERTIFICATES
-from docmind_lab.network.guests import Replacements
 from docmind_lab.network.library_watch import NOBODY_WATCHES, Find
+from docmind_lab.network.replacements import Replacements
 from docmind_lab.virtual_time import current_clock
 
 _DEFAULT_TIMEOUT_S: Final = 30.0

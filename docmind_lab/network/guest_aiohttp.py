@@ -13,8 +13,8 @@ import httpx
 
 from docmind_lab.network.carried import CarriedTransport
 from docmind_lab.network.exchange import Exchange
-from docmind_lab.network.guests import Replacements
 from docmind_lab.network.library_watch import Find, LibraryWatch, exchange_of, note_head
+from docmind_lab.network.replacements import Replacements
 
 
 class AiohttpHooks:

@@ -15,8 +15,8 @@ import httpx
 
 from docmind_lab.network.carried import CarriedSocket, default_timeout_s, socket_error
 from docmind_lab.network.exchange import Exchange
-from docmind_lab.network.guests import Replacements
 from docmind_lab.network.library_watch import Find, LibraryWatch, exchange_of, note_failures, note_head
+from docmind_lab.network.replacements import Replacements
 
 _TLS_PORT = 443
 

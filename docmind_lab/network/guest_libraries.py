@@ -14,8 +14,8 @@ import importlib.util
 from docmind_lab.network.curl_client import watch_curl
 from docmind_lab.network.guest_aiohttp import AiohttpHooks
 from docmind_lab.network.guest_http_client import HttpClientHooks
-from docmind_lab.network.guests import Replacements
 from docmind_lab.network.library_watch import Find
+from docmind_lab.network.replacements import Replacements
 
 
 def watch_libraries(hooks: Replacements, find: Find) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 from docmind_lab.core.deadlines import CappedTimeout, Deadline
 from docmind_lab.core.holds import Hold, blocking_on, current_hold
 from docmind_lab.network.deadline_headers import wire_in_force
-from docmind_lab.network.guests import Replacements
 from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.replacements import Replacements
 
 # A wait that the deadline bounds ends at it, or a little before it, as a system's clock ticks.
 _AT_THE_DEADLINE_S = 0.005

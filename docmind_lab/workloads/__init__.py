@@ -2,6 +2,7 @@
 
 kinds.py         WorkloadKind, and the workloads by name
 base.py          base classes of workloads
+retries.py       who tries a failed call again, as the column `retries` says it
 supervisor.py    DocMind: a supervisor over five roles that answers questions from documents
 research, staged, peers, own   four more, each a package
 """

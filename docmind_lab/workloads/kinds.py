@@ -6,7 +6,7 @@
     workload = kind.build(Surroundings(addresses, Settings()))
 
 A workload is one package, or one file, that exports a `KIND`. Comparisons, studies, panels and the command line use
-nothing else of it. A kind also says who tries a failed call again under an alternative (column `retries`).
+nothing else of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from urllib.parse import quote_plus, unquote_plus
 from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
 from docmind_lab.analysis.tables.frames import ELSEWHERE, ExtraTable, not_imported
 from docmind_lab.core.clock import ClockName
-from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import policy_names
@@ -33,6 +32,7 @@ from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.docmind.system import Corpus, named_corpus
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.workloads.retries import RetriesOf, retries_of_alternative
 
 # Imported when they are asked for: some need packages that only they use.
 _MODULES: Mapping[str, str] = MappingProxyType(
@@ -56,50 +56,6 @@ PROGRAM_PREFIX = "program:"
 
 # Those that need an extra of their own name.
 _EXTRAS = frozenset({"peers"})
-
-
-# The openai client's default, kept for every alternative that leaves retries to it.
-SDK_RETRIES = 2
-
-RetriesOf = Callable[[Alternative, int | None], str]
-"""(alternative, client retries or None for their default) → level of `retries`."""
-
-
-def retries_of_alternative(alternative: Alternative, client_retries: int | None = None) -> str:
-    """Name who retries failed calls: the client ("sdk:2"), the lab within the budget ("budgeted:1"), or "none"."""
-    if alternative.client_retries:
-        return f"sdk:{SDK_RETRIES if client_retries is None else client_retries}"
-    policy = getattr(alternative, "policy", None)
-    return f"budgeted:{policy.retries}" if policy is not None else "none"
-
-
-def retries_within_own_limits(alternative: Alternative, client_retries: int | None = None) -> str:
-    """Name who retries in a workload that limits its model calls by itself: always the lab, within the budget.
-
-    Such a call has no retries of its client's, and those of the policy in force: that of an alternative that
-    propagates, else the default one.
-    """
-    ours = f"budgeted:{PropagationPolicy().retries}"
-    return ours if alternative.client_retries else retries_of_alternative(alternative, client_retries)
-
-
-def retries_of_own_loop(own_retries: int) -> RetriesOf:
-    """Return a function that names who retries: the workload's own loop ("workload:2"), and the lab inside it.
-
-    own_retries: of the loop, when nothing is said of retries.
-    """
-
-    def retries(alternative: Alternative, client_retries: int | None = None) -> str:
-        loop = f"workload:{own_retries if client_retries is None else client_retries}"
-        # Its client makes none.
-        return loop if alternative.client_retries else f"{retries_of_alternative(alternative, client_retries)}+{loop}"
-
-    return retries
-
-
-def own_retries(alternative: Alternative, client_retries: int | None = None) -> str:
-    """Return "own": the retries of a user's graph are not known."""
-    return "own"
 
 
 class RefusalOf(Protocol):
@@ -141,11 +97,6 @@ no_policies: RefusalOf = with_policies_but(
 def itself(alternative: Alternative) -> Any:
     """Return the alternative, which needs nothing else to carry it out."""
     return alternative
-
-
-def no_retries(alternative: Alternative, client_retries: int | None = None) -> str:
-    """Return "none": nobody tries again."""
-    return "none"
 
 
 class ServedProcesses(Protocol):

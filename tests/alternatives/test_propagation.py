@@ -14,7 +14,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.catalogue import label_of, letter_of
 from docmind_lab.core.deadlines import PropagationPolicy
-from docmind_lab.workloads.kinds import retries_of_alternative
+from docmind_lab.workloads.retries import retries_of_alternative
 
 PROPAGATED = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")
 ALONE = ("A:unpropagated", "B", "C", "D", "E:unpropagated", "F")

@@ -12,7 +12,7 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 import docmind_lab as dl
-from docmind_lab.network.guests import Replacements
+from docmind_lab.network.replacements import Replacements
 from docmind_lab.workloads.own.tokenizer import provide_vocabularies
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("tiktoken") is None, reason="needs tiktoken")

@@ -26,7 +26,8 @@ from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.services.faults import Fault
-from docmind_lab.workloads.kinds import retries_of_alternative, workload_kind
+from docmind_lab.workloads.kinds import workload_kind
+from docmind_lab.workloads.retries import retries_of_alternative
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES = 2_000

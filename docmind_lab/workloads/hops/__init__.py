@@ -8,7 +8,8 @@ The services themselves are in docmind_lab/services/hops.
 from docmind_lab.services.hops import LEVELS, role_of
 from docmind_lab.services.hops.processes import HopProcesses
 from docmind_lab.workloads.hops.workload import HopsWorkload, requests
-from docmind_lab.workloads.kinds import Defaults, WorkloadKind, no_policies, no_retries
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind, no_policies
+from docmind_lab.workloads.retries import no_retries
 
 KIND = WorkloadKind(
     name="hops",

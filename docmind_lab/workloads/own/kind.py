@@ -32,7 +32,7 @@ from docmind_lab.virtual_time import current_clock, outside_simulation
 from docmind_lab.workloads.agents import Agent, AgentGraph
 from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, refusal_of
 from docmind_lab.workloads.agents.inputs import as_question
-from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries, shown_name
+from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, shown_name
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.making import simulated_while_made
 from docmind_lab.workloads.own.references import (
@@ -49,6 +49,7 @@ from docmind_lab.workloads.own.references import (
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
 from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
 from docmind_lab.workloads.own.workload import OwnWorkload
+from docmind_lab.workloads.retries import own_retries
 
 # How long a user's graph takes is unknown; these are the defaults of DocMind itself.
 DEFAULTS: Mapping[ClockName, Defaults] = {

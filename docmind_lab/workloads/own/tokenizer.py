@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
-from docmind_lab.network.guests import Replacements
+from docmind_lab.network.replacements import Replacements
 
 # Of today's chat models and embeddings. Older ones insist on the exact number of tokens of their own file.
 _MADE_UP = ("cl100k_base", "o200k_base")

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from docmind_lab.core.users_code import line_at_work
-from docmind_lab.network.guests import Replacements
+from docmind_lab.network.replacements import Replacements
 
 REMEDY: Final = (
     'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'

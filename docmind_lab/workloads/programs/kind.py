@@ -20,12 +20,13 @@ from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.workloads.agents.agent import Agent
 from docmind_lab.workloads.agents.graph import agent_graph
 from docmind_lab.workloads.agents.inputs import as_question
-from docmind_lab.workloads.kinds import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind, own_retries
+from docmind_lab.workloads.kinds import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
 from docmind_lab.workloads.own.kind import OwnGraph
 from docmind_lab.workloads.programs import process
 from docmind_lab.workloads.programs.enforcing import OnProgram, notes_on, refusal_of
 from docmind_lab.workloads.programs.program import ROLE, Program, ProgramRun, RunningProgram
+from docmind_lab.workloads.retries import own_retries
 
 # Some programs import a framework for seconds before their first request.
 DEFAULTS = {"wall": Defaults(10.0, 5, "typical/6"), "virtual": Defaults(10.0, 5, "typical/6")}

@@ -23,11 +23,12 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.retrieval.tool import ROLE as RETRIEVAL_ROLE
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import GraphWorkload
-from docmind_lab.workloads.kinds import Defaults, WorkloadKind, retries_of_own_loop, with_policies_but
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind, with_policies_but
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import COMPLETE, SOURCES
 from docmind_lab.workloads.research.system import ResearchSystem
 from docmind_lab.workloads.research.tasks import ResearchLimits, as_task, load_tasks
+from docmind_lab.workloads.retries import retries_of_own_loop
 
 LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum": 3})
 """Queries that a measured run may put to each source: more where a source is rich, fewer where it is noisy."""

@@ -11,7 +11,8 @@ from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import ClientWorkload
-from docmind_lab.workloads.kinds import Defaults, WorkloadKind, retries_within_own_limits
+from docmind_lab.workloads.kinds import Defaults, WorkloadKind
+from docmind_lab.workloads.retries import retries_within_own_limits
 from docmind_lab.workloads.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
 from docmind_lab.workloads.staged.events import EVENTS, STAGES, STAGES_TABLE
 from docmind_lab.workloads.staged.graph import Compiled, build_staged_graph
