@@ -29,7 +29,8 @@ lab: $(READY) ## open JupyterLab on the notebooks
 test test-notebooks test-full test-full-virtual test-all: export MPLBACKEND = Agg
 # Three at a time: many tests wait for something. A file stays with one worker, and so do its fixtures; the longest
 # files are begun first (tests/support/longest_first.py).
-SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
+# Plugins that no test uses are not loaded: one for notebooks alone imports for two seconds, in every worker.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder -p no:nbmake -p no:langsmith_plugin -p no:anyio
 # Minutes each: whoever has none left takes one over. Each has one core for its own processes.
 NOTEBOOKS := LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --nbmake -n 2 --dist worksteal -p no:cacheprovider
 # Those that a user starts with.

@@ -5,6 +5,7 @@ One laboratory and one notebook for all of it, since opening them takes most of 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,11 +15,11 @@ import pytest
 from lab_in_browser import PATIENCE_S, Opened, chromium, opened, write_notebook
 from playwright.sync_api import expect
 
-pytest.importorskip("playwright", reason="Playwright is not installed")
-pytest.importorskip("jupyterlab", reason="JupyterLab is not installed")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.wall,
+    # Not imported, which takes a second in each process that only collects the tests.
+    pytest.mark.skipif(importlib.util.find_spec("jupyterlab") is None, reason="JupyterLab is not installed"),
     pytest.mark.skipif(chromium() is None, reason="no Chromium on this machine"),
 ]
 
