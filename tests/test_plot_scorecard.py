@@ -75,11 +75,12 @@ def test_every_weight_is_a_cell_in_the_colour_of_the_option_that_wins_under_it(o
     cells = cells_of(ax)
     frame = open_card.weight_map[open_card.weight_map["perf"] == "measured"]
     assert sum(len(found.get_paths()) for found in cells.values()) == len(frame) == 5151
-    for winner, alternative in frame[["winner", "alternative"]].drop_duplicates().to_numpy():
+    levels = open_card.totals.set_index("option")["alternative"]
+    for winner in frame["winner"].unique():
         found = cells[f"won:{winner or 'shared'}"]
         assert len(found.get_paths()) == (frame["winner"] == winner).sum()
-        if alternative:
-            colour, own = np.array(found.get_facecolor()[0][:3]), np.array(to_rgba(COLOURS[alternative])[:3])
+        if winner:
+            colour, own = np.array(found.get_facecolor()[0][:3]), np.array(to_rgba(COLOURS[levels[winner]])[:3])
             # A tint: the own colour, all parts moved towards white alike.
             assert colour == pytest.approx(own + (1 - own) * 0.42)
 
@@ -91,21 +92,13 @@ def test_a_cell_lies_where_its_weights_are(open_card):
     assert (star.get_xdata()[0], star.get_ydata()[0]) == pytest.approx(
         (0.4 * 0.5 + 0.3 * 0.0 + 0.3 * 1.0, 0.4 * np.sqrt(0.75))
     )
-    (diamond,) = drawn(ax, "nearest").values()
-    first = open_card.nearest[open_card.nearest["perf"] == "measured"].iloc[0]
-    x = (0.5 * first["Complexity"] + first["Alignment"]) / 100
-    assert (diamond.get_xdata()[0], diamond.get_ydata()[0]) == pytest.approx(
-        (x, np.sqrt(0.75) * first["Complexity"] / 100)
-    )
 
 
-def test_judged_perf_is_another_map_and_without_a_change_there_is_no_diamond(card):
+def test_judged_perf_is_another_map(card):
     ax = scorecard_weights(card, perf="judged")
     assert list(cells_of(ax)) == ["won:A  cooperative"]
-    assert drawn(ax, "nearest") == {}
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels[0] == "A cooperative: 100% of all weights"
-    assert "no weights in whole percent put another option ahead" in labels
 
 
 def test_another_perf_or_number_of_criteria_is_refused(card):
@@ -113,7 +106,7 @@ def test_another_perf_or_number_of_criteria_is_refused(card):
         scorecard_weights(card, perf="guessed")
     table = decision_table("ADR-011")
     four = SimpleNamespace(table=table, weight_map=pd.DataFrame({"perf": ["measured"]}))
-    with pytest.raises(ConfigurationError, match=r"ADR-011 has 4 criteria .*one_at_a_time"):
+    with pytest.raises(ConfigurationError, match=r"ADR-011 has 4 criteria .*winners\(\)"):
         scorecard_weights(four)
     assert not plt.get_fignums()
 

@@ -31,11 +31,7 @@ Made = TypeVar("Made")
 def build_report(study: Study) -> Report:
     """Return the report of a study: each section for which it has the runs; the limits name the others.
 
-    Args:
-        study: The study.
-
-    Raises:
-        ConfigurationError: It has no runs.
+    Raises: ConfigurationError (it has no runs).
     """
     if study.runs.empty:
         raise ConfigurationError("the study has no runs: there is nothing to report; run it first")

@@ -16,7 +16,6 @@ from PIL import Image
 from docmind_lab.analysis import plots
 from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words
 from docmind_lab.analysis.findings import Scorecard
-from docmind_lab.analysis.findings.scorecard_words import display_table
 from docmind_lab.analysis.plots.frontiers import MEASURES, frontier, frontier_frame
 from docmind_lab.analysis.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of
 from docmind_lab.analysis.plots.overruns import overrun_size
@@ -170,7 +169,7 @@ def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
         before=(_scores(card),),
     )
     for perf in ("judged", "measured"):
-        of_perf, nearest = (frame[frame["perf"] == perf] for frame in (card.simplex, card.nearest))
+        of_perf = card.simplex[card.simplex["perf"] == perf]
         if (of_perf["wins_share"] >= _EVERYWHERE).any():
             continue  # one option leads under all weights, which a sentence says; its triangle would be of one colour
         text = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
@@ -180,12 +179,11 @@ def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
             functools.partial(_weights, card, perf),
             (8.6, 7.2),
             ("How much of all weights is whose", of_perf),
-            ("The nearest weights in whole percent that change the decision", nearest),
         )
 
 
 def _scores(card: Scorecard) -> Table:
-    shown = display_table(card).rename_axis("option").reset_index().astype("str")
+    shown = card.display_table().rename_axis("option").reset_index().astype("str")
     shown["option"] = [one_line(option) for option in shown["option"]]
     return Table("The scores", shown, card.totals)
 
