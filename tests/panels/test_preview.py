@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from docmind_lab.core.settings import Settings
 from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.panel_run import PanelRun
-from docmind_lab.interfaces.panels.preview import TracePreview, control_of
 from docmind_lab.interfaces.panels.tune_panel import TunePanel, tune
 
 CHOICE = PanelChoice(decision_timeout_s=20.0, runs=2, alternatives=("A", "B", "D"), corpus="handbook")
@@ -59,16 +56,3 @@ def test_traces_of_other_settings_answer_nothing(panel: TunePanel) -> None:
     assert preview.answer(dataclasses.replace(panel.choice, clock="wall")) == ""
     assert preview.answer(dataclasses.replace(panel.choice, alternatives=("A:reserve_first",))) == ""
     assert preview.answer(dataclasses.replace(panel.choice, stops_on_disconnect=False)) != ""
-
-
-def test_nothing_is_learned_of_runs_that_were_stopped() -> None:
-    preview = TracePreview()
-    preview.learn(PanelRun(1, control_of(CHOICE), Settings(), total=2, state="stopped"))
-    assert not preview.knows(CHOICE)
-
-
-def test_a_choice_without_the_control_is_learned_from_nothing() -> None:
-    choice = dataclasses.replace(CHOICE, alternatives=("A",), runs=1)
-    preview = TracePreview()
-    preview.learn(PanelRun(1, choice, Settings(), total=0, state="done"))
-    assert not preview.knows(choice)
