@@ -160,4 +160,4 @@ def test_agreement_by_outcome_counts_seeds_since_runs_of_one_seed_meet_the_same_
     assert table.loc["answered", "same_outcome"] == pytest.approx(2 / 3)
     assert table.loc["answered", "same_seeds_low"] < 0.5 < table.loc["answered", "same_seeds_high"]
     assert table.loc["partial", "same_seeds"] == 1.0
-    assert "seeds that agree (%)" in repr(found)
+    assert "same_seeds_low" in repr(found)

@@ -96,31 +96,12 @@ def test_intervals_are_drawn_around_the_means_and_named():
     assert labels == [*ARMS.values(), "one replicate", "95 % interval of the mean"]
 
 
-def test_a_single_replicate_has_no_interval():
-    labels = [text.get_text() for text in goodput(MadeUp(replicates=1)).get_legend().get_texts()]
-    assert labels == [*ARMS.values(), "one replicate"]
-
-
-def test_points_of_equal_value_stand_side_by_side():
-    frame = goodput_frame(MadeUp())
-    at_one_load = frame[frame["offered_per_s"] == LOADS[0]]
-    assert at_one_load.groupby("group")["shown_at_per_s"].nunique().tolist() == [1, 1]
-    assert at_one_load["shown_at_per_s"].nunique() == 2
-    assert at_one_load["shown_at_per_s"].mean() == pytest.approx(LOADS[0])
-
-
 def test_abandoned_work_is_a_share_of_capacity_and_nothing_is_seen_clear_of_the_axis():
     ax = abandoned_share(MadeUp())
     assert list(by_gid(ax)["means:1"].get_ydata()) == pytest.approx([0.2, 0.2])
     assert ax.get_ylim()[0] < 0.0
     assert "capacity" in ax.get_ylabel()
     assert abandoned_share(MadeUp(abandoned_share=0.0)).get_ylim()[1] == pytest.approx(0.1)
-
-
-def test_axes_that_are_handed_in_are_drawn_on():
-    _, (left, right) = plt.subplots(1, 2)
-    assert goodput(MadeUp(), ax=left) is left
-    assert abandoned_share(MadeUp(), ax=right) is right
 
 
 def test_what_cannot_be_drawn_is_refused_by_name():

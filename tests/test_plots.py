@@ -9,13 +9,12 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import pytest
 from drawn_figures import assert_dark_on_white, assert_words_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.colors import to_hex, to_rgba
-from sample_runs import sample_run, study_of
+from matplotlib.colors import to_hex
+from sample_runs import sample_run
 
 from docmind_lab.analysis import plots
 from docmind_lab.analysis.agreement import agreement
@@ -135,12 +134,6 @@ def test_every_alternative_has_one_colour_of_okabe_and_ito_that_no_other_has():
     assert set(plots.COLOURS.values()) < OKABE_ITO
 
 
-def test_the_catalogue_names_each_class_by_its_level():
-    from docmind_lab.alternatives import ALTERNATIVES
-
-    assert {name: kind.name for name, kind in ALTERNATIVES.items()} == {name: name for name in default_alternatives()}
-
-
 @pytest.mark.parametrize(
     ("alternative", "options", "label"),
     [
@@ -167,24 +160,11 @@ def test_lanes_are_in_the_order_of_the_alternatives_whatever_the_order_of_the_ro
     assert len(labels) == 3 * (1 + 3)
 
 
-def test_roles_are_rows_in_the_order_of_the_run_with_others_after_them():
-    own = run()
-    calls = [call(own, 0.1, 0.2, call_id=role, role=role) for role in ("reviewer", *reversed(ROLES))]
-    assert plots.timeline_frame(study([own], calls))["role"].cat.categories.tolist() == [*ROLES, "reviewer"]
-
-
 def test_a_clients_call_is_a_bar_from_its_start_to_its_end_in_the_colour_of_the_alternative():
     bars = drawn(plots.timeline(late_study()), "call:")
     assert extent(bars["call:hard_timeout-7:c1:1"]) == pytest.approx((1.0, 5.0))
     assert extent(bars["call:cooperative-7:c1:1"]) == pytest.approx((1.0, 2.0))
     assert to_hex(bars["call:hard_timeout-7:c1:1"].get_facecolor()).upper() == plots.COLOURS["hard_timeout"]
-
-
-def test_llm_and_retrieval_calls_differ_by_fill_and_thickness():
-    bars = drawn(plots.timeline(late_study()), "call:cooperative")
-    llm, retrieval = bars["call:cooperative-7:c1:1"], bars["call:cooperative-7:r1:1"]
-    assert retrieval.get_facecolor() == to_rgba(PAPER) != llm.get_facecolor()
-    assert retrieval.get_height() < llm.get_height()
 
 
 def test_what_a_server_does_after_the_return_is_hatched_otherwise_than_what_it_does_late():
@@ -262,11 +242,6 @@ def test_the_legend_explains_what_is_there_and_nothing_else():
     assert not any("observation ended" in label or "peer" in label for label in labels)
 
 
-def test_a_run_without_calls_still_has_its_lane():
-    ax = plots.timeline(study([run()]))
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["A  cooperative"]
-
-
 def test_a_timeline_of_one_alternative_is_titled_by_its_name_and_not_as_a_comparison():
     assert plots.timeline(study([run()])).get_title(loc="left") == "One question: A cooperative"
     both = plots.timeline(study([run(), run("hard_timeout")])).get_title(loc="left")
@@ -300,11 +275,6 @@ def test_an_unknown_seed_or_run_is_refused_with_those_there_are():
     with pytest.raises(ConfigurationError, match=r"run_ids has no run nobody"):
         plots.timeline(two, run_ids=["nobody"])
     assert not plt.get_fignums()
-
-
-def test_run_ids_keep_some_runs_and_may_be_any_iterable():
-    ax = plots.timeline(late_study(), run_ids=(name for name in ["hard_timeout-7"]))
-    assert {gid.split(":")[1] for gid in drawn(ax, "call:")} == {"hard_timeout-7"}
 
 
 # ---- timeline: invariants of the frame
@@ -341,12 +311,6 @@ def test_late_and_abandoned_add_up_to_the_busy_seconds_of_the_runs_table(spans, 
     assert (frame["ended_at_s"] - frame["begun_at_s"]).sum() == pytest.approx(busy_s, abs=1e-9)
 
 
-def test_work_after_an_early_return_is_abandoned_also_before_the_deadline():
-    own = run(returned_at_s=1.0, quiescent_at_s=1.6)
-    frame = plots.timeline_frame(study([own], [call(own, 0.5, 1.6, "server")]))
-    assert frame[["mark", "begun_at_s", "ended_at_s"]].to_numpy().tolist() == [["abandoned", 1.0, 1.6]]
-
-
 # ---- overrun
 
 
@@ -355,20 +319,6 @@ def overrun_study():
     runs += [run("unguarded", seed, returned_at_s=2.0 + seed, quiescent_at_s=2.0 + seed) for seed in (1, 2)]
     runs.append(run("unguarded", 3, returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True))
     return study(runs)
-
-
-def test_overrun_frame_has_a_row_for_each_run_and_overrun_and_never_mixes_them():
-    frame = plots.overrun_frame(overrun_study())
-    assert len(frame) == 2 * 6
-    row = frame[(frame["run_id"] == "cooperative-3")].set_index("overrun")["overrun_s"]
-    assert row["caller"] == pytest.approx(0.003)
-    assert row["work"] == pytest.approx(0.002)
-
-
-def test_a_run_that_is_not_over_counts_with_the_horizon_as_a_lower_bound():
-    frame = plots.overrun_frame(overrun_study()).query("run_id == 'unguarded-3'")
-    assert frame["overrun_s"].tolist() == [8.0, 8.0]
-    assert frame["lower_bound"].all()
 
 
 def test_the_median_is_of_the_runs_past_the_deadline_and_a_lower_bound_once_half_of_those_are():
@@ -408,21 +358,6 @@ def test_every_run_is_a_point_and_those_not_over_are_triangles_at_the_horizon():
     assert points["points:1:work"].get_markerfacecolor() == PAPER
 
 
-def test_median_and_range_stand_on_the_row_of_their_points_and_are_named():
-    ax = plots.overrun(overrun_study())
-    assert set(drawn(ax, "median:")["median:0:caller"].get_xdata()) == {2.0}
-    assert drawn(ax, "range:")["range:0:caller"].get_xdata().tolist() == [1.0, 8.0]
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert "line: median of those past it" in labels
-    assert "whisker: range" in labels
-    rows = [text.get_text() for text in ax.get_yticklabels()]
-    assert rows == ["caller", "work"] * 2
-    for gid, line in drawn(ax, "points:").items():
-        group, overrun = gid.split(":")[1:]
-        tick = ax.get_yticks()[2 * int(group) + (overrun == "work")]
-        assert all(abs(height - tick) < 0.22 for height in line.get_ydata())
-
-
 def test_overruns_of_milliseconds_and_of_seconds_are_both_readable_on_one_scale():
     ax = plots.overrun(overrun_study())
     places = ax.transData.transform([(0.0, 0), (0.002, 0), (2.0, 0), (8.0, 0)])[:, 0]
@@ -431,33 +366,6 @@ def test_overruns_of_milliseconds_and_of_seconds_are_both_readable_on_one_scale(
     ax.figure.canvas.draw()
     assert [text.get_text() for text in ax.get_xticklabels()] == ["0 s", "1 ms", "10 ms", "100 ms", "1 s", "10 s"]
     assert "ms, s" in ax.get_xlabel()
-
-
-def test_the_axis_belongs_to_the_runs_that_overran():
-    """Trust 21: three quarters of the axis were below anything that a run showed."""
-    runs = [
-        sample_run("stop_flag", repeat, caller_overrun_s=2.0 * repeat, work_overrun_s=2.0 * repeat)
-        for repeat in range(5)
-    ]
-    ax = plots.overrun(study_of(runs))
-    ax.figure.canvas.draw()
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["0 s", "1 s", "10 s"]
-    least, greatest = ax.transData.transform([(2.0, 0), (8.0, 0)])[:, 0]
-    assert greatest - least > 0.2 * ax.bbox.width
-
-
-def test_jitter_is_fixed_by_the_seed():
-    frame = plots.overrun_frame(overrun_study())
-    pd.testing.assert_frame_equal(frame, plots.overrun_frame(overrun_study()))
-    assert frame.groupby("seed")["jitter"].nunique().tolist() == [1, 1, 1]
-    assert frame["jitter"].between(-0.5, 0.5).all()
-    assert frame["jitter"].nunique() == 3
-
-
-def test_without_lower_bounds_there_is_no_horizon_and_no_word_of_it():
-    ax = plots.overrun(study([run(seed=1), run(seed=2, returned_at_s=2.5)]))
-    assert not drawn(ax, "horizon")
-    assert not any("horizon" in text for text in [*texts(ax), *(t.get_text() for t in ax.get_legend().get_texts())])
 
 
 @pytest.mark.parametrize("plot", [plots.overrun, plots.completion])
@@ -529,13 +437,6 @@ def test_completion_curves_are_steps_with_their_colour_dashes_and_count():
     assert "4 questions" in texts(ax)[-1]
 
 
-def test_a_study_in_which_nothing_was_answered_has_flat_curves():
-    ax = plots.completion(study([run(returned_at_s=NAN)]))
-    (curve,) = drawn(ax, "completion:").values()
-    assert set(curve.get_ydata()) == {0.0}
-    assert ax.get_xlim()[1] > 2.0
-
-
 def test_a_curve_ends_where_the_last_runs_of_its_arm_were_cut():
     cut = [run("hard_timeout", seed, returned_at_s=2.0, outcome="timed_out") for seed in (1, 2)]
     frame = plots.completion_frame(study([run("hard_timeout", 0, returned_at_s=1.0), *cut]))
@@ -552,31 +453,9 @@ def bands_of(ax):
     return found
 
 
-def test_the_band_is_drawn_around_the_curve_and_named():
-    ax = plots.completion(completion_study())
-    frame = plots.completion_frame(completion_study())
-    heights = {round(y, 9) for band in ax.collections for y in band.get_paths()[0].vertices[:, 1]}
-    assert {round(y, 9) for y in frame["low"]} | {round(y, 9) for y in frame["high"]} == heights
-    (named,) = [text for text in texts(ax) if "Aalen–Johansen" in text]
-    assert "95\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}pointwise" in named
-
-
 def test_a_band_that_two_arms_share_is_drawn_once_in_the_colour_of_the_first():
     # Both arms have 1 of 4 answered at 1 s; from 2 s on the control goes its own way.
     assert bands_of(plots.completion(completion_study())) == {"band:0": [(0.0, 10.0)], "band:1": [(2.0, 10.0)]}
-
-
-def test_every_answer_is_a_tick_below_zero_in_the_row_of_its_arm():
-    control, cooperative = drawn(plots.completion(completion_study()), "answers:").values()
-    assert control.get_xdata().tolist() == [1.0, 2.0, 3.0]
-    assert cooperative.get_xdata().tolist() == [1.0]
-    assert cooperative.get_ydata()[0] < control.get_ydata()[0] < 0.0
-
-
-def test_arms_of_one_alternative_have_curves_of_their_own():
-    both = [run(seed=seed, run_id=f"{r}{seed}", retries=r) for seed in (1, 2) for r in ("sdk:0", "sdk:2")]
-    labels = plots.completion_frame(study(both))["label"].unique().tolist()
-    assert labels == ["A  cooperative, retries sdk:0", "A  cooperative, retries sdk:2"]
 
 
 # ---- fault matrix
@@ -642,34 +521,6 @@ def test_cells_are_drawn_where_their_row_and_column_are_named_and_coloured_by_he
     assert sum(held[:3]) - sum(broken[:3]) > 0.5
 
 
-def test_text_of_a_cell_is_bold_where_every_run_was_answered_in_time():
-    ax = plots.fault_matrix(healthy_study(), hang_study())
-    weights = {text.get_text(): text.get_fontweight() for text in ax.texts}
-    assert weights["answered\n+0 s"] == "bold"
-    assert weights["1 partial, 1 timed out\n+20 ms"] == "normal"
-
-
-def test_cells_are_as_wide_as_what_is_said_in_them():
-    outcomes = ("answered", "partial", "timed_out", "failed")
-    faults = ("none", "http_500@1:synthesis", "trickle=0.25@2:validation:0.5", "hang", "stall")
-    runs = [run(seed=n, fault=f, outcome=o, run_id=f"{f}{n}") for f in faults for n, o in enumerate(outcomes)]
-    ax = plots.fault_matrix(study(runs))
-    ax.figure.canvas.draw()
-    cells = drawn(ax, "cell:")
-    for column in range(len(faults)):
-        box = cells[f"cell:0:{column}"].get_window_extent()
-        (text,) = [text for text in ax.texts if text.get_position() == (column, 0)]
-        assert box.x0 <= text.get_window_extent().x0
-        assert text.get_window_extent().x1 <= box.x1
-        assert ax.get_xticklabels()[column].get_window_extent().width <= box.width
-
-
-def test_what_was_not_measured_says_so_and_has_no_colour():
-    ax = plots.fault_matrix(healthy_study(), hang_study())
-    (gap,) = [text for text in ax.texts if text.get_text() == "not measured"]
-    assert gap.get_position() == (1, 2)
-
-
 def test_the_legend_names_the_tolerance_and_only_what_is_there():
     labels = [text.get_text() for text in plots.fault_matrix(healthy_study()).get_legend().get_texts()]
     assert "held: every caller was back within 150 ms of the deadline" in labels
@@ -729,14 +580,6 @@ def test_the_median_and_the_range_of_a_mean_are_drawn_and_said():
     assert "2 s decision timeout · 3 questions · 100.0% of 3 pairs with the same outcome" in texts(ax)
 
 
-def test_the_scale_holds_the_range_of_a_mean_and_every_point():
-    close = plots.agreement(both_clocks(1.6, 1.601)).get_xlim()
-    assert close[0] < -1.0 < 1.0 < close[1]
-    far = plots.agreement(both_clocks(1.28, 6.4)).get_xlim()
-    assert far[0] < -25.0
-    assert far[1] > 75.0
-
-
 def test_rows_are_in_the_order_of_the_alternatives_and_a_legend_names_only_what_is_there():
     found = both_clocks(1.61, 1.62, names=("stop_flag", "unguarded"))
     ax = plots.agreement(found)
@@ -744,11 +587,6 @@ def test_rows_are_in_the_order_of_the_alternatives_and_a_legend_names_only_what_
     assert plots.agreement_frame(found).groupby("seed")["jitter"].nunique().tolist() == [1, 1]
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["a run on both clocks", "line: median"]
-
-
-def test_a_pair_without_a_return_has_no_point():
-    frame = plots.agreement_frame(both_clocks(1.6, math.nan, virtual_s=math.nan))
-    assert frame["seed"].tolist() == [0]
 
 
 def test_pairs_without_a_return_are_refused():

@@ -130,12 +130,6 @@ def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path, name, content, w
     assert "\n" not in str(error.value)
 
 
-def test_bytes_that_are_no_text_are_one_clear_line(tmp_path):
-    (tmp_path / "calls.csv").write_bytes(b"latency_s\n\xff\xfe\n")
-    with pytest.raises(ConfigurationError, match=r"cannot be read as \.csv"):
-        read_calls(tmp_path / "calls.csv")
-
-
 def test_a_source_of_another_type_is_refused():
     with pytest.raises(ConfigurationError, match="source is a int: give a DataFrame"):
         read_calls(3)
@@ -172,19 +166,6 @@ def test_spans_with_the_gen_ai_conventions_are_calls(tmp_path, lines):
     assert frame["first_token_s"].tolist() == pytest.approx([math.nan, 0.25, 0.5] + [math.nan] * 3, nan_ok=True)
     assert frame["output_tokens"].iloc[0] == 50
     assert set(frame["model"]) == {"m"}
-
-
-def test_the_span_around_another_one_of_the_same_call_is_left_out(tmp_path):
-    path = tmp_path / "traces.json"
-    path.write_text(json.dumps(otlp(SPANS)))
-    assert "1 spans around another span of the same call were left out." in read_calls(path).notes
-
-
-def test_a_span_without_its_instants_is_named(tmp_path):
-    broken = {name: value for name, value in SPANS[0].items() if name != "endTimeUnixNano"}
-    (tmp_path / "traces.json").write_text(json.dumps(otlp([broken])))
-    with pytest.raises(ConfigurationError, match=r"traces\.json, line 1: span 'chat' cannot be read.*endTimeUnixNano"):
-        read_calls(tmp_path / "traces.json")
 
 
 def study(*calls, events=()):

@@ -62,9 +62,7 @@ class Incidence:
     def known_until_s(self, fewest: int) -> float:
         """Return the instant after which fewer than so many effective runs are left; inf if there is none.
 
-        Args:
-            fewest: The fewest effective runs by which a share is said. Runs that nothing censored are enough, however
-                few.
+        fewest: the fewest effective runs by which a share is said. Runs that nothing censored are enough, however few.
         """
         censored = np.diff(self.censored_before, append=self.censored_before[-1] + self._censored_last)
         left, open_after = self.at_risk - self.ended - censored, self.open_after
