@@ -110,7 +110,7 @@ def test_a_table_that_does_not_fit_is_refused_with_its_column(tmp_path, rows, co
         ("calls.csv", "latency_s\n", "calls.csv has no rows"),
         ("calls.txt", "x", "its name must end in one of .csv"),
         ("calls.parquet", "x", "cannot be read as .parquet.*save it again"),
-        ("calls.jsonl", '{"latency_s": 1}\n{oops\n', "line 2 is not JSON"),
+        ("calls.jsonl", '{"latency_s": 1}\n{oops\n', "line 2: it is not JSON"),
         ("calls.jsonl", '{"latency_s": 1}\n3\n', "value 2 is not an object"),
         ("calls.json", "[]", "calls.json has no rows"),
         (

@@ -97,7 +97,7 @@ def save_latency_fit(profile: LatencyProfile, path: str | os.PathLike[str], part
 
 
 def _evidence(profile: LatencyProfile, part: str) -> DurationFit:
-    fits = {} if profile.evidence is None else profile.evidence.fits
+    fits = profile.evidence or {}
     if part not in fits:
         known = ", ".join(fits) or "none: LatencyProfile.fit makes profiles with evidence, and scaling drops it"
         raise ConfigurationError(f"profile {profile.name!r} has no observed durations for {part!r}; there are {known}")

@@ -125,7 +125,7 @@ def mean_difference(
 ) -> Difference:
     """Return mean(first) − mean(second) of two arms with independent seeds; deterministic for a seed.
 
-    Studentised bootstrap with Welch's standard error, or `sparse.adjusted_interval` where fewer than ten values of an
+    Studentised bootstrap with Welch's standard error, or `means.adjusted_interval` where fewer than ten values of an
     arm differ from the others; p: `scipy.stats.permutation_test`, runs exchanged between arms.
     Raises: ConfigurationError for an arm of fewer than two runs, or a NaN.
     """
