@@ -37,7 +37,7 @@ def test_a_moved_slider_shows_what_traces_say_and_that_they_say_it(panel: TunePa
     assert "6 s, from traces: 2 runs of the control, replayed" in shown[0]
     assert "Virtual time measures the same now." in shown[0]
     in_time = int(study.runs.query("alternative == 'cooperative'")["answered_in_time"].sum())
-    assert f"<td>A cooperative</td><td>{in_time} of 2</td>" in shown[0]
+    assert f'<th scope="row">A cooperative</th><td>{in_time} of 2</td>' in shown[0]
     assert shown[-1] == "", "once it is measured, nothing is shown from traces"
 
 
