@@ -11,7 +11,7 @@ that matters. It is worse where the interval shows any difference for the worse.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -107,7 +107,7 @@ class Watch(Shown):
     def verdicts(self) -> dict[tuple[str, float], Verdict]:
         """The verdict by alternative and limit: worse in any measure, else unsettled in any, else better in any."""
         order: tuple[Verdict, ...] = ("worse", "cannot tell", "better", "as the study said")
-        groups = self.frame.groupby(_GROUP, sort=False)["verdict"]
+        groups: Iterable[Any] = self.frame.groupby(_GROUP, sort=False)["verdict"]
         return {
             (str(name), float(limit_s)): next(verdict for verdict in order if verdict in set(verdicts))
             for (name, limit_s), verdicts in groups
@@ -263,7 +263,7 @@ def _measured_calls(calls: pd.DataFrame) -> dict[str, Floats]:
     late_s = calls["caller_overrun_s"].to_numpy(dtype="float64")
     return {
         "answered_in_time": ((calls["outcome"] == "answered").to_numpy() & (late_s <= 0.0)).astype("float64"),
-        "was_cut": calls["outcome"].isin(["partial", "timed_out"]).to_numpy(dtype="float64"),
+        "was_cut": calls["outcome"].isin(["partial", "timed_out"]).astype("float64").to_numpy(),
         "caller_overrun_s": late_s,
     }
 

@@ -155,7 +155,7 @@ def measures_of(runs: pd.DataFrame) -> Measures:
         }
     )
     # A sum with a NaN in it is NaN: what is known of some runs only is not known of the arm.
-    by_seed = values.groupby([frame["seed"], frame["arm"]], observed=True, sort=True).agg(lambda c: c.sum(skipna=False))
+    by_seed = values.groupby([frame["seed"], frame["arm"]], observed=True, sort=True).sum(skipna=False)
     arms = frame.drop_duplicates("arm").sort_values("arm")[["arm", "alternative", "alternative_options"]]
     if (arms["alternative"] == CONTROL).sum() > 1:
         raise ConfigurationError("the control was run in several ways: keep its runs with one of retries, node_mode")
