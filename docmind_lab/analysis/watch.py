@@ -263,7 +263,7 @@ def _measured_calls(calls: pd.DataFrame) -> dict[str, Floats]:
     late_s = calls["caller_overrun_s"].to_numpy(dtype="float64")
     return {
         "answered_in_time": ((calls["outcome"] == "answered").to_numpy() & (late_s <= 0.0)).astype("float64"),
-        "was_cut": calls["outcome"].isin(["partial", "timed_out"]).astype("float64").to_numpy(),
+        "was_cut": calls["outcome"].isin(["partial", "timed_out"]).to_numpy(dtype="float64"),
         "caller_overrun_s": late_s,
     }
 
@@ -271,7 +271,7 @@ def _measured_calls(calls: pd.DataFrame) -> dict[str, Floats]:
 def _measured(runs: pd.DataFrame) -> dict[str, Floats]:
     was_cut = runs["stop_reason"].astype("str").isin(TIMEOUT_REASONS) | (runs["outcome"].astype("str") == "unfinished")
     known = {name: column_values(runs, name) for name in ("answered_in_time", "caller_overrun_s")}
-    return {**known, "was_cut": was_cut.to_numpy(dtype="float64")}
+    return {**known, "was_cut": np.asarray(was_cut, dtype="float64")}
 
 
 def _compare(studied: dict[str, Floats], produced: dict[str, Floats]) -> Iterator[dict[str, Any]]:
