@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from docmind_lab.experiments.crash_test import crash_test
     from docmind_lab.experiments.sweeps.design import StudyDesign
     from docmind_lab.experiments.sweeps.runner import sweep
-    from docmind_lab.interfaces.panels import browse, tune
+    from docmind_lab.interfaces.panels import tune
     from docmind_lab.network.deadline_headers import DeadlineOnWire, deadline_headers
 
 __version__ = "0.1.0"
@@ -78,7 +78,6 @@ _HOMES = {
     "Study": "docmind_lab.analysis.study",
     "StudyDesign": "docmind_lab.experiments.sweeps.design",
     "Traces": "docmind_lab.analysis.traces.model",
-    "browse": "docmind_lab.interfaces.panels",
     "compare": "docmind_lab.experiments.comparison",
     "crash_test": "docmind_lab.experiments.crash_test",
     "deadline": "docmind_lab.enforcement",
@@ -119,7 +118,6 @@ __all__ = [
     "StudyDesign",
     "Traces",
     "agreement",
-    "browse",
     "compare",
     "crash_test",
     "deadline",

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
+from golden import assert_golden
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_runs import sample_run, study_of
@@ -46,37 +48,6 @@ def test_runs_are_paired_by_alternative_options_and_seed_whatever_their_order_an
     assert found.unpaired == 1
 
 
-def test_the_error_of_a_pair_is_relative_to_the_wall_clock_and_has_no_sign() -> None:
-    found = compared([1.0, 1.5], [1.25, 1.2])
-    assert found.pairs["later_s"].tolist() == pytest.approx([0.25, -0.3])
-    assert found.pairs["error"].tolist() == pytest.approx([0.2, 0.25])
-    assert found.mean_error == pytest.approx(0.225)
-
-
-def test_a_miss_is_as_far_from_the_deadline_as_the_farther_of_its_two_returns() -> None:
-    # The one that was cut is always at the deadline: its own distance would say nothing.
-    found = compared([1.7, 1.96, 1.0], [2.001, 2.001, 1.0])
-    assert found.same_outcome == pytest.approx(1 / 3)
-    assert found.misses["from_deadline_s"].tolist() == pytest.approx([0.3, 0.04])
-    assert found.farthest_miss_s == pytest.approx(0.3)
-
-
-def test_without_a_miss_the_farthest_one_is_no_distance() -> None:
-    found = compared([1.0], [1.0])
-    assert (found.farthest_miss_s, len(found.misses)) == (0.0, 0)
-    assert found.criteria()["met"].all()
-
-
-def test_a_return_that_one_clock_never_saw_counts_with_the_horizon() -> None:
-    found = compared([1.0, math.nan, math.nan], [math.nan, 1.0, math.nan])
-    assert found.pairs["wall_returned_at_s"].tolist()[:2] == [10.0, 1.0]
-    assert found.pairs["virtual_returned_at_s"].tolist()[:2] == [1.0, 10.0]
-    assert found.farthest_miss_s == 8.0
-    # Neither clock saw the third: they agree on the outcome, and there is no completion to compare.
-    assert found.pairs["same_outcome"].tolist() == [False, False, True]
-    assert found.pairs["error"].isna().tolist() == [False, False, True]
-
-
 def test_each_criterion_has_its_own_target_and_none_hides_another() -> None:
     assert (MEAN_ERROR, SAME_OUTCOME, MISSES_WITHIN_S) == (0.01, 0.98, 0.25)
     late = compared([1.0] * 100, [1.02] * 100).criteria()["met"]
@@ -90,25 +61,6 @@ def test_each_criterion_has_its_own_target_and_none_hides_another() -> None:
 def test_an_error_that_cannot_be_known_meets_no_criterion() -> None:
     criteria = compared([math.nan], [math.nan]).criteria()["met"]
     assert criteria.tolist() == [False, True, True]
-
-
-def test_the_table_by_alternative_names_the_worst_by_size_and_keeps_its_sign() -> None:
-    found = compared([1.0, 1.5, 1.0], [1.1, 1.2, 1.0])
-    (row,) = found.by_alternative().itertuples()
-    assert row.Index == "A  cooperative"
-    assert (row.pairs, row.misses) == (3, 0)
-    assert row.later_worst_s == pytest.approx(-0.3)
-    assert row.later_median_s == pytest.approx(0.0)
-
-
-def test_it_shows_targets_and_verdicts_as_text_and_as_html() -> None:
-    found = compared([1.0, 1.0], [1.02, 1.02])
-    for shown in (repr(found), found._repr_html_()):
-        assert "not met" in shown
-        assert "cooperative" in shown
-    assert "≤ 0.01" in repr(found)
-    assert "≥ 0.98" in repr(found)
-    assert "without a partner" not in repr(found)
 
 
 def test_a_study_on_the_other_clock_is_refused_by_name() -> None:
@@ -142,22 +94,32 @@ def test_a_study_agrees_with_itself(returns_s: list[float]) -> None:
     assert found.criteria()["met"].all()
 
 
-def test_agreement_by_outcome_counts_seeds_since_runs_of_one_seed_meet_the_same_latencies() -> None:
-    def runs(clock: str, outcomes: list[tuple[str, int, str]]) -> Study:
-        return study_of(
-            [
-                sample_run(level, repeat, clock=clock, run_id=f"{clock}-{level}-{repeat}", outcome=outcome)
-                for level, repeat, outcome in outcomes
-            ]
-        )
+def of_outcomes(clock: str, **outcomes: list[str]) -> Study:
+    return study_of(
+        [
+            sample_run(level, repeat, clock=clock, run_id=f"{clock}-{level}-{repeat}", outcome=outcome)
+            for level, of_level in outcomes.items()
+            for repeat, outcome in enumerate(of_level)
+        ]
+    )
 
-    virtual = [("cooperative", 1, "answered"), ("hybrid", 1, "answered"), ("cooperative", 2, "answered")]
-    wall = [("cooperative", 1, "answered"), ("hybrid", 1, "partial"), ("cooperative", 2, "answered")]
-    cut = [("cooperative", 3, "partial")]
-    found = agreement(runs("virtual", virtual + cut), runs("wall", wall + cut))
-    table = found.by_outcome()
-    assert table.loc["answered", ["pairs", "seeds", "same_seeds"]].tolist() == [3, 2, 0.5]
-    assert table.loc["answered", "same_outcome"] == pytest.approx(2 / 3)
-    assert table.loc["answered", "same_seeds_low"] < 0.5 < table.loc["answered", "same_seeds_high"]
-    assert table.loc["partial", "same_seeds"] == 1.0
-    assert "seeds that agree (%)" in repr(found)
+
+def test_how_far_two_clocks_agree() -> None:
+    """Relative errors, the farther return of a miss, the horizon for none at all; seeds of an outcome and not runs."""
+    answered = of_outcomes("virtual", cooperative=["answered", "answered", "partial"], hybrid=["answered"])
+    one_cut = of_outcomes("wall", cooperative=["answered", "answered", "partial"], hybrid=["partial"])
+    found = {
+        "earlier and later": compared([1.0, 1.5, 1.0], [1.25, 1.2, 1.0]),
+        # The one that was cut is always at the deadline: its own distance would say nothing.
+        "misses": compared([1.7, 1.96, 1.0], [2.001, 2.001, 1.0]),
+        "no miss": compared([1.0], [1.0]),
+        # Neither clock saw the third: they agree on the outcome, and there is no completion to compare.
+        "never seen on one clock, and on both": compared([1.0, math.nan, math.nan], [math.nan, 1.0, math.nan]),
+        "seeds of an outcome": agreement(answered, one_cut),
+    }
+    columns = ["seed", "virtual_returned_at_s", "wall_returned_at_s", "later_s", "error", "same_outcome"]
+    texts = {
+        name: f"{each.pairs[[*columns, 'from_deadline_s']].to_csv(index=False, float_format='%.4g')}\n{each.text()}"
+        for name, each in found.items()
+    }
+    assert_golden(Path(__file__).with_suffix(".txt"), texts)

@@ -1,4 +1,4 @@
-"""The commands about studies, as a person types them: sweep, report, diff, export."""
+"""The commands about studies, as a person types them: sweep, report, diff."""
 
 from __future__ import annotations
 
@@ -143,11 +143,10 @@ def test_recommend_names_a_timeout_or_says_how_many_runs_are_missing(
     assert {row["arm"] for row in json.loads(printed)["alternatives"]} == {"A  cooperative", "B  hard timeout"}
 
 
-@pytest.mark.parametrize("command", ["report", "export", "diff"])
+@pytest.mark.parametrize("command", ["report", "diff"])
 def test_a_folder_without_a_study_is_named(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = {
         "report": [str(tmp_path)],
-        "export": [str(tmp_path), "--metrics-file", str(tmp_path / "x.prom")],
         "diff": [str(tmp_path), str(tmp_path)],
     }[command]
     code, _, err = said(capsys, command, *words)

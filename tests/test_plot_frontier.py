@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib
@@ -8,12 +9,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from drawn_figures import assert_dark_on_white, assert_words_apart, words_of
-from matplotlib.colors import to_hex
+from drawn_figures import assert_dark_on_white, assert_words_apart, described
+from golden import assert_golden
 from sample_runs import sample_run
 
 from docmind_lab.analysis.plots.frontiers import MEASURES, frontier, frontier_frame
-from docmind_lab.analysis.plots.look import COLOURS
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import default_alternatives
@@ -39,10 +39,6 @@ def sweep(*names, seeds=8, **changes):
 def _closed():
     yield
     plt.close("all")
-
-
-def drawn(ax, prefix):
-    return {line.get_gid(): line for line in ax.get_lines() if str(line.get_gid()).startswith(prefix)}
 
 
 def test_a_point_is_the_share_of_all_runs_with_wilson_s_interval():
@@ -77,25 +73,10 @@ def test_the_interval_of_a_recall_keeps_its_width_when_all_runs_are_alike_and_co
     assert held >= 0.95 * 120
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-def test_what_is_drawn_is_the_frame_with_every_run_beside_it(measure):
-    study = sweep()
-    ax, frame = frontier(study, measure), frontier_frame(study, measure)
-    assert set(frame["arm"]) == {"control  unguarded", "A  cooperative", "B  hard timeout"}
-    for group, of_arm in frame.groupby("group"):
-        line = drawn(ax, "frontier:")[f"frontier:{group}"]
-        assert line.get_ydata().tolist() == of_arm["mean"].tolist()
-        # Lines that coincide stand aside of each other by less than 3 % of the budget.
-        assert line.get_xdata() == pytest.approx(of_arm["decision_timeout_s"].to_numpy(), rel=0.03)
-        assert to_hex(line.get_color()).upper() == COLOURS[of_arm["alternative"].iloc[0]].upper()
-        assert len(drawn(ax, "runs:")[f"runs:{group}"].get_xdata()) == 24
-        (bars,) = [found for found in ax.collections if found.get_gid() == f"intervals:{group}"]
-        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-        assert ends == pytest.approx(of_arm[["low", "high"]].to_numpy())
-    assert ax.get_ylabel() == MEASURES[measure]
-    assert "(s, logarithmic)" in ax.get_xlabel()
-    assert any(text.get_text().startswith("bars: 95 % Wilson interval") for text in words_of(ax))
-    assert "decision timeouts of 10, 20, 40 s" in " ".join(text.get_text() for text in words_of(ax))
+def test_what_a_frontier_draws():
+    """The means with their bars, every run beside them, and lines that coincide a little apart."""
+    figures = {measure: described(frontier(sweep(), measure)) for measure in MEASURES}
+    assert_golden(Path(__file__).with_suffix(".txt"), figures)
 
 
 def test_runs_that_cannot_be_drawn_are_refused_by_name():

@@ -1,17 +1,18 @@
 """Figures of load studies: what is drawn is what the tables say."""
 
+from pathlib import Path
+
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
+from drawn_figures import described
+from golden import assert_golden
 
 from docmind_lab.analysis.plots.goodputs import abandoned_share, goodput, goodput_frame
-from docmind_lab.analysis.plots.look import COLOURS
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.load.measures import load_summary
 
@@ -66,61 +67,14 @@ def no_figure_left():
     plt.close("all")
 
 
-def by_gid(ax):
-    return {line.get_gid(): line for line in ax.lines}
-
-
-def test_every_replicate_is_a_point_and_every_arm_a_line_through_its_means():
-    study = MadeUp()
-    lines = by_gid(goodput(study))
-    for place, name in enumerate(ARMS):
-        mine = study.frame[study.frame["alternative"] == name]
-        assert sorted(lines[f"replicates:{place}"].get_ydata()) == sorted(mine["goodput_per_s"])
-        means, points = lines[f"means:{place}"], lines[f"replicates:{place}"]
-        assert tuple(means.get_xdata()) == LOADS
-        assert means.get_ydata() == pytest.approx([load - 0.1 * place - 0.015 for load in LOADS])
-        assert to_hex(means.get_color()) == to_hex(points.get_markerfacecolor()) == COLOURS[name].lower()
-
-
-def test_the_ideal_line_is_where_everything_that_arrives_is_answered():
-    ideal = by_gid(goodput(MadeUp()))["ideal"]
-    assert list(ideal.get_xdata()) == list(ideal.get_ydata()) == [0.0, max(LOADS)]
-
-
-def test_intervals_are_drawn_around_the_means_and_named():
-    ax = goodput(MadeUp())
-    bars = np.array([segment for collection in ax.collections for segment in collection.get_segments()])
-    frame = goodput_frame(MadeUp()).drop_duplicates(["group", "offered_per_s"])
-    assert sorted(bars[:, :, 1].ravel()) == pytest.approx(sorted([*frame["low"], *frame["high"]]))
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == [*ARMS.values(), "one replicate", "95 % interval of the mean"]
-
-
-def test_a_single_replicate_has_no_interval():
-    labels = [text.get_text() for text in goodput(MadeUp(replicates=1)).get_legend().get_texts()]
-    assert labels == [*ARMS.values(), "one replicate"]
-
-
-def test_points_of_equal_value_stand_side_by_side():
-    frame = goodput_frame(MadeUp())
-    at_one_load = frame[frame["offered_per_s"] == LOADS[0]]
-    assert at_one_load.groupby("group")["shown_at_per_s"].nunique().tolist() == [1, 1]
-    assert at_one_load["shown_at_per_s"].nunique() == 2
-    assert at_one_load["shown_at_per_s"].mean() == pytest.approx(LOADS[0])
-
-
-def test_abandoned_work_is_a_share_of_capacity_and_nothing_is_seen_clear_of_the_axis():
-    ax = abandoned_share(MadeUp())
-    assert list(by_gid(ax)["means:1"].get_ydata()) == pytest.approx([0.2, 0.2])
-    assert ax.get_ylim()[0] < 0.0
-    assert "capacity" in ax.get_ylabel()
-    assert abandoned_share(MadeUp(abandoned_share=0.0)).get_ylim()[1] == pytest.approx(0.1)
-
-
-def test_axes_that_are_handed_in_are_drawn_on():
-    _, (left, right) = plt.subplots(1, 2)
-    assert goodput(MadeUp(), ax=left) is left
-    assert abandoned_share(MadeUp(), ax=right) is right
+def test_what_the_figures_of_load_draw():
+    """Every replicate a point, every arm a line through its means with their intervals, and the line of all in time."""
+    figures = {
+        "goodput": goodput(MadeUp()),
+        "abandoned work": abandoned_share(MadeUp()),
+        "no abandoned work": abandoned_share(MadeUp(abandoned_share=0.0)),
+    }
+    assert_golden(Path(__file__).with_suffix(".txt"), {name: described(ax) for name, ax in figures.items()})
 
 
 def test_what_cannot_be_drawn_is_refused_by_name():

@@ -1,3 +1,4 @@
+from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib
@@ -5,15 +6,13 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pytest
-from drawn_figures import assert_dark_on_white, assert_words_apart, words_of
-from matplotlib.colors import to_hex, to_rgba
+from drawn_figures import assert_dark_on_white, assert_words_apart, described, words_of
+from golden import assert_golden
 from sample_runs import sample_run
 
 from docmind_lab.analysis.findings import decision_table, scorecard
-from docmind_lab.analysis.plots.look import COLOURS
 from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.errors import ConfigurationError
@@ -62,50 +61,14 @@ def _closed():
     plt.close("all")
 
 
-def drawn(ax, prefix):
-    return {line.get_gid(): line for line in ax.get_lines() if str(line.get_gid()).startswith(prefix)}
-
-
-def cells_of(ax):
-    return {cells.get_gid(): cells for cells in ax.collections}
-
-
-def test_every_weight_is_a_cell_in_the_colour_of_the_option_that_wins_under_it(open_card):
-    ax = scorecard_weights(open_card)
-    cells = cells_of(ax)
-    frame = open_card.weight_map[open_card.weight_map["perf"] == "measured"]
-    assert sum(len(found.get_paths()) for found in cells.values()) == len(frame) == 5151
-    for winner, alternative in frame[["winner", "alternative"]].drop_duplicates().to_numpy():
-        found = cells[f"won:{winner or 'shared'}"]
-        assert len(found.get_paths()) == (frame["winner"] == winner).sum()
-        if alternative:
-            colour, own = np.array(found.get_facecolor()[0][:3]), np.array(to_rgba(COLOURS[alternative])[:3])
-            # A tint: the own colour, all parts moved towards white alike.
-            assert colour == pytest.approx(own + (1 - own) * 0.42)
-
-
-def test_a_cell_lies_where_its_weights_are(open_card):
-    """At its corner a criterion has everything; the star of ADR-056 is at the mean of the corners by its weights."""
-    ax = scorecard_weights(open_card)
-    (star,) = drawn(ax, "record").values()
-    assert (star.get_xdata()[0], star.get_ydata()[0]) == pytest.approx(
-        (0.4 * 0.5 + 0.3 * 0.0 + 0.3 * 1.0, 0.4 * np.sqrt(0.75))
-    )
-    (diamond,) = drawn(ax, "nearest").values()
-    first = open_card.nearest[open_card.nearest["perf"] == "measured"].iloc[0]
-    x = (0.5 * first["Complexity"] + first["Alignment"]) / 100
-    assert (diamond.get_xdata()[0], diamond.get_ydata()[0]) == pytest.approx(
-        (x, np.sqrt(0.75) * first["Complexity"] / 100)
-    )
-
-
-def test_judged_perf_is_another_map_and_without_a_change_there_is_no_diamond(card):
-    ax = scorecard_weights(card, perf="judged")
-    assert list(cells_of(ax)) == ["won:A  cooperative"]
-    assert drawn(ax, "nearest") == {}
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels[0] == "A cooperative: 100% of all weights"
-    assert "no weights in whole percent put another option ahead" in labels
+def test_what_the_figures_of_a_scorecard_draw(card, open_card):
+    """Under every weight the option that wins; the star of ADR-056 at its weights; judged beside measured."""
+    figures = {
+        "totals": scorecard_totals(card),
+        "weights, Perf measured, without A": scorecard_weights(open_card),
+        "weights, Perf judged": scorecard_weights(card, perf="judged"),
+    }
+    assert_golden(Path(__file__).with_suffix(".txt"), {name: described(ax) for name, ax in figures.items()})
 
 
 def test_another_perf_or_number_of_criteria_is_refused(card):
@@ -113,27 +76,9 @@ def test_another_perf_or_number_of_criteria_is_refused(card):
         scorecard_weights(card, perf="guessed")
     table = decision_table("ADR-011")
     four = SimpleNamespace(table=table, weight_map=pd.DataFrame({"perf": ["measured"]}))
-    with pytest.raises(ConfigurationError, match=r"ADR-011 has 4 criteria .*one_at_a_time"):
+    with pytest.raises(ConfigurationError, match=r"ADR-011 has 4 criteria .*winners\(\)"):
         scorecard_weights(four)
     assert not plt.get_fignums()
-
-
-def test_judged_and_measured_stand_in_one_row_with_the_interval(card):
-    ax = scorecard_totals(card)
-    totals = card.totals
-    for place, row in enumerate(totals.to_dict("records")):
-        measured = drawn(ax, "measured:")[f"measured:Perf:{place}"]
-        assert measured.get_xdata()[0] == row["perf_measured"]
-        assert to_hex(measured.get_color()).upper() == COLOURS[row["alternative"]].upper()
-        assert drawn(ax, "interval:")[f"interval:total:{place}"].get_xdata().tolist() == pytest.approx(
-            [row["total_low"], row["total_high"]], nan_ok=True
-        )
-        judged = drawn(ax, "judged:")[f"judged:total:{place}"]
-        assert judged.get_xdata()[0] == pytest.approx(row["total_judged"], nan_ok=True)
-        assert judged.get_markerfacecolor() == "none"
-    words = [text.get_text() for text in words_of(ax)]
-    assert words.count("no total: ADR-056 does not score its Complexity and Alignment") == 2
-    assert "bar: 95 % bootstrap interval over seeds" in words
 
 
 @pytest.mark.parametrize("plot", [scorecard_weights, scorecard_totals])

@@ -15,7 +15,6 @@ import docmind_lab as dl
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis import findings
 from docmind_lab.analysis.agreement import agreement
-from docmind_lab.analysis.findings.measured_perf import measures_of
 from docmind_lab.analysis.latency.profile import QuantileTable
 from docmind_lab.analysis.statistics.answer_times import answer_times
 from docmind_lab.analysis.statistics.differences import paired_by_seed, paired_mean_difference
@@ -132,7 +131,6 @@ def shown():
         "Interval": share_interval(38, 40),
         "LatencyProfile": dl.LatencyProfile.named("heavy_tail/3"),
         "LoadStudy": load_study(),
-        "Measures": measures_of(one),
         "MultiAgentCoordinator": coordinator(),
         "Pairs": pairs,
         "PerfMap": findings.PerfMap(),

@@ -28,7 +28,8 @@ from docmind_lab.core.errors import ConfigurationError, EndpointRefused, Service
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.interfaces.diagnosis import diagnose
-from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, require_otlp, send_spans
+from docmind_lab.interfaces.telemetry import Telemetry
+from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, send_spans
 from docmind_lab.network.endpoints import endpoint_checks
 from docmind_lab.services.server import ServiceAddresses
 
@@ -111,7 +112,7 @@ def test_an_address_that_clients_would_read_differently_is_refused_as_one(
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
     with pytest.raises(EndpointRefused, match="OTEL_EXPORTER_OTLP_ENDPOINT"):
-        require_otlp(Settings())
+        Telemetry(spans="otlp").check(Settings())
 
 
 PIECES = r"127.0.0.1 evil.test [::1] localhost :80 :99999 : @ \ / ? # %2e user ."

@@ -11,7 +11,7 @@ plots         figures
 latency       latency profiles, and how they are fitted to calls that were measured
 agreement     how far two clocks agree
 diff          two studies against each other
-enforced_calls, watch  calls in production, and whether they behave as a study said; watch_measures is one measure
+enforced_calls, watch  calls in production, and whether they behave as a study said
 page          a finding as text, Markdown and HTML
 text          numbers, names and tables as text
 """

@@ -43,9 +43,7 @@ _TYPES: Mapping[str, pa.DataType] = {
 class CellStore:
     """A store of cells in a folder, which is made when the first cell is written.
 
-    Args:
-        folder: Folder of the cells.
-        study_id: Id of the study of the cells; cells of any other study are refused. None accepts all.
+    study_id: id of the study of the cells; cells of any other study are refused. None accepts all.
     """
 
     def __init__(self, folder: str | os.PathLike[str], study_id: str | None = None) -> None:

@@ -31,6 +31,9 @@ CONDITION: Final = (
 )
 """Columns of `runs` that make up a condition."""
 
+CONTROL: Final = "unguarded"
+"""The alternative that enforces nothing: its runs show what would have gone on."""
+
 _APART: Final = ("retries", "node_mode")
 
 
@@ -100,8 +103,7 @@ def joined_runs(studies: Sequence[Any]) -> pd.DataFrame:
     Systems that have one name and are not the same (files of one name, versions of one file) have what tells them apart
     after it.
 
-    Args:
-        studies: Each with a table `runs` and, as a study has it, a `manifest`.
+    studies: each with a table `runs` and, as a study has it, a `manifest`.
     """
     kinds = [
         {level: said["kind"] for level, said in getattr(study, "manifest", {}).get("systems", {}).items()}

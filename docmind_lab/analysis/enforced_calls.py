@@ -6,7 +6,6 @@ The collector's file exporter writes OTLP JSON, one document a line. An enforced
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Final
 import pandas as pd
 
 from docmind_lab.analysis.traces.importers.otlp import attributes_of, plain_spans
-from docmind_lab.analysis.traces.importers.records import Record
+from docmind_lab.analysis.traces.importers.records import Record, files_of, open_text, records_of
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.telemetry_names import (
     INVOKE_WORKFLOW,
@@ -27,7 +26,6 @@ from docmind_lab.core.telemetry_names import (
     WORKFLOW,
 )
 
-_JSON: Final = (".json", ".jsonl", ".ndjson")
 _TEXT: Final = {
     "workflow": (WORKFLOW, ""),
     "alternative": (RUN_ATTRIBUTES["alternative"], None),
@@ -49,23 +47,24 @@ def read_enforced_calls(paths: Iterable[str | os.PathLike[str]]) -> pd.DataFrame
     A span that is in two files is one call. Spans of anything else are passed over, those of the lab's own runs too.
     A last line that the collector has not finished is passed over.
 
-    Args:
-        paths: Files of OTLP JSON, or folders of them.
-
-    Returns:
-        Columns: workflow, alternative, alternative_options, outcome, stop_reason (text); limit_s, the seconds that were
-        left when the call began; caller_overrun_s, in seconds; requests_cut and threads_running, counts.
-
-    Raises:
-        ConfigurationError: A file is not there or cannot be read, or no file has an enforced call.
+    Columns: workflow, alternative, alternative_options, outcome, stop_reason (text); limit_s, the seconds that were
+    left when the call began; caller_overrun_s, in seconds; requests_cut and threads_running, counts.
+    Raises: ConfigurationError for a file that is not there or cannot be read, and where none has an enforced call.
     """
-    files = [file for path in paths for file in _files_of(Path(path))]
     rows: dict[tuple[Any, Any], dict[str, Any]] = {}
-    for file in files:
-        for span in _spans_of(file):
-            row = _call_of(span, str(file))
-            if row is not None:
-                rows[(span.get("traceId"), span.get("spanId"))] = row
+    files: list[Path] = []
+    try:
+        for path in map(Path, paths):
+            if not path.exists():
+                raise ConfigurationError(f"{path} cannot be read: there is no such file or folder")
+            files += files_of(path)
+        for file in files:
+            for span in (span for record in _whole_records(file) for span in plain_spans(record)):
+                row = _call_of(span, str(file))
+                if row is not None:
+                    rows[(span.get("traceId"), span.get("spanId"))] = row
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from error
     if not rows:
         named = ", ".join(map(str, files[:3])) + (" …" if len(files) > 3 else "")
         raise ConfigurationError(
@@ -74,56 +73,17 @@ def read_enforced_calls(paths: Iterable[str | os.PathLike[str]]) -> pd.DataFrame
     return pd.DataFrame(list(rows.values()), columns=[*_TEXT, *_NUMBERS])
 
 
-def _spans_of(file: Path) -> Iterator[Mapping[str, Any]]:
+def _whole_records(file: Path) -> Iterator[Record]:
+    """Yield the records of a file, without a last line that is still being written."""
     try:
-        for document in _documents_of(file):
-            if not isinstance(document, Mapping):
-                raise RecordError(f"{file} is not OTLP JSON: an object is expected, not {document!r:.40}")
-            yield from plain_spans(Record.of(str(file), document))
+        yield from records_of(file)
     except RecordError as error:
-        raise ConfigurationError(str(error)) from error
-
-
-def _files_of(path: Path) -> list[Path]:
-    if not path.exists():
-        raise ConfigurationError(f"{path} cannot be read: there is no such file or folder")
-    if not path.is_dir():
-        return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix.lower() in _JSON and file.is_file())
-    if not files:
-        raise ConfigurationError(f"{path} has no file whose name ends in {', '.join(_JSON)}; give a folder of spans")
-    return files
-
-
-def _documents_of(path: Path) -> Iterator[Any]:
-    """Yield the documents of a file: one a line, or one in all."""
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            number = 0
-            for number, line in enumerate(lines, start=1):  # noqa: B007 - which line it was, after the loop
-                if not line.strip():
-                    continue
-                try:
-                    document = json.loads(line)
-                except json.JSONDecodeError:
-                    break
-                yield document
-            else:
-                return
-            # One document over several lines, a line that is still being written, or no JSON.
-            if number == 1:
-                try:
-                    yield json.loads(line + lines.read())
-                    return
-                except json.JSONDecodeError:
-                    pass
-            elif not line.endswith("\n"):
-                return
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(
-            f"{path} is not text; have the collector's file exporter write `format: json`"
-        ) from error
-    raise ConfigurationError(f"{path}: line {number} is not JSON; give what the collector's file exporter writes")
+        if isinstance(error.__cause__, UnicodeDecodeError):
+            raise
+        with open_text(file) as lines:
+            *_, (number, last) = enumerate(lines, start=1)
+        if number == 1 or last.endswith("\n") or f"line {number}:" not in str(error):
+            raise
 
 
 def _call_of(span: Mapping[str, Any], source: str) -> dict[str, Any] | None:

@@ -61,14 +61,10 @@ class MachineUse:
     def to_dict(self, runs: int) -> dict[str, Any]:
         """Return the use until now, as JSON types.
 
-        Args:
-            runs: Number of runs of the study.
-
-        Returns:
-            load_per_core: the load average of the last minute per core, at the start and at the end; None where the
-            system tells none. wall_s: seconds. cpu_per_wall: CPU seconds of this process in each of them.
-            cpu_s_per_run: mean CPU seconds of a run, in virtual time with those of the simulated services; None without
-            runs.
+        load_per_core: the load average of the last minute per core, at the start and at the end; None where the system
+        tells none. wall_s: seconds. cpu_per_wall: CPU seconds of this process in each of them. cpu_s_per_run: mean CPU
+        seconds of a run, in virtual time with those of the simulated services; None without runs.
+        runs: number of runs of the study.
         """
         cpu_s, wall_s = time.process_time() - self._cpu_s, time.perf_counter() - self._wall_s
         of_runs_s = cpu_s if self.workers_cpu_s is None else self.workers_cpu_s
@@ -88,12 +84,7 @@ def _load_per_core() -> float | None:
 
 
 def chosen_by(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Chooses:
-    """Return by what the system of a study is given an alternative and its timeout in production.
-
-    Args:
-        runs: The study's table.
-        manifest: The study's manifest.
-    """
+    """Return by what the system of a study is given an alternative and its timeout in production."""
     workload = str(runs["workload"].iloc[0])
     system = manifest.get("systems", {}).get(workload, {})
     kind = str(system.get("kind", workload))
@@ -133,9 +124,7 @@ def manifest_of(
 def with_checksums(manifest: Mapping[str, Any], tables: Mapping[str, str]) -> dict[str, Any]:
     """Return a manifest with the checksums of the tables beside it and of itself.
 
-    Args:
-        manifest: The manifest, of JSON types.
-        tables: Name of each file → its SHA-256, in hexadecimal.
+    tables: name of each file → its SHA-256, in hexadecimal.
     """
     content = {**json.loads(json_text(manifest)), _OF_TABLES: dict(tables)}
     return content | {_OF_ITSELF: _sha256(content)}
@@ -149,13 +138,7 @@ def without_checksums(manifest: Mapping[str, Any]) -> dict[str, Any]:
 def checked_manifest(file: Path, text: str, remedy: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what `with_checksums` took: the manifest, and the checksums of tables (none in an older version's).
 
-    Args:
-        file: The file, for the error.
-        text: Its content, a JSON object.
-        remedy: Text that is added to the error.
-
-    Raises:
-        RecordError: A byte of it was changed.
+    remedy: text that is added to the error. Raises: RecordError (a byte of it was changed).
     """
     content = json.loads(text)
     if _OF_TABLES not in content and _OF_ITSELF not in content:
@@ -170,10 +153,7 @@ def checked_manifest(file: Path, text: str, remedy: str) -> tuple[dict[str, Any]
 def check_table(file: Path, checksums: Mapping[str, str], remedy: str) -> None:
     """Check that a file is the one that was written. Raises: RecordError if it is another.
 
-    Args:
-        file: The file.
-        checksums: Those of `checked_manifest`.
-        remedy: Text that is added to the error.
+    checksums: those of `checked_manifest`. remedy: text that is added to the error.
     """
     if file.name in checksums and file.is_file() and file_sha256(file) != checksums[file.name]:
         raise RecordError(f"{file} {_CHANGED}{remedy}")

@@ -38,9 +38,8 @@ from docmind_lab.core.whole_files import Write, as_json, write_whole
 
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
 
-# Two methods of a study are the work of packages that stand above it. They are found by name when they are called, so
-# that a study that is only read needs neither the stack nor widgets.
-_SHOW: Final = "docmind_lab.interfaces.panels:show"
+# The work of a package that stands above. It is found by name when it is called, so that a study that is only read does
+# not need the stack.
 _EXTRA_TABLE: Final = "docmind_lab.workloads:extra_table"
 
 MANIFEST, DESIGN = "manifest.json", "design.json"
@@ -153,13 +152,6 @@ class Study:
             f"{', '.join(unknown)} was not imported, so its own tables are not there; if you trust it: "
             f"Study.load(..., kinds={list(unknown)!r})"
         )
-
-    def show(self) -> Any:
-        """Show the study in a notebook: figures with tables beside them, runs, calls.
-
-        Raises: ConfigurationError without the extra "notebooks".
-        """
-        return pkgutil.resolve_name(_SHOW)(self)
 
     def report(self) -> str:
         """Return table, one sentence for each alternative, and what to choose, as Markdown."""

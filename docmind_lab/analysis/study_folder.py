@@ -226,12 +226,7 @@ def read_design(path: Path) -> dict[str, Any] | None:
 def load(path: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
     """Return the study in a folder, or the finished part of one that was stopped.
 
-    Args:
-        path: The folder.
-        kinds: As in `Study.load`.
-
-    Raises:
-        RecordError: There is none.
+    kinds: as in `Study.load`. Raises: RecordError (there is none).
     """
     folder, written = Path(path), _manifest_in(Path(path)) or {}
     # Cells beside the tables of a finished study are what a killed process had no time to remove.

@@ -10,11 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import by_condition, condition_columns, with_arms
+from docmind_lab.analysis.conditions import CONTROL, by_condition, condition_columns, with_arms
 from docmind_lab.analysis.findings.advice import advice_of
 from docmind_lab.analysis.findings.criteria import overran
 from docmind_lab.analysis.findings.endings import ended_by_budget
-from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.analysis.manifest import chosen_by
@@ -43,12 +42,8 @@ _SHARE = ("share", "low", "high")
 class Summary:
     """The summary of a study in words and numbers.
 
-    Attributes:
-        title: Description of what was measured, in a line.
-        table: One row for each condition and arm; columns are documented in `summarise`.
-        runs: The runs that it is of.
-        manifest: Manifest of the study.
-        apart: Columns of the condition that vary; none in a comparison.
+    title: description of what was measured, in a line. table: one row for each condition and arm; columns are
+    documented in `summarise`. apart: columns of the condition that vary; none in a comparison.
     """
 
     title: str

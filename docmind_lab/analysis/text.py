@@ -60,10 +60,8 @@ def node_in_words(node: str) -> str:
 def markdown_table(headings: Sequence[str], rows: Iterable[Iterable[object]], left: Collection[int] = (0,)) -> str:
     """Format a Markdown table.
 
-    Args:
-        headings: Headings of the columns.
-        rows: The cells of each row, free of Markdown.
-        left: Places of the columns that are words; the others are numbers, set to the right.
+    rows: the cells of each row, free of Markdown. left: places of the columns that are words; the others are numbers,
+    set to the right.
     """
     head = "|" + "".join(f" {heading} |" if heading else " |" for heading in headings)
     rule = "|" + "".join("---|" if place in left else "---:|" for place in range(len(headings)))

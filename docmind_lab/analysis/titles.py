@@ -15,12 +15,7 @@ _UNNAMED = {"supervisor": {"title": "DocMind supervisor", "asked": "questions"}}
 
 
 def title_of(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
-    """Return the title of a study: system, timeout, inputs, latencies, faults, clock, seed.
-
-    Args:
-        runs: The study's table.
-        manifest: The study's manifest.
-    """
+    """Return the title of a study: system, timeout, inputs, latencies, faults, clock, seed."""
     if runs.empty:
         return "An empty study"
     timeout = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])

@@ -1,7 +1,7 @@
 """Whether production behaves as a study said, by intervals of both.
 
     found = watch(Study.load("my-study"), read_enforced_calls(["traces.jsonl"]))
-    found.sentences
+    found                # what the calls show, and a table
     found.frame          # each alternative, limit and measure: study, production, verdict
 
 A measure is as the study said where the interval of its difference shows that it is not worse by more than a margin
@@ -11,33 +11,22 @@ that matters. It is worse where the interval shows any difference for the worse.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
 
 from docmind_lab.analysis.conditions import condition_columns
 from docmind_lab.analysis.manifest import chosen_by
+from docmind_lab.analysis.page import Block, Page, Shown
 from docmind_lab.analysis.statistics.differences import column_values
-from docmind_lab.analysis.statistics.interval import Floats
+from docmind_lab.analysis.statistics.interval import Floats, Interval, difference_of
+from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.text import count_of, join_names, level, one_line, percent
-from docmind_lab.analysis.watch_measures import (
-    CONFIDENCE,
-    GROUP_CONFIDENCE,
-    MEASURES,
-    SHARE_MARGIN,
-    Comparison,
-    Verdict,
-    compare_measure,
-    measure_text,
-    measures_in_words,
-    share_in_words,
-    what_would_settle,
-)
 from docmind_lab.core.catalogue import CATALOGUE, label_of, letter_of, options_of, order_of
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
@@ -46,76 +35,68 @@ from docmind_lab.core.levels import TIMEOUT_REASONS
 LIMIT_WITHIN: Final = 0.02
 """The part of a limit by which a call's may differ: what a hop takes off the time that it was given."""
 
+Verdict = Literal["as the study said", "better", "worse", "cannot tell"]
+
 
 @dataclass(frozen=True)
-class Group:
-    """The calls of one alternative with one limit, beside the study's runs.
+class Measure:
+    """A number by which production is set beside a study.
 
-    Attributes:
-        label: Name of the alternative.
-        limit_s: The limit that the study measured, in seconds.
-        calls: How many calls were compared.
-        runs: How many runs they were compared with.
-        comparisons: One for each measure.
-        left_out: Calls that were not compared, in words.
-        cut_words: What was cut, and which threads went on, in words.
+    quantile: the quantile of the column; None for the share in which it is true. worse: 1 if more is worse, −1 if less
+    is. margin: a difference up to this one does not matter, in the measure's unit; as in a choice between alternatives.
     """
 
-    label: str
-    limit_s: float
-    calls: int
-    runs: int
-    comparisons: tuple[Comparison, ...]
-    left_out: str
-    cut_words: str
+    column: str
+    words: str
+    quantile: float | None
+    worse: Literal[1, -1]
+    margin: float
 
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict over all measures: worse in any, else unsettled in any, else as the study said or better."""
-        verdicts = [comparison.verdict for comparison in self.comparisons]
-        order: tuple[Verdict, ...] = ("worse", "cannot tell", "better")
-        return next((verdict for verdict in order if verdict in verdicts), "as the study said")
+    def interval(self, values: Floats) -> Interval | TooFewRuns:
+        """Return the measure with its interval, or how many values are missing for it."""
+        if self.quantile is None:
+            return share_interval(int(values.sum()), len(values), CONFIDENCE)
+        return gated_quantile(values, self.quantile, CONFIDENCE)
 
-    @property
-    def sentences(self) -> list[str]:
-        """What the group shows."""
-        where = f"{one_line(self.label)}, {self.limit_s:g} s"
-        counts = f"{count_of(self.calls, 'call')}, {count_of(self.runs, 'run')}"
-        said = [f"{where}: {self._verdict_words()} ({counts})."]
-        unsettled = self._of("cannot tell")
-        if unsettled and self.verdict != "cannot tell":
-            said.append(
-                f"These calls cannot tell about {measures_in_words(unsettled)}; {what_would_settle(unsettled)}."
-            )
-        return [*said, self.cut_words, *([self.left_out] if self.left_out else [])]
-
-    def _of(self, verdict: Verdict) -> list[Comparison]:
-        return [comparison for comparison in self.comparisons if comparison.verdict == verdict]
-
-    def _verdict_words(self) -> str:
-        if self.verdict == "as the study said":
-            return "production behaves as the study said"
-        if self.verdict == "cannot tell":
-            unsettled = self._of("cannot tell")
-            measures, remedy = measures_in_words(unsettled), what_would_settle(unsettled)
-            return f"these {count_of(self.calls, 'call')} cannot tell about {measures}; {remedy}"
-        return f"production is {self.verdict} than the study said in {measures_in_words(self._of(self.verdict))}"
+    def text(self, value: Interval | TooFewRuns) -> str:
+        """Format the measure with its interval: "93% [89%, 96%]", or what is missing for it."""
+        if isinstance(value, TooFewRuns):
+            return value.text()
+        return _share_text(value) if self.quantile is None else value.text(3, "s")
 
 
-@dataclass(frozen=True)
-class Watch:
+_SHARE_MARGIN: Final = 0.05
+MEASURES: Final = (
+    Measure("answered_in_time", "answered by the deadline", None, -1, _SHARE_MARGIN),
+    Measure("was_cut", "cut by the deadline", None, 1, _SHARE_MARGIN),
+    Measure("caller_overrun_s", "median overrun", 0.5, 1, HELD_WITHIN_S),
+    Measure("caller_overrun_s", "p95 overrun", 0.95, 1, HELD_WITHIN_S),
+)
+"""The measures that production is held to; all of a group have one level of significance together."""
+
+_GROUP_CONFIDENCE: Final = 0.95
+CONFIDENCE: Final = 1.0 - 2.0 * (1.0 - _GROUP_CONFIDENCE) / len(MEASURES)
+"""Confidence of each interval: one in twenty groups that are as the study said is called worse, at most."""
+
+_GROUP: Final = ["alternative", "limit_s"]
+_COLUMNS: Final = [
+    *(*_GROUP, "runs", "calls", "measure", "study", "production", "worse_by", "low", "high", "verdict"),
+]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Watch(Shown):
     """Whether production behaves as a study said.
 
-    Attributes:
-        groups: One for each alternative and limit that both have.
-        not_compared: What could not be compared, why, and what to do.
-        study_id: Id of the study.
-        workflow: Name of the graph in production.
-        calls: How many enforced calls there are.
-        is_virtual: Whether the study was measured in virtual time.
+    frame: one row for each alternative, limit and measure. Columns: alternative, limit_s, runs, calls (how many were
+    compared), measure, study, production (intervals as text), worse_by, low, high (the difference in the measure's
+    unit; NaN with too few runs or calls), verdict.
+    notes: what was cut, and which calls were not counted, in words, by alternative and limit. not_compared: what could
+    not be compared, why, and what to do. calls: how many enforced calls there are.
     """
 
-    groups: tuple[Group, ...]
+    frame: pd.DataFrame
+    notes: dict[tuple[str, float], list[str]]
     not_compared: tuple[str, ...]
     study_id: str
     workflow: str
@@ -123,70 +104,91 @@ class Watch:
     is_virtual: bool
 
     @property
+    def verdicts(self) -> dict[tuple[str, float], Verdict]:
+        """The verdict by alternative and limit: worse in any measure, else unsettled in any, else better in any."""
+        order: tuple[Verdict, ...] = ("worse", "cannot tell", "better", "as the study said")
+        groups: Iterable[Any] = self.frame.groupby(_GROUP, sort=False)["verdict"]
+        return {
+            (str(name), float(limit_s)): next(verdict for verdict in order if verdict in set(verdicts))
+            for (name, limit_s), verdicts in groups
+        }
+
+    @property
     def is_worse(self) -> bool:
         """Whether any group is worse than the study said."""
-        return any(group.verdict == "worse" for group in self.groups)
+        return bool((self.frame["verdict"] == "worse").any())
 
     @property
     def sentences(self) -> list[str]:
         """What the calls show, in words."""
         workflow = f" of {self.workflow}" if self.workflow else ""
-        said = [f"{count_of(self.calls, 'enforced call')}{workflow} beside study {self.study_id}."]
-        said += [sentence for group in self.groups for sentence in group.sentences]
-        said += [f"Not compared: {words}" for words in self.not_compared]
-        if self.groups:
-            said.append(
-                f"A difference up to {percent(SHARE_MARGIN)} of calls or {HELD_WITHIN_S:g} s counts as none. Each "
+        lines = [f"{count_of(self.calls, 'enforced call')}{workflow} beside study {self.study_id}."]
+        for key, verdict in self.verdicts.items():
+            lines += [self._words(key, verdict), *self.notes[key]]
+        lines += [f"Not compared: {words}" for words in self.not_compared]
+        if self.notes:
+            lines.append(
+                f"A difference up to {percent(_SHARE_MARGIN)} of calls or {HELD_WITHIN_S:g} s counts as none. Each "
                 f"interval has {percent(CONFIDENCE, 1)}; production that is as the study said is called worse in "
-                f"{percent(1 - GROUP_CONFIDENCE)} of cases at most."
+                f"{percent(1 - _GROUP_CONFIDENCE)} of cases at most."
             )
-        if self.groups and self.is_virtual:
-            said.append("The study ran in virtual time, so its overruns have no delays of a machine.")
-        return said
+        if self.notes and self.is_virtual:
+            lines.append("The study ran in virtual time, so its overruns have no delays of a machine.")
+        return lines
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row for each group and measure.
+    def _words(self, key: tuple[str, float], verdict: Verdict) -> str:
+        rows = self.frame[(self.frame[_GROUP] == list(key)).all(axis=1)]
+        by_verdict = {name: join_names(list(group)) for name, group in rows.groupby("verdict")["measure"]}
+        words = "production behaves as the study said"
+        if verdict in ("worse", "better"):
+            words = f"production is {verdict} than the study said ({by_verdict[verdict]})"
+        if "cannot tell" in by_verdict:
+            unsettled = f"these calls cannot tell about some measures ({by_verdict['cannot tell']})"
+            words = f"{words}; {unsettled}" if verdict == "worse" else f"{unsettled}: give more, or a larger study"
+        counts = f"{count_of(int(rows['calls'].iloc[0]), 'call')}, {count_of(int(rows['runs'].iloc[0]), 'run')}"
+        return f"{key[0]}, {key[1]:g} s: {words}. {counts}."
 
-        Columns: alternative, limit_s, measure, study, production (intervals as text), worse_by, low, high (the
-        difference in the measure's unit), verdict, more_calls.
-        """
-        rows = [_row(group, comparison) for group in self.groups for comparison in group.comparisons]
-        return pd.DataFrame(rows, columns=_COLUMNS)
-
-
-_COLUMNS: Final = [
-    *("alternative", "limit_s", "measure", "study", "production"),
-    *("worse_by", "low", "high", "verdict", "more_calls"),
-]
+    def page(self) -> Page:
+        """Return sentences and table."""
+        first, *rest = self.sentences
+        shown = self.frame[[*_GROUP, "measure", "study", "production", "verdict"]]
+        table: list[Block] = [] if shown.empty else [shown.rename(columns={"limit_s": "limit", "verdict": "it is"})]
+        return Page(first, (*rest, *table))
 
 
 def watch(study: Study, calls: pd.DataFrame) -> Watch:
     """Return whether production behaves as a study said.
 
-    Calls that wait for a person, and those whose caller left, are not compared: no deadline ended them.
-
-    Args:
-        study: The study.
-        calls: Enforced calls, as `read_enforced_calls` returns them.
-
-    Raises:
-        ConfigurationError: The calls are of several graphs.
+    Calls that wait for a person, and those whose caller left, are not compared: no deadline ended them. calls: as
+    `read_enforced_calls` returns them. Raises: ConfigurationError for calls of several graphs.
     """
     workflows = sorted(set(calls["workflow"]))
     if len(workflows) > 1:
         raise ConfigurationError(
             f"the spans are of {len(workflows)} graphs ({', '.join(workflows)}); choose one with --workflow"
         )
-    answers: list[Group | str] = []
-    arms = sorted(
-        calls.groupby(["alternative", "alternative_options"], sort=False), key=lambda item: order_of(*map(str, item[0]))
-    )
-    for (alternative, options), of_arm in arms:
-        answers += _groups_of(study, str(alternative), str(options), of_arm)
+    groups = calls.groupby(["alternative", "alternative_options"], sort=False)
+    rows: list[dict[str, Any]] = []
+    notes: dict[tuple[str, float], list[str]] = {}
+    not_compared: list[str] = []
+    for (alternative, options), of_arm in sorted(groups, key=lambda item: order_of(*map(str, item[0]))):
+        label = one_line(label_of(str(alternative), str(options)))
+        for limit_s, some, runs in _by_limit(study, str(alternative), str(options), of_arm):
+            where = f"{count_of(len(some), 'call')} of {label}"
+            chosen = runs if isinstance(runs, str) else _one_condition(runs, limit_s)
+            compared, left_out = _ended_by_graph_or_deadline(some)
+            if isinstance(chosen, str):
+                not_compared.append(f"{where}{chosen}")
+            elif compared.empty:
+                not_compared.append(f"{where} with {limit_s:g} s: no graph or deadline ended any; wait for more.")
+            else:
+                notes[label, limit_s] = [_cut_words(compared), *left_out]
+                counts = {"alternative": label, "limit_s": limit_s, "runs": len(chosen), "calls": len(compared)}
+                rows += [counts | row for row in _compare(_measured(chosen), _measured_calls(compared))]
     return Watch(
-        groups=tuple(answer for answer in answers if isinstance(answer, Group)),
-        not_compared=tuple(answer for answer in answers if isinstance(answer, str)),
+        frame=pd.DataFrame(rows, columns=_COLUMNS),
+        notes=notes,
+        not_compared=tuple(not_compared),
         study_id=str(study.manifest.get("study_id", "")),
         workflow=workflows[0],
         calls=len(calls),
@@ -194,30 +196,34 @@ def watch(study: Study, calls: pd.DataFrame) -> Watch:
     )
 
 
-def _groups_of(study: Study, alternative: str, options: str, calls: pd.DataFrame) -> Iterator[Group | str]:
-    """Yield the groups of one alternative by limit, and what cannot be compared in words."""
-    runs, label = study.runs, label_of(alternative, options)
-    is_arm = (runs["alternative"].astype("str") == alternative) & (runs["alternative_options"].astype("str") == options)
-    measured = runs[is_arm]
+def _by_limit(
+    study: Study, alternative: str, options: str, calls: pd.DataFrame
+) -> Iterator[tuple[float, pd.DataFrame, pd.DataFrame | str]]:
+    """Yield the calls of one alternative by limit, with the runs of the study, or why there are none."""
+    runs = study.runs.astype({"alternative": "str", "alternative_options": "str"})
+    measured = runs[(runs["alternative"] == alternative) & (runs["alternative_options"] == options)]
     if measured.empty:
-        there = runs[["alternative", "alternative_options"]].astype("str").drop_duplicates()
+        there = runs[["alternative", "alternative_options"]].drop_duplicates()
         names = [one_line(label_of(*row)) for row in there.itertuples(index=False, name=None)]
         remedy = _command(study, alternative, options, calls["limit_s"])
-        yield f"{count_of(len(calls), 'call')} of {one_line(label)}: the study has {join_names(names)}; run {remedy}."
+        yield math.nan, calls, f": the study has {join_names(names)}; run {remedy}."
         return
     limits = np.sort(measured["decision_timeout_s"].unique().astype("float64"))
     nearest = limits[np.abs(calls["limit_s"].to_numpy()[:, None] - limits).argmin(axis=1)]
     is_near = np.abs(calls["limit_s"].to_numpy() - nearest) <= LIMIT_WITHIN * nearest
     for limit_s in sorted(set(nearest[is_near])):
-        chosen = measured[measured["decision_timeout_s"] == limit_s]
-        yield _group(label, limit_s, calls[is_near & (nearest == limit_s)], chosen)
-    others = calls["limit_s"][~is_near]
+        yield limit_s, calls[is_near & (nearest == limit_s)], measured[measured["decision_timeout_s"] == limit_s]
+    others = calls[~is_near]
     if len(others):
-        least, most = f"{others.min():.3g}", f"{others.max():.3g}"
-        had = f"{least} s" if least == most else f"{least} to {most} s"
+        least, most = f"{others['limit_s'].min():.3g}", f"{others['limit_s'].max():.3g}"
+        remedy = _command(study, alternative, options, others["limit_s"])
         yield (
-            f"{count_of(len(others), 'call')} of {one_line(label)} with {had}: the study measured "
-            f"{join_names([f'{limit:g}' for limit in limits])} s; run {_command(study, alternative, options, others)}."
+            math.nan,
+            others,
+            (
+                f" with {least if least == most else f'{least} to {most}'} s: the study measured "
+                f"{join_names([f'{limit:g}' for limit in limits])} s; run {remedy}."
+            ),
         )
 
 
@@ -231,85 +237,75 @@ def _command(study: Study, alternative: str, options: str, limits: pd.Series[flo
     return f"docmind-lab compare --alternatives {letter} --decision-timeout {most_frequent_s:.3g}{graph}"
 
 
-def _group(label: str, limit_s: float, calls: pd.DataFrame, runs: pd.DataFrame) -> Group | str:
-    where = f"{count_of(len(calls), 'call')} of {one_line(label)} with {limit_s:g} s"
-    if (runs["fault"].astype("str") == "none").any():
-        runs = runs[runs["fault"].astype("str") == "none"]
+def _one_condition(runs: pd.DataFrame, limit_s: float) -> pd.DataFrame | str:
+    """Return the runs without a fault, or all where each has one; in words, why there are several sorts."""
+    without = runs[runs["fault"].astype("str") == "none"]
+    runs = without if len(without) else runs
     several = [name for name in (*condition_columns(runs), "retries", "node_mode") if runs[name].nunique() > 1]
-    if several:
-        levels = [
-            f"{name.replace('_', ' ')} {join_names([level(value) for value in sorted(set(runs[name]))])}"
-            for name in several
-        ]
-        return f"{where}: the study has runs with {'; '.join(levels)}; give a study with one of them."
-    interrupted, left = calls["outcome"] == "interrupted", calls["stop_reason"] == CallerLeft.stop_reason
-    compared = calls[~(interrupted | left)]
-    if compared.empty:
-        return f"{where}: none of them was ended by its graph or its deadline; wait for calls that were."
-    production, studied = _values_of_calls(compared), _values_of_runs(runs)
-    comparisons = tuple(compare_measure(measure, studied, production) for measure in MEASURES)
-    return Group(
-        label=label,
-        limit_s=limit_s,
-        calls=len(compared),
-        runs=len(runs),
-        comparisons=comparisons,
-        left_out=_left_out(int(interrupted.sum()), int((left & ~interrupted).sum())),
-        cut_words=_cut_words(compared),
-    )
+    levels = [
+        f"{name.replace('_', ' ')} {join_names([level(value) for value in sorted(set(runs[name]))])}"
+        for name in several
+    ]
+    if levels:
+        return f" with {limit_s:g} s: the study has runs with {'; '.join(levels)}; give a study with one of them."
+    return runs
 
 
-def _values_of_calls(calls: pd.DataFrame) -> dict[str, Floats]:
+def _ended_by_graph_or_deadline(calls: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    waited = calls["outcome"] == "interrupted"
+    left = (calls["stop_reason"] == CallerLeft.stop_reason) & ~waited
+    counts = {"that waited for a person": int(waited.sum()), "whose caller left": int(left.sum())}
+    parts = [f"{count_of(count, 'call')} {words}" for words, count in counts.items() if count]
+    return calls[~(waited | left)], [f"Not counted: {join_names(parts)}."] if parts else []
+
+
+def _measured_calls(calls: pd.DataFrame) -> dict[str, Floats]:
     late_s = calls["caller_overrun_s"].to_numpy(dtype="float64")
-    answered = (calls["outcome"] == "answered").to_numpy() & (late_s <= 0.0)
-    was_cut = calls["outcome"].isin(["partial", "timed_out"]).to_numpy()
     return {
-        "answered_in_time": answered.astype("float64"),
-        "was_cut": was_cut.astype("float64"),
+        "answered_in_time": ((calls["outcome"] == "answered").to_numpy() & (late_s <= 0.0)).astype("float64"),
+        "was_cut": calls["outcome"].isin(["partial", "timed_out"]).to_numpy(dtype="float64"),
         "caller_overrun_s": late_s,
     }
 
 
-def _values_of_runs(runs: pd.DataFrame) -> dict[str, Floats]:
-    reason, outcome = runs["stop_reason"].astype("str"), runs["outcome"].astype("str")
-    was_cut = (reason.isin(TIMEOUT_REASONS) | (outcome == "unfinished")).to_numpy()
-    return {
-        "answered_in_time": column_values(runs, "answered_in_time"),
-        "was_cut": was_cut.astype("float64"),
-        "caller_overrun_s": column_values(runs, "caller_overrun_s"),
-    }
+def _measured(runs: pd.DataFrame) -> dict[str, Floats]:
+    was_cut = runs["stop_reason"].astype("str").isin(TIMEOUT_REASONS) | (runs["outcome"].astype("str") == "unfinished")
+    known = {name: column_values(runs, name) for name in ("answered_in_time", "caller_overrun_s")}
+    return {**known, "was_cut": np.asarray(was_cut, dtype="float64")}
 
 
-def _left_out(interrupted: int, left: int) -> str:
-    parts = []
-    if interrupted:
-        parts.append(f"{count_of(interrupted, 'call')} that waited for a person")
-    if left:
-        parts.append(f"{count_of(left, 'call')} whose caller left")
-    return f"Not counted: {join_names(parts)}." if parts else ""
+def _compare(studied: dict[str, Floats], produced: dict[str, Floats]) -> Iterator[dict[str, Any]]:
+    for measure in MEASURES:
+        study, production = (measure.interval(values[measure.column]) for values in (studied, produced))
+        row = {"measure": measure.words, "study": measure.text(study), "production": measure.text(production)}
+        if isinstance(study, TooFewRuns) or isinstance(production, TooFewRuns):
+            yield row | {"worse_by": math.nan, "low": math.nan, "high": math.nan, "verdict": "cannot tell"}
+            continue
+        by = difference_of(*((production, study) if measure.worse > 0 else (study, production)))
+        verdict = _verdict(by, measure.margin)
+        yield row | {"worse_by": by.estimate, "low": by.low, "high": by.high, "verdict": verdict}
+
+
+def _verdict(worse_by: Interval, margin: float) -> Verdict:
+    if worse_by.high < -margin:
+        return "better"
+    # First, so that a difference that is sure but too small to matter is none.
+    if worse_by.high <= margin:
+        return "as the study said"
+    return "worse" if worse_by.low > 0.0 else "cannot tell"
 
 
 def _cut_words(calls: pd.DataFrame) -> str:
-    cut, threads = int((calls["requests_cut"] > 0).sum()), int((calls["threads_running"] > 0).sum())
-    requests = int(calls["requests_cut"].sum())
-    shares = [share_interval(count, len(calls), CONFIDENCE) for count in (cut, threads)]
+    cut, threads = (
+        _share_text(share_interval(int((calls[name] > 0).sum()), len(calls), CONFIDENCE))
+        for name in ("requests_cut", "threads_running")
+    )
+    requests = count_of(int(calls["requests_cut"].sum()), "request")
     return (
-        f"The deadline cut or refused requests in {share_in_words(shares[0])} of calls "
-        f"({count_of(requests, 'request')}); a thread went on after the return in {share_in_words(shares[1])}."
+        f"The deadline cut or refused requests in {cut} of calls ({requests}); a thread went on after the return in "
+        f"{threads}."
     )
 
 
-def _row(group: Group, comparison: Comparison) -> dict[str, Any]:
-    worse_by = comparison.worse_by
-    return {
-        "alternative": one_line(group.label),
-        "limit_s": group.limit_s,
-        "measure": comparison.measure.words,
-        "study": measure_text(comparison.measure, comparison.study),
-        "production": measure_text(comparison.measure, comparison.production),
-        "worse_by": math.nan if worse_by is None else worse_by.estimate,
-        "low": math.nan if worse_by is None else worse_by.low,
-        "high": math.nan if worse_by is None else worse_by.high,
-        "verdict": comparison.verdict,
-        "more_calls": comparison.more_calls,
-    }
+def _share_text(share: Interval) -> str:
+    return f"{percent(share.estimate)} [{percent(share.low)}, {percent(share.high)}]"

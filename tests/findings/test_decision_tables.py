@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from docmind_lab.analysis.findings import decision_table
+from docmind_lab.analysis.findings.decision_tables import weights_in_steps, winner_of
 from docmind_lab.core.errors import ConfigurationError
 
 
@@ -49,16 +52,22 @@ def test_a_total_agrees_within_the_rounding_of_its_printed_digits_and_not_beyond
     assert [bool(each.recomputed()["agrees"].iloc[0]) for each in tables] == [True, True, True, False, False]
 
 
-@pytest.mark.parametrize("name", ["ADR-056", "ADR-011"])
-def test_a_table_is_whole(name: str) -> None:
-    table = decision_table(name)
-    assert sum(table.weights) == 1
-    assert all(len(option.scores) == len(table.criteria) for option in table.options)
-    assert all(0 <= score <= 10 for option in table.options for score in option.scores)
-    assert [option.printed_decision for option in table.options].count("Selected") == 1
-    assert table.selected == table.options[0].name
-    assert name in table.citation
-    assert table.matrix().shape == (len(table.options), len(table.criteria))
+def test_all_weights_in_steps_are_tried_once_and_a_tie_has_no_winner() -> None:
+    found = decision_table("ADR-011").winners(step_percent=5)
+    grid = found.drop(columns="winner")
+    assert len(grid) == math.comb(20 + 3, 3)
+    assert not grid.duplicated().any()
+    assert (grid.sum(axis=1) == 100).all()
+    # Only Simplicity alone, in which three options have the same score, leaves the decision open.
+    assert found.loc[found["winner"] == ""].to_numpy().tolist() == [[100, 0, 0, 0, ""]]
+    assert set(found["winner"]) == {"LangGraph StateGraph", ""}
+
+
+def test_of_two_options_each_wins_where_it_has_more() -> None:
+    # The first is better by 1 in one criterion, the second by 3 in the other: level at 75 %.
+    winners = winner_of(weights_in_steps(2) / 100 @ np.array([[1.0, 0.0], [0.0, 3.0]]).T)
+    assert [int((winners == place).sum()) for place in (0, 1, -1)] == [25, 75, 1]
+    assert winner_of(np.array([[2.0 + 1e-12, 2.0]])).tolist() == [-1]
 
 
 def test_an_unknown_table_is_refused_by_name() -> None:

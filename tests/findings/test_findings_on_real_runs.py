@@ -8,7 +8,7 @@ from sample_runs import concatenated
 
 import docmind_lab as dl
 from docmind_lab.alternatives.controls import FakeTimeout
-from docmind_lab.analysis.findings import aa, enforcement, recommend, scorecard
+from docmind_lab.analysis.findings import enforcement, recommend, scorecard
 
 EVERY = ("unguarded", "A", "B", "C", "D", "E", "F", "B:naive", FakeTimeout())
 BUDGET_S = 10.0
@@ -66,22 +66,6 @@ def test_under_a_fault_no_enforcer_is_accused_and_no_fake_is_acquitted(fault: st
     found = enforcement(measured(7, 8, fault=fault)).set_index("arm")["verdict"]
     assert "does not enforce" not in set(found.drop(list(NOT_ENFORCING)))
     assert {found[arm] for arm in NOT_ENFORCING} <= {"does not enforce", "undecided"}
-
-
-def test_an_arm_with_other_seeds_is_not_told_apart_from_itself(runs: pd.DataFrame) -> None:
-    """A real A/A, with nothing made up; one of its measures may be flagged by chance at 5 %.
-
-    Runs are deterministic, so this pair is the same every time. That the rate is right is tested on simulated truth.
-    """
-    first = runs[runs["alternative"].astype(str) == "hard_timeout"]
-    first = first[first["alternative_options"] == "{}"]
-    second = measured(107, 4, ["B"])
-    found = aa(first, second, resamples=999)
-    assert not found["flagged"].any()
-    # The same arm with the same seeds is the same run: what makes an A/A under common random numbers vacuous.
-    again = measured(7, 2, ["B"])
-    columns = ["seed", "returned_at_s", "busy_after_deadline_s", "source_recall"]
-    assert again[columns].equals(first[first["seed"].isin(again["seed"])][columns].reset_index(drop=True))
 
 
 def test_a_scorecard_of_real_runs_puts_those_that_keep_the_deadline_ahead(runs: pd.DataFrame) -> None:

@@ -40,16 +40,6 @@ def test_known_distributions_are_recovered_by_many_samples_without_a_bias(name, 
     assert np.abs(found.mean(axis=0)).max() < 0.015
 
 
-def test_taking_cut_rows_as_latencies_or_leaving_them_out_would_miss_the_truth_by_far():
-    truth = TRUTHS["lognormal"]
-    sample = durations(truth, 1, TIMEOUTS["fixed"])
-    p95_s = float(truth.ppf(0.95))
-    as_latencies = np.quantile(np.concatenate([sample.observed_s, sample.cut_s]), 0.95)
-    left_out = np.quantile(sample.observed_s, 0.95)
-    assert max(as_latencies, left_out) < 0.85 * p95_s
-    assert fit_durations(sample, "x").table.at(0.95) == pytest.approx(p95_s, rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("name", "scipys"), [("lognormal", stats.lognorm), ("gamma", stats.gamma), ("weibull", stats.weibull_min)]
 )
@@ -80,12 +70,6 @@ def test_with_too_few_rows_for_a_family_the_table_ends_at_the_longest_time_seen_
     fit = fit_durations(Sample(np.array([1.0, 2.0, 3.0]), np.array([9.0, 9.0])), "x")
     assert (fit.family, fit.used, fit.table.at(0.99)) == ("", "empirical", 9.0)
     assert "the true durations are longer" in fit.in_words()
-
-
-def test_without_any_cut_row_everything_up_to_the_longest_is_known():
-    fit = fit_durations(durations(TRUTHS["lognormal"], 2), "x")
-    assert (fit.known_to, fit.cut) == (1.0, 0)
-    assert "extrapolation" not in fit.in_words()
 
 
 def test_where_no_family_fits_the_table_holds_the_observed_quantiles():

@@ -198,19 +198,12 @@ def test_the_plot_draws_what_was_observed_what_fits_and_what_the_profile_draws(f
     assert {"mine: time to the first token"} == {ax.get_title(loc="left")}
 
 
-def test_the_plot_shades_where_the_family_fits_badly_and_nowhere_else():
-    rng = np.random.default_rng(4)
-    one = np.exp(0.1 * rng.standard_normal(3000))
-    three = one * rng.choice([1.0, 3.0, 9.0], 3000)
-    bad, good = (LatencyProfile.fit(pd.DataFrame({"latency_s": seconds})) for seconds in (three, one))
-    shaded = [patch for patch in latency_fit(bad).patches if str(patch.get_gid()).startswith("misfit")]
-    assert shaded
-    # Pointwise bands of 95 %: a fitted family leaves them seldom, and then for a stretch.
-    frame = latency_fit_frame(bad)
-    assert latency_fit_frame(good)["outside"].mean() < 0.1 < frame["outside"].mean()
-    # The family is too slow here, and too fast there.
-    for too in (frame["off"] > 0.1, frame["off"] < -0.1):
-        assert frame.loc[too & frame["level"].between(0.05, 0.95), "outside"].mean() > 0.5
+def test_the_plot_says_where_the_family_is_farthest_off_and_whether_chance_explains_it():
+    one = np.exp(0.1 * np.random.default_rng(4).standard_normal(3000))
+    three = one * np.random.default_rng(5).choice([1.0, 3.0, 9.0], 3000)
+    for seconds, verdict in ((three, "fits badly: chance allows"), (one, "no farther than chance")):
+        ax = latency_fit(LatencyProfile.fit(pd.DataFrame({"latency_s": seconds})))
+        assert any(verdict in " ".join(text.get_text().split()) for text in ax.texts)
 
 
 def test_the_plot_says_from_where_on_nothing_was_observed():
@@ -219,7 +212,7 @@ def test_the_plot_says_from_where_on_nothing_was_observed():
     found = LatencyProfile.fit(frame)
     ax = latency_fit(found)
     (known,) = [line for line in ax.lines if line.get_gid() == "known"]
-    assert known.get_xdata()[0] == found.evidence.fits["first_token_s"].known_to_s
+    assert known.get_xdata()[0] == found.evidence["first_token_s"].known_to_s
     assert any("nothing observed" in text.get_text() for text in ax.texts)
 
 

@@ -65,11 +65,6 @@ def test_a_profile_of_calls_with_sessions_has_their_correlation_and_says_so(tmp_
     assert load_profile(save_profile(fitted, tmp_path / "mine.json")) == fitted
 
 
-def test_without_first_tokens_whole_latencies_show_the_correlation_blurred_by_their_two_parts() -> None:
-    calls = calls_of("typical?correlation=0.6").drop(columns="first_token_s")
-    assert 0.3 < fit_profile(calls).correlation < 0.65
-
-
 def test_calls_without_sessions_count_as_independent_and_the_profile_says_what_to_map() -> None:
     calls = calls_of("typical?correlation=0.6").drop(columns="session")
     fitted = fit_profile(calls)

@@ -54,16 +54,6 @@ def test_every_setting_tells_runs_apart() -> None:
         assert [known.find(order, other_system) for order in others] == [None] * len(others), change
 
 
-def test_another_system_under_the_same_order_is_another_run() -> None:
-    known = KnownRuns()
-    orders, system = _orders(SMALL)
-    known.keep(orders[0], system, measured_of(orders[0]))
-    assert known.find(orders[0], system) is not None
-    slower = dataclasses.replace(system.options.profile, hang_probability=0.5)
-    options = dataclasses.replace(system.options, profile=slower)
-    assert known.find(orders[0], dataclasses.replace(system, options=options)) is None
-
-
 def test_those_longest_unused_are_forgotten_first() -> None:
     known = KnownRuns(most=4)
     orders, system = _orders(SMALL)

@@ -39,15 +39,6 @@ def test_no_thread_is_left_when_nothing_is_left_to_do() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "test-newest-gone" and thread.is_alive()]
 
 
-def test_a_closed_one_takes_nothing_more() -> None:
-    done: list[int] = []
-    newest = Newest(done.append, "test-newest-closed")
-    newest.close()
-    assert not newest.ask(1)
-    assert newest.wait(PATIENCE_S)
-    assert done == []
-
-
 def test_a_defect_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[type[BaseException]] = []
     monkeypatch.setattr(threading, "excepthook", lambda report: reported.append(report.exc_type))

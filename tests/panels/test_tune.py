@@ -22,8 +22,6 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.interfaces.panels import engine as engine_module
 from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.panel_run import SweepTables
-from docmind_lab.interfaces.panels.pictures import timeline_picture
 from docmind_lab.interfaces.panels.study_tabs import VIEWS, StudyTabs
 from docmind_lab.interfaces.panels.tune_panel import TunePanel, tune
 from docmind_lab.workloads import workload_kind
@@ -276,10 +274,21 @@ def test_the_table_is_the_summary_of_the_study_and_the_calls_are_its_rows(make: 
     assert study._repr_html_().partition("<ul>")[2] in on_screen(panel, "Table")
     panel.tabs.view = "Calls"
     panel.wait(PATIENCE_S)
-    browser = panel.tabs.browser
-    assert len(browser.calls()) == 4
-    browser.calls_where = {"seen_from": "server", "role": "router"}
-    assert browser.calls()["role"].tolist() == ["router"]
+    calls = panel.tabs.calls
+    assert len(calls.rows()) == 4
+    assert calls.rows()["started_at_s"].is_monotonic_increasing
+    last = panel.study.runs["run_id"].iloc[-1]
+    calls._runs.value = last
+    assert calls.run_id == last
+    assert last in calls._timeline.value
+    calls._filters["seen_from"].value = "server"
+    assert calls.where == {"seen_from": "server"}
+    assert "Calls of the run: 2 of 4 rows" in calls._calls.value
+    calls.where = {"seen_from": "server", "role": "router"}
+    assert calls.rows()["role"].tolist() == ["router"]
+    panel.seed = 8
+    panel.wait()
+    assert len(calls._runs.options) == len(panel.study.runs)
 
 
 def test_another_question_is_another_timeline(make: Any) -> None:
@@ -310,16 +319,6 @@ def test_a_timeline_is_not_drawn_again_for_the_runs_of_other_questions(
     panel.tabs.view = "Completion"
     panel.wait(PATIENCE_S)
     assert drawn_of[-1] == set(panel.study.runs["seed"])
-
-
-def test_the_timeline_of_a_question_is_the_same_without_the_runs_of_others() -> None:
-    measured = [measured_of(order) for order in SMALL.comparison(Settings()).orders()]
-    seed = measured[0].run.seed
-    whole, part = SweepTables(tuple(measured)), SweepTables(tuple(run for run in measured if run.run.seed == seed))
-    assert len(part.runs) < len(whole.runs)
-    of_whole, of_part = timeline_picture(whole, seed), timeline_picture(part, seed)
-    assert (of_whole.png, of_whole.alt, of_whole.time_axis) == (of_part.png, of_part.alt, of_part.time_axis)
-    pd.testing.assert_frame_equal(of_whole.table.frame, of_part.table.frame)
 
 
 def test_stop_is_for_what_runs_and_keeps_what_is_done(make: Any) -> None:

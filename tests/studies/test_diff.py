@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from golden import assert_golden
 from sample_runs import MANIFEST, sample_run, study_of
 
-from docmind_lab.analysis.diff import diff
+from docmind_lab.analysis.diff import StudyDiff, diff
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.levels import NAN
@@ -31,28 +32,6 @@ def study(*groups: list[RunRecord], **manifest: Any) -> Study:
 
 def late_every(number: int) -> Change:
     return lambda repeat: LATE if repeat % number == 0 else {}
-
-
-def test_a_study_against_itself_has_no_differences() -> None:
-    one = study(runs_of("cooperative", range(20), late_every(3)), runs_of("hard_timeout", range(20)))
-    found = diff(one, one)
-    assert found.fields.empty
-    assert (found.only_before, found.only_after, found.not_compared) == ((), (), ())
-    assert not found.regressed
-    assert found.sentences == ("No difference in any of 8 comparisons.",)
-
-
-def test_what_is_worse_is_told_first_with_its_interval() -> None:
-    before = study(runs_of("cooperative", range(40), late_every(4)))
-    after = study(runs_of("cooperative", range(40), late_every(1)))
-    found = diff(before, after)
-    assert found.regressed
-    row = found.effects.iloc[0]
-    assert (row["before"], row["after"], row["difference"]) == (0.75, 0.0, -0.75)
-    assert row["low"] < -0.75 < row["high"] < 0
-    assert row["paired"]
-    assert found.sentences[0].startswith("A cooperative: answered in time 0.75 → 0.00, −0.75 [−")
-    assert ", worse (corrected p < 0.001)." in found.sentences[0]
 
 
 @pytest.mark.parametrize(
@@ -79,28 +58,64 @@ FAILED = {
 }
 
 
-def test_less_overrun_of_runs_that_failed_is_said_to_be_no_gain() -> None:
-    late = study(runs_of("cooperative", range(20), **LATE, caller_overrun_s=1.0))
-    failing = study(runs_of("cooperative", range(20), **FAILED, caller_overrun_s=0.0))
-    found = diff(late, failing)
-    assert any("caller overrun 1.000 → 0.000 s" in line and ", better" in line for line in found.sentences)
-    assert found.sentences[-1] == (
-        "A cooperative: runs that failed: 0 of 20 → 20 of 20 (ValueError in node work). A run that ends so waits less "
-        "and leaves less work, which is no gain."
-    )
-    waiting = study(runs_of("cooperative", range(20), **(FAILED | {"outcome": "interrupted", "error_type": ""})))
-    assert "runs that stopped to wait for a person: 0 of 20 → 20 of 20" in diff(late, waiting).sentences[-1]
+LOST = {"outcome": "unfinished", "answered_in_time": False, "returned_at_s": NAN, "caller_overrun_s": NAN}
+GOOD, WORSE = study(runs_of("cooperative", range(40), late_every(4))), study(runs_of("cooperative", range(40), **LATE))
+BACK = study(runs_of("hard_timeout", range(20), **LATE, caller_overrun_s=0.5))
+LATE_BY_A_SECOND = study(runs_of("cooperative", range(20), **LATE, caller_overrun_s=1.0))
+BUDGETS = [runs_of("cooperative", range(5), decision_timeout_s=s, run_id=f"{s}") for s in (1.6, 2.0)]
+FEW = runs_of("cooperative", range(3))
+DIFFS = {
+    "a study against itself": (GOOD, GOOD),
+    "worse": (GOOD, WORSE),
+    "less overrun of runs that failed is no gain": (
+        LATE_BY_A_SECOND,
+        study(runs_of("cooperative", range(20), **FAILED, caller_overrun_s=0.0)),
+    ),
+    "nor is that of runs that wait for a person": (
+        LATE_BY_A_SECOND,
+        study(runs_of("cooperative", range(20), **(FAILED | {"outcome": "interrupted", "error_type": ""}))),
+    ),
+    "an unfinished run counts with its horizon, a lower bound": (
+        BACK,
+        study(runs_of("hard_timeout", range(20), **LOST)),
+    ),
+    "work that went on at the horizon is a lower bound": (
+        BACK,
+        study(runs_of("hard_timeout", range(20), **LATE, busy_after_deadline_s=3.0, work_censored=True)),
+    ),
+    "conditions are matched by what varies within a study": (study(*BUDGETS), study(BUDGETS[1])),
+    "what differs as a whole is a field, and arms are compared across it": (
+        study(runs_of("cooperative", range(5), latency_profile="typical/6")),
+        study(runs_of("cooperative", range(5), latency_profile="fast", decision_timeout_s=1.6)),
+    ),
+    "settings and versions are compared field by field": (
+        study(FEW, settings={"agents": {"max_retries": 1}}, versions={"python": "3.11.2", "pandas": "3.1"}),
+        study(FEW, settings={"agents": {"max_retries": 2}}, versions={"python": "3.12.1", "pandas": "3.1"}),
+    ),
+    "arms of one study alone": (study(FEW), study(runs_of("hard_timeout", range(3)))),
+    "what is not known for every run": (study(FEW), study(runs_of("cooperative", range(3), busy_after_deadline_s=NAN))),
+    "too few runs are no acquittal": (
+        study(runs_of("cooperative", range(4))),
+        study(runs_of("cooperative", range(4), **LATE)),
+    ),
+    "six can tell": (study(runs_of("cooperative", range(6))), study(runs_of("cooperative", range(6), **LATE))),
+}
 
 
-def test_a_mean_with_runs_that_were_not_over_at_the_horizon_is_said_to_be_a_lower_bound() -> None:
-    back = study(runs_of("hard_timeout", range(20), **LATE, caller_overrun_s=0.5))
-    lost = {"outcome": "unfinished", "answered_in_time": False, "returned_at_s": NAN, "caller_overrun_s": NAN}
-    gone = study(runs_of("hard_timeout", range(20), **lost))
-    (overrun,) = [line for line in diff(back, gone).sentences if "caller overrun" in line]
-    assert overrun.endswith("These are lower bounds: 0 of 20 and 20 of 20 runs were not over at the horizon.")
-    busy = study(runs_of("hard_timeout", range(20), **LATE, busy_after_deadline_s=3.0, work_censored=True))
-    (work,) = [line for line in diff(back, busy).sentences if "late server seconds" in line]
-    assert work.endswith("0 of 20 and 20 of 20 runs were not over at the horizon.")
+def told(found: StudyDiff) -> str:
+    """The verdict, sentences and fields of a comparison, and its effects with the numbers that decide."""
+    numbers = ["measure", "before", "after", "difference", "low", "high", "runs_before", "runs_after", "paired"]
+    effects = found.effects[[*found.apart, "arm", *numbers, "p_corrected", "worse", "runs_missing"]]
+    tables = [frame.to_csv(index=False, float_format="%.4g") for frame in (found.fields, effects) if len(frame)]
+    alone = {"only before": found.only_before, "only after": found.only_after, "not compared": found.not_compared}
+    lines = [f"{name}: {each}" for name, those in alone.items() for each in those]
+    return "\n".join([f"{found.verdict}: {found.verdict_text}", *found.sentences, *lines, "", *tables])
+
+
+def test_what_is_said_of_two_studies() -> None:
+    """Worse is said first, with its interval; no gain where runs failed; lower bounds are said to be such."""
+    texts = {name: told(diff(before, after)) for name, (before, after) in DIFFS.items()}
+    assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
 def test_runs_are_paired_over_the_seeds_that_both_met_with_one_question() -> None:
@@ -137,58 +152,6 @@ def test_p_values_are_corrected_for_all_that_is_compared() -> None:
     assert len(effects) == 12
     smallest = effects["p_value"].idxmin()
     assert effects.loc[smallest, "p_corrected"] == min(1.0, 12 * effects.loc[smallest, "p_value"])
-
-
-def test_conditions_are_matched_by_what_varies_within_a_study() -> None:
-    budgets = [runs_of("cooperative", range(5), decision_timeout_s=s, run_id=f"{s}") for s in (1.6, 2.0)]
-    found = diff(study(*budgets), study(budgets[1]))
-    assert list(found.effects["decision_timeout_s"].unique()) == [2.0]
-    assert found.only_before == ("A cooperative (1.6 s decision timeout)",)
-
-
-def test_what_differs_as_a_whole_is_a_field_and_arms_are_compared_across_it() -> None:
-    before = study(runs_of("cooperative", range(5), latency_profile="typical/6"))
-    after = study(runs_of("cooperative", range(5), latency_profile="fast", decision_timeout_s=1.6))
-    found = diff(before, after)
-    assert len(found.effects) == 4
-    fields = found.fields.set_index("field")
-    assert tuple(fields.loc["latency_profile", ["before", "after"]]) == ("typical/6", "fast")
-    assert tuple(fields.loc["decision_timeout_s", ["before", "after"]]) == ("2", "1.6")
-
-
-def test_settings_versions_and_machine_are_compared_field_by_field() -> None:
-    runs = runs_of("cooperative", range(3))
-    before = study(runs, settings={"agents": {"max_retries": 1}}, versions={"python": "3.11.2", "pandas": "3.1"})
-    after = study(runs, settings={"agents": {"max_retries": 2}}, versions={"python": "3.12.1", "pandas": "3.1"})
-    rows = diff(before, after).fields.to_dict("records")
-    assert rows == [
-        {"section": "settings", "field": "agents.max_retries", "before": "1", "after": "2"},
-        {"section": "versions", "field": "python", "before": "3.11.2", "after": "3.12.1"},
-    ]
-
-
-def test_arms_of_one_study_alone_are_named() -> None:
-    found = diff(study(runs_of("cooperative", range(3))), study(runs_of("hard_timeout", range(3))))
-    assert found.only_before == ("A cooperative",)
-    assert found.only_after == ("B hard timeout",)
-    assert found.sentences == ("No arm and condition is in both studies: there is no effect to compare.",)
-    assert not found.regressed
-
-
-def test_what_is_not_known_for_every_run_is_not_compared_and_named() -> None:
-    known = study(runs_of("cooperative", range(4)))
-    live = study(runs_of("cooperative", range(4), busy_after_deadline_s=NAN))
-    found = diff(known, live)
-    assert found.not_compared == ("A cooperative: late server seconds per run: not known for every run",)
-    assert "busy_after_deadline_s" not in set(found.effects["measure"])
-
-
-def test_an_unfinished_run_counts_with_its_horizon() -> None:
-    never = {"outcome": "unfinished", "returned_at_s": NAN, "caller_overrun_s": NAN, "answered_in_time": False}
-    found = diff(study(runs_of("unguarded", range(20))), study(runs_of("unguarded", range(20), **never)))
-    overrun = found.effects.set_index("measure").loc["caller_overrun_s"]
-    assert overrun["after"] == 8.0
-    assert overrun["worse"]
 
 
 def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -230,26 +193,6 @@ def test_ten_pairs_of_seven_arms_can_show_a_regression() -> None:
     found = diff(before, study(*worse))
     assert found.verdict == "regressed"
     assert set(found.effects.loc[found.effects["worse"], "measure"]) == {"answered_in_time", "caller_overrun_s"}
-
-
-def test_too_few_runs_are_no_acquittal() -> None:
-    before, after = (study(runs_of("cooperative", range(4), change)) for change in (late_every(9), late_every(1)))
-    found = diff(before, after)
-    assert not found.regressed
-    assert found.verdict == "cannot tell"
-    assert (
-        found.verdict_text
-        == "Cannot tell whether anything got worse: 2 more runs of each arm would be needed to show it."
-    )
-    more = diff(*(study(runs_of("cooperative", range(6), change)) for change in (late_every(9), late_every(1))))
-    assert more.verdict in ("regressed", "no regression shown")
-
-
-def test_no_regression_shown_says_how_large_a_fall_may_be() -> None:
-    one = study(runs_of("cooperative", range(40), late_every(3)))
-    found = diff(one, one)
-    assert found.verdict == "no regression shown"
-    assert "answered in time fell by at most 0.07 (A cooperative)" in found.verdict_text
 
 
 @pytest.mark.full

@@ -23,7 +23,7 @@ from docmind_lab.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.interfaces.panels import RunBrowser, StudyPanel, TunePanel
+from docmind_lab.interfaces.panels import TunePanel
 from docmind_lab.network.recorder import Recorder
 
 
@@ -43,18 +43,13 @@ def compare_over_documents_of_ones_own(folder: Path) -> pd.DataFrame:
     return pd.concat([study.runs, again.runs])
 
 
-def look_in_a_notebook(study: dl.Study) -> dl.Study:
+def look_in_a_notebook() -> dl.Study:
     panel: TunePanel = dl.tune(decision_timeout_s=20, runs=8, alternatives=("A", "B"))
     panel.decision_timeout_s = 8.0
     panel.fault = "hang"
     found: dl.Study = panel.wait(60)
     print(panel.status, panel.code)
     panel.close()
-    shown: StudyPanel = study.show()
-    shown.close()
-    browser: RunBrowser = dl.browse(study)
-    browser.calls_where = {"seen_from": "server", "role": "router"}
-    print(browser.calls())
     return found
 
 

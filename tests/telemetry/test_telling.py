@@ -151,3 +151,11 @@ def test_a_metrics_file_that_cannot_be_written_any_more_changes_no_result(
         Telemetry(metrics=metrics, metrics_file=tmp_path / "gone" / "runs.prom").tell(told, manifest)
     assert "metrics: not sent (FileNotFoundError)" in caplog.text
     assert len(re.findall(r"^docmind_runs_total\{.*\} 1\.0$", metrics.text(), re.MULTILINE)) == 3
+
+
+def test_a_metrics_file_that_cannot_be_written_is_refused_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"^telemetry\.metrics_file \(--metrics-file\): .* cannot be written"):
+        Telemetry(metrics_file=tmp_path / "file" / "runs.prom").check(Settings())
+    with pytest.raises(ConfigurationError, match="is a folder; name a file in it"):
+        Telemetry(metrics_file=tmp_path).check(Settings())

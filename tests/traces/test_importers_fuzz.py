@@ -52,17 +52,6 @@ SPANS: dict[str, dict[str, Any]] = {
             }
         ],
     },
-    "console": {
-        "name": "chat",
-        "context": {"trace_id": "0x1", "span_id": "0x2"},
-        "kind": "SpanKind.INTERNAL",
-        "parent_id": "0x3",
-        "start_time": "2026-01-01T00:00:00.000000Z",
-        "end_time": "2026-01-01T00:00:01.000000Z",
-        "status": {"status_code": "UNSET"},
-        "attributes": {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 5},
-        "events": [{"name": "first_token", "timestamp": "2026-01-01T00:00:00Z", "attributes": {}}],
-    },
     "langsmith": {
         "run_type": "llm",
         "id": "s",
@@ -219,19 +208,17 @@ def test_a_number_of_any_size_is_no_foreign_error(name: str, number: str, tmp_pa
         read(json.dumps(record).replace('"HERE"', number), tmp_path)
 
 
-def span(span_id: str, parent_id: str, kind: str = "chat") -> str:
-    attributes = {"gen_ai.operation.name": kind}
-    ids = {"context": {"trace_id": "0x1", "span_id": span_id}, "parent_id": parent_id}
-    return json.dumps({**SPANS["console"], **ids, "attributes": attributes})
+def span(span_id: str, parent_id: str, kind: str) -> str:
+    return json.dumps({**SPANS["langsmith"], "id": span_id, "parent_run_id": parent_id, "run_type": kind})
 
 
 @pytest.mark.parametrize(
     "spans",
     [
-        [("1", "1", "chat")],
-        [("1", "2", "chat"), ("2", "1", "chat")],
-        [("1", "2", "invoke_agent"), ("2", "1", "chat")],
-        [("1", "2", "chat"), ("2", "3", "execute_tool"), ("3", "2", "chat")],
+        [("1", "1", "llm")],
+        [("1", "2", "llm"), ("2", "1", "llm")],
+        [("1", "2", "chain"), ("2", "1", "llm")],
+        [("1", "2", "llm"), ("2", "3", "tool"), ("3", "2", "llm")],
     ],
 )
 def test_a_span_that_is_inside_itself_is_a_span_at_the_top(spans: list[tuple[str, str, str]], tmp_path: Path) -> None:
@@ -242,7 +229,7 @@ def test_a_span_that_is_inside_itself_is_a_span_at_the_top(spans: list[tuple[str
 
 
 def test_half_a_sign_of_utf_16_is_replaced(tmp_path: Path) -> None:
-    text = json.dumps({**SPANS["console"], "name": "chat \ud800"})
+    text = json.dumps({**SPANS["langsmith"], "extra": {}, "name": "chat \ud800"})
     assert "\\ud800" in text
     traces = read(text, tmp_path)
     assert traces is not None

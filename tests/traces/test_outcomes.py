@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import assert_golden
 
 from docmind_lab.analysis.traces.model import Generation, Span, TracedRun, Traces
 from docmind_lab.analysis.traces.outcomes import ENDINGS, Replay, RunOutcomes
@@ -40,177 +42,117 @@ def at(deadline_s: float, name: str, traces: Traces = TWO_CALLS, behaviour: Serv
     return Replay(traces, behaviour).under(rule_of(name).rule, [deadline_s])
 
 
-def one(outcomes: RunOutcomes) -> tuple[str, float, float, float, float]:
-    return (
-        ENDINGS[outcomes.outcome[0, 0]],
-        float(outcomes.returned_at_s[0, 0]),
-        float(outcomes.calls_after[0, 0]),
-        float(outcomes.busy_after_s[0, 0]),
-        float(outcomes.tokens_after[0, 0]),
+def told(outcomes: RunOutcomes) -> str:
+    """What became of each run of a trace."""
+    names = ("outcome", "returned_at_s", "calls_after", "busy_after_s", "tokens_after", "known", "censored")
+    rows = zip(*(getattr(outcomes, name)[:, 0] for name in names), strict=True)
+    return "; ".join(
+        f"{ENDINGS[outcome]} at {at_s:g} s; after the deadline {calls:g} calls, {busy_s:.4g} s, {tokens:g} tokens"
+        f"{'' if known else '; not known'}{' at least' if censored else ''}"
+        for outcome, at_s, calls, busy_s, tokens, known, censored in rows
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("unguarded", ("answered", 10, 1, 5, 30)),
-        ("fake_timeout", ("timed_out", 10, 1, 5, 30)),
-        ("A", ("partial", 5, 0, 0, 0)),
-        ("B", ("timed_out", 5, 1, 5, 30)),
-        ("B:drain", ("timed_out", 5, 1, 5, 30)),
-        ("B:naive", ("timed_out", 10, 1, 5, 30)),
-        ("B:propagate", ("timed_out", 5, 0, 0, 0)),
-        ("B:streamed", ("partial", 5, 1, 5, 30)),
-        ("C", ("partial", 5, 0, 0, 0)),
-        ("D", ("answered", 10, 1, 5, 30)),
-        ("E", ("partial", 5, 0, 0, 0)),
-        ("E:unpropagated", ("partial", 5.05, 0, 0.05, 0)),
-        ("F", ("partial", 5, 0, 0, 0)),
-    ],
+NEVER = float("nan")
+CUT = {"ended_at_s": NEVER, "outcome": "cut"}
+OPEN_CALL = call("a", 0, NEVER, outcome="open")
+PLAIN = Traces.of([run()], [call("a", 0, 4), call("b", 5, 10)])
+PARALLEL = Traces.of(
+    [run()], [step("a", 0, 3), step("b", 0, 7), call("b1", 0, 7, "b"), step("c", 7, 10), call("c1", 7, 10, "c")]
 )
-def test_each_alternative_does_its_own_at_a_deadline_within_the_second_step(
-    name: str, expected: tuple[str, float, float, float, float]
-) -> None:
-    outcome, *numbers = one(at(5, name))
-    assert outcome == expected[0]
-    assert numbers == pytest.approx(expected[1:])
+BESIDE_HUNG = Traces.of(
+    [run(**CUT)],
+    [step("a", 0, NEVER), call("a1", 0, NEVER, "a", outcome="open"), step("b", 7, 9), call("b1", 7, 9, "b")],
+)
+RESULT_LATE = Traces.of([run(result_from_s=5.0)], [step("a", 0, 6), step("x", 0, 4), step("y", 4, 5), step("z", 6, 10)])
+STREAM = Traces.of(
+    [run()], [call("a", 0, 10, first_byte_at_s=2.0)], [Generation("r", "a", 2, 5, 3), Generation("r", "a", 5, 10, 5)]
+)
+HUNG = Traces.of([run(**CUT)], [OPEN_CALL])
+RETRIED = Traces.of([run(retries="sdk:2")], [call("a", 0, 2, outcome="error"), call("b", 3, 10)])
+FAILED = Traces.of([run(ended_at_s=4.0, outcome="failed", retries="sdk:2")], [call("a", 0, 2), call("b", 2, 4)])
+NO_TIME_LEFT = Traces.of([run()], [call("a", 0, 4.998), call("b", 4.998, 10)])
+ADAPTING = Traces.of([run(adapts=True)], [call("a", 0, 2), call("b", 3, 10)])
+PEER = {"kind": "peer", "server_started_at_s": 3.0, "server_ended_at_s": 10.0}
+ADAPTING_PEER = Traces.of(
+    [run(adapts=True), run("plain")], [call("p", 3, 10, **PEER), call("p", 3, 10, trace_id="plain", **PEER)]
+)
+NESTED = [
+    call("gateway", 0, 10, kind="tool", server_started_at_s=0.0, server_ended_at_s=10.0),
+    call("stock", 6, 9, "gateway", kind="tool", server_started_at_s=6.0, server_ended_at_s=9.0),
+]
+GATEWAY = Traces.of([run()], NESTED)
+LATER_GATEWAY = Traces.of([run()], [call("before", 0, 1), *NESTED])
+
+
+def behaves(phase: str, **values: object) -> ServerBehaviour:
+    return ServerBehaviour(name="made-up", phases={phase: PhaseBehaviour(**values)})  # type: ignore[arg-type]
+
+
+SLOW = behaves("generation", work_ends="at_once", delay_s=1.0)
+LOOKS = behaves("generation", work_ends="at_once", delay_s=0.0, checks_every_s=0.8)
+WRITES = behaves("mid_stream", work_ends="at_next_write")
+STOPS_OTHERS = ServerBehaviour(name="stops", phases={}, other_requests="at_once")
+OTHERS_GO_ON = ServerBehaviour(name="on", phases={}, other_requests="at_its_end")
+EVERY = "unguarded fake_timeout A B B:drain B:naive B:propagate B:streamed C D E E:unpropagated F"
+Scenario = tuple[Traces, str, tuple[float, ...], ServerBehaviour]
+SCENARIOS: dict[str, Scenario] = {
+    "each alternative does its own at a deadline within the second step": (TWO_CALLS, EVERY, (5,), STOPS),
+    "a stop flag ends a run with the step under way, and no later step begins": (TWO_CALLS, "D", (2,), STOPS),
+    "a stop flag waits for the longest of parallel steps": (PARALLEL, "D", (1,), STOPS),
+    "no step begins beside one that never ends": (BESIDE_HUNG, "D unguarded", (5,), STOPS),
+    "a result of a step that never began is not returned": (RESULT_LATE, "D", (2,), STOPS),
+    # In a pause the flag is looked at when the next call would begin; at 4 s it comes too late for the look.
+    "calls without a step around them are steps, and the next does not begin": (PLAIN, "D", (2, 4.5, 4), STOPS),
+    "a server that goes on finishes the call that was cut, and no other": (TWO_CALLS, "A", (5, 7.5), GOES_ON),
+    "a server that notices late works until then": (TWO_CALLS, "C", (7.5,), SLOW),
+    # It looks 0.8, 1.6 s … after the call came at 6 s; the first look after 7.5 is at 7.6.
+    "a server that looks now and then works until it does": (TWO_CALLS, "C", (7.5,), LOOKS),
+    "a server that notices by writing ends a stream with its next tokens": (STREAM, "A", (4,), WRITES),
+    "what a trace did not observe is a lower bound": (HUNG, "B A unguarded", (5,), STOPS),
+    "retries of its own take another path from the first error on": (RETRIED, "A C", (1, 5), STOPS),
+    "a failure that no call shows ends what is known too": (FAILED, "A", (3, 6), STOPS),
+    "a call with hardly any time left is refused where it knows the deadline": (
+        NO_TIME_LEFT,
+        "A C",
+        (5,),
+        GOES_ON,
+    ),
+    "an agent that adapts takes another path where it is told of the deadline": (ADAPTING, "A B C", (5,), STOPS),
+    "the task of a peer that adapts outlives a request that was cut": (ADAPTING_PEER, "C", (5, 2), STOPS),
+    "what a server asks of others ends with its own work": (GATEWAY, "C", (5,), STOPS_OTHERS),
+    "what a server asks of others goes on where its own work does": (GATEWAY, "C", (5,), OTHERS_GO_ON),
+    "a later call in the table may hold others too": (LATER_GATEWAY, "C", (5,), OTHERS_GO_ON),
+    "and ends them as the first would": (LATER_GATEWAY, "C", (5,), STOPS_OTHERS),
+}
+
+
+def test_what_becomes_of_each_run() -> None:
+    texts = {
+        name: "\n".join(
+            f"{each} at {s:g} s: {told(at(s, each, traces, behaviour))}" for each in names.split() for s in seconds
+        )
+        for name, (traces, names, seconds, behaviour) in SCENARIOS.items()
+    }
+    assert_golden(Path(__file__).with_suffix(".txt"), texts)
+
+
+@pytest.mark.parametrize(("name", "traces", "behaviour"), [("C", TWO_CALLS, GOES_ON), ("B", HUNG, STOPS)])
+def test_another_horizon_or_deadline_is_another_answer(name: str, traces: Traces, behaviour: ServerBehaviour) -> None:
+    replay, rule = Replay(traces, behaviour), rule_of(name).rule
+    asked = [(7.5, 1.2), (7.5, 2.0), (5.0, 2.0), (5.0, 4.0), (7.5, 1.2)]
+    answers = [told(replay.under(rule, [deadline_s], horizon_factor=factor)) for deadline_s, factor in asked]
+    alone = [told(Replay(traces, behaviour).under(rule, [at_s], horizon_factor=factor)) for at_s, factor in asked]
+    assert answers == alone
+    assert len(set(answers)) >= 3
+    assert answers[0].endswith("at least")
 
 
 @pytest.mark.parametrize("named", rules_of(None), ids=lambda named: named.alternative)
 def test_a_run_that_ends_by_its_deadline_is_untouched(named: object) -> None:
     outcomes = Replay(TWO_CALLS).under(named.rule, [10.0])  # type: ignore[attr-defined]
-    assert one(outcomes) == ("answered", 10.0, 0.0, 0.0, 0.0)
+    assert told(outcomes) == "answered at 10 s; after the deadline 0 calls, 0 s, 0 tokens"
     assert outcomes.in_time.all()
-
-
-def test_a_stop_flag_ends_a_run_with_the_step_under_way_and_no_later_step_begins() -> None:
-    assert one(at(2, "D")) == ("partial", 4.0, 0.0, 2.0, 0.0)
-
-
-def test_a_stop_flag_waits_for_the_longest_of_parallel_steps() -> None:
-    parallel = Traces.of(
-        [run()], [step("a", 0, 3), step("b", 0, 7), call("b1", 0, 7, "b"), step("c", 7, 10), call("c1", 7, 10, "c")]
-    )
-    assert one(at(1, "D", parallel))[1:4] == (7.0, 0.0, 6.0)
-
-
-def test_no_step_begins_beside_one_that_never_ends() -> None:
-    never = float("nan")
-    hung = Traces.of(
-        [run(ended_at_s=never, outcome="cut")],
-        [step("a", 0, never), call("a1", 0, never, "a", outcome="open"), step("b", 7, 9), call("b1", 7, 9, "b")],
-    )
-    assert one(at(5, "D", hung))[2:4] == (0.0, 55.0)
-    assert one(at(5, "unguarded", hung))[2:4] == (1.0, 57.0)
-
-
-def test_a_result_of_a_step_that_never_began_is_not_returned() -> None:
-    late = Traces.of([run(result_from_s=5.0)], [step("a", 0, 6), step("x", 0, 4), step("y", 4, 5), step("z", 6, 10)])
-    assert one(at(2, "D", late))[0] == "timed_out"
-
-
-def test_calls_without_a_step_around_them_are_steps_and_the_next_one_does_not_begin() -> None:
-    plain = Traces.of([run()], [call("a", 0, 4), call("b", 5, 10)])
-    assert one(at(2, "D", plain))[:3] == ("timed_out", 4.0, 0.0)
-    # In the pause between two calls the flag is looked at when the next would begin.
-    assert one(at(4.5, "D", plain))[:3] == ("timed_out", 5.0, 0.0)
-    # A call that ends just at the deadline is over, and the flag comes too late for the look after it.
-    assert one(at(4, "D", plain))[:3] == ("timed_out", 5.0, 0.0)
-
-
-def test_a_server_that_goes_on_finishes_the_call_that_was_cut_and_no_other() -> None:
-    assert one(at(5, "A", behaviour=GOES_ON))[2:4] == (0.0, 1.0)
-    assert one(at(7.5, "A", behaviour=GOES_ON))[2:] == (0.0, 2.5, 25.0)
-
-
-def test_a_server_that_notices_late_works_until_then() -> None:
-    slow = ServerBehaviour(name="slow", phases={"generation": PhaseBehaviour(work_ends="at_once", delay_s=1.0)})
-    assert one(at(7.5, "C", behaviour=slow))[3] == pytest.approx(1.0)
-    looks = ServerBehaviour(
-        name="looks", phases={"generation": PhaseBehaviour(work_ends="at_once", delay_s=0.0, checks_every_s=0.8)}
-    )
-    # It looks 0.8, 1.6 s … after the call came at 6 s; the first look after 7.5 is at 7.6.
-    assert one(at(7.5, "C", behaviour=looks))[3] == pytest.approx(0.1)
-
-
-def test_a_server_that_notices_by_writing_ends_a_stream_with_its_next_tokens() -> None:
-    stream = Traces.of(
-        [run()],
-        [call("a", 0, 10, first_byte_at_s=2.0)],
-        [Generation("r", "a", 2, 5, 3), Generation("r", "a", 5, 10, 5)],
-    )
-    writes = ServerBehaviour(name="writes", phases={"mid_stream": PhaseBehaviour(work_ends="at_next_write")})
-    assert one(at(4, "C", stream, writes))[2:] == (0.0, 1.0, 1.0)
-
-
-def test_what_a_trace_did_not_observe_is_a_lower_bound() -> None:
-    hung = Traces.of([run(ended_at_s=float("nan"), outcome="cut")], [call("a", 0, float("nan"), outcome="open")])
-    outcomes = at(5, "B", hung)
-    assert one(outcomes)[3] == 55.0
-    assert outcomes.censored.all()
-    assert not at(5, "A", hung).censored.any()
-    assert one(at(5, "unguarded", hung))[0] == "unfinished"
-
-
-def test_a_call_that_a_server_goes_on_with_past_the_horizon_is_a_lower_bound() -> None:
-    replay, rule = Replay(TWO_CALLS, GOES_ON), rule_of("C").rule
-    assert replay.under(rule, [7.5], horizon_factor=1.2).censored.all()
-    assert not replay.under(rule, [7.5], horizon_factor=2.0).censored.any()
-
-
-def test_the_same_deadline_under_another_horizon_is_another_answer() -> None:
-    hung = Traces.of([run(ended_at_s=float("nan"), outcome="cut")], [call("a", 0, float("nan"), outcome="open")])
-    replay = Replay(hung)
-    late = [replay.under(rule_of("B").rule, [5.0], horizon_factor=factor).busy_after_s[0, 0] for factor in (2, 4, 2)]
-    assert late == [5.0, 15.0, 5.0]
-
-
-def test_retries_of_its_own_take_another_path_from_the_first_error_on() -> None:
-    failed = Traces.of([run(retries="sdk:2")], [call("a", 0, 2, outcome="error"), call("b", 3, 10)])
-    assert at(1, "A", failed).known.all()
-    assert not at(5, "A", failed).known.any()
-    assert at(5, "C", failed).known.all()
-
-
-def test_a_failure_that_no_call_shows_ends_what_is_known_too() -> None:
-    failed = Traces.of([run(ended_at_s=4.0, outcome="failed", retries="sdk:2")], [call("a", 0, 2), call("b", 2, 4)])
-    assert at(3, "A", failed).known.all()
-    assert not at(6, "A", failed).known.any()
-
-
-def test_a_call_with_next_to_no_time_left_is_refused_where_the_deadline_is_propagated() -> None:
-    late = Traces.of([run()], [call("a", 0, 4.998), call("b", 4.998, 10)])
-    assert one(at(5, "A", late, GOES_ON))[3] == 0.0
-    assert one(at(5, "C", late, GOES_ON))[3] == 5.0
-
-
-def test_an_agent_that_adapts_takes_another_path_where_it_is_told_of_the_deadline() -> None:
-    adapting = Traces.of([run(adapts=True)], [call("a", 0, 2), call("b", 3, 10)])
-    assert not at(5, "A", adapting).known.any()
-    assert at(5, "B", adapting).known.all()
-    assert at(5, "C", adapting).known.all()
-
-
-def test_the_task_of_a_peer_that_adapts_outlives_a_request_that_was_cut() -> None:
-    peer = {"kind": "peer", "server_started_at_s": 3.0, "server_ended_at_s": 10.0}
-    runs = [run(adapts=True), run("plain")]
-    traces = Traces.of(runs, [call("p", 3, 10, **peer), call("p", 3, 10, trace_id="plain", **peer)])
-    assert at(5, "C", traces).known[:, 0].tolist() == [False, True]
-    assert at(2, "C", traces).known.all(), "it had not begun"
-
-
-def test_what_a_server_asks_of_others_it_asks_until_its_own_work_ends() -> None:
-    spans = [
-        call("gateway", 0, 10, kind="tool", server_started_at_s=0.0, server_ended_at_s=10.0),
-        call("stock", 6, 9, "gateway", kind="tool", server_started_at_s=6.0, server_ended_at_s=9.0),
-    ]
-    nested = Traces.of([run()], spans)
-    stops = ServerBehaviour(name="stops", phases={}, other_requests="at_once")
-    goes_on = ServerBehaviour(name="on", phases={}, other_requests="at_its_end")
-    # The first in the table as well as a later one may hold others.
-    for traces in (nested, Traces.of([run()], [call("before", 0, 1), *spans])):
-        assert one(at(5, "C", traces, stops))[2:4] == (0.0, 0.0)
-        assert one(at(5, "C", traces, goes_on))[2:4] == (1.0, 8.0)
 
 
 def test_an_alternative_that_changes_the_path_of_a_run_is_refused_with_the_remedy() -> None:
@@ -266,11 +208,3 @@ def test_a_frontier_of_1000_runs_200_deadlines_and_7_alternatives_takes_a_second
         replay.under(named.rule, np.geomspace(1, 60, 200))
     # It takes 0.4 to 0.8 s: processor time, which other programs lengthen only by what they take from caches.
     assert time.process_time() - begun < 1
-
-
-def test_other_deadlines_are_answered_anew() -> None:
-    replay = Replay(TWO_CALLS)
-    rule = rule_of("unguarded").rule
-    first, second = (replay.under(rule, [deadline_s]).busy_after_s[0, 0] for deadline_s in (5.0, 8.0))
-    assert (first, second) == pytest.approx((5, 2))
-    assert replay.under(rule, [5.0], horizon_factor=1.2).busy_after_s[0, 0] == pytest.approx(1)

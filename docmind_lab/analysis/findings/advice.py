@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pandas as pd
 
+from docmind_lab.analysis.conditions import CONTROL
 from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
 from docmind_lab.analysis.findings.controls import control_failed
 from docmind_lab.analysis.findings.endings import budget_notes, ended_by_budget, errors_in_words
-from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.statistics.shares import share_of_unseen
 from docmind_lab.analysis.text import count_of, join_names, one_line, percent
 from docmind_lab.core.catalogue import Chooses, choice_to_paste, with_label
@@ -33,11 +33,9 @@ def advice_of(
 ) -> Iterator[str]:
     """Yield sentences of advice: what to choose, why, what stays open, and the settings; the choice comes first.
 
-    Args:
-        rows: Rows of `summary.Summary.table`, one for each arm, with their `label`.
-        runs: The runs that the rows are of, of one condition.
-        cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none.
-        chosen_by: By what the system is given the choice in production.
+    rows: rows of `summary.Summary.table`, one for each arm, with their `label`. runs: the runs that the rows are of, of
+    one condition. cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none. chosen_by:
+    by what the system is given the choice in production.
     """
     result = choose(runs)
     by_label = {str(row["label"]): row for row in rows}

@@ -31,10 +31,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from docmind_lab.analysis.conditions import with_arms
+from docmind_lab.analysis.conditions import CONTROL, with_arms
 from docmind_lab.analysis.findings.criteria import CRITERIA, Criterion, gave_something, overran
 from docmind_lab.analysis.findings.endings import went_past_budget
-from docmind_lab.analysis.findings.measured_perf import CONTROL
 from docmind_lab.analysis.statistics.differences import sign_flip_tests
 from docmind_lab.analysis.statistics.interval import Floats, Interval
 from docmind_lab.analysis.statistics.means import skewed_paired_interval
@@ -100,16 +99,13 @@ class Undecided:
 class Choice:
     """The arms to choose from in one condition, and the evidence.
 
-    Attributes:
-        chosen: Arms that no other arm was shown to beat, in the order of every figure; empty if none is left.
-        runs: Pairs that the comparison rests on; the fewest of any two arms.
-        refused: Arm → why it cannot be chosen, whatever the others do.
-        beaten: Arm → what beat it.
-        seen_worse: Chosen arm → another one that was better in this many runs, and in none worse by any measure. It
-            is not shown to be better, but nothing speaks for the arm.
-        undecided: For each measure, the largest open difference between chosen arms; one for two arms.
-        same: Groups of chosen arms with the same outcome and the same value of every measure in every run.
-        too_few: Whether there are fewer runs than any choice needs.
+    chosen: arms that no other arm was shown to beat, in the order of every figure; empty if none is left. runs: pairs
+    that the comparison rests on; the fewest of any two arms. refused: arm → why it cannot be chosen, whatever the
+    others do. beaten: arm → what beat it. seen_worse: chosen arm → another one that was better in this many runs, and
+    in none worse by any measure. It is not shown to be better, but nothing speaks for the arm. undecided: for each
+    measure, the largest open difference between chosen arms; one for two arms. same: groups of chosen arms with the
+    same outcome and the same value of every measure in every run. too_few: whether there are fewer runs than any choice
+    needs.
     """
 
     chosen: tuple[str, ...]
@@ -205,8 +201,7 @@ class _Difference:
 def choose(runs: pd.DataFrame) -> Choice:
     """Choose among the arms of one condition by paired evidence.
 
-    Args:
-        runs: Rows of `runs` of one condition. Arms are compared over the seeds that both met.
+    runs: rows of `runs` of one condition. Arms are compared over the seeds that both met.
     """
     named = with_arms(runs)
     arms = {str(arm): group for arm, group in named.groupby("arm", observed=True, sort=True)}

@@ -1,8 +1,4 @@
-"""Negative controls: whether a study detects an arm that enforces nothing, and no difference between equals.
-
-enforcement(study.runs)         per arm: how often the deadline mattered, how often the caller was back by then
-aa(first.runs, second.runs)     the same alternative twice, with other seeds: what would be called a difference
-"""
+"""Negative controls: whether a study detects an arm that enforces nothing."""
 
 from __future__ import annotations
 
@@ -12,23 +8,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from docmind_lab.analysis.conditions import CONDITION, by_condition, with_arms
+from docmind_lab.analysis.conditions import CONDITION, CONTROL, by_condition, with_arms
 from docmind_lab.analysis.findings.endings import ended_by_budget
-from docmind_lab.analysis.findings.measured_perf import CONTROL
-from docmind_lab.analysis.statistics.differences import column_values, mean_difference
-from docmind_lab.analysis.statistics.shares import share_difference
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED, TIMEOUT_REASONS
-
-AA_MEASURES: Final = (
-    "answered_in_time",
-    "caller_overrun_s",
-    "work_overrun_s",
-    "busy_after_deadline_s",
-    "source_recall",
-    "recall_at_deadline",
-)
 
 
 def control_failed(runs: pd.DataFrame) -> bool:
@@ -36,8 +20,7 @@ def control_failed(runs: pd.DataFrame) -> bool:
 
     Then nothing is known of what a deadline does to an answer: there was none to be had.
 
-    Args:
-        runs: Rows of `runs`.
+    runs: rows of `runs`.
     """
     control = runs[(runs["alternative"].astype("str") == CONTROL) & (runs["fault"].astype("str") == "none")]
     failed = (control["outcome"].astype("str") == "failed") & ~ended_by_budget(control)
@@ -123,60 +106,3 @@ def _exact_bounds(successes: int, runs: int, confidence: float) -> tuple[float, 
         return 0.0, 1.0
     result = stats.binomtest(successes, runs).proportion_ci(confidence, "exact")
     return float(result.low), float(result.high)
-
-
-def aa(
-    first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.05, resamples: int = 9999, seed: int = 0
-) -> pd.DataFrame:
-    """Compare an arm with itself (an A/A test): how often equals would be called different.
-
-    Chance alone flags a measure with a probability of `level` at most, so one flag of six is no wonder. What counts is
-    how many of many A/As are flagged: at 5 %, up to 41 of 500 are within chance (more have a binomial probability below
-    1 in 1,000). With common random numbers two runs of one alternative and seed are the same run, and a test that never
-    finds anything passes. Hence other seeds, and unpaired tests.
-
-    Args:
-        first: Runs of one arm in one condition.
-        second: Runs of the same arm and condition with other seeds.
-        level: P values below it are flagged.
-        resamples: Number of resamples of the permutation tests.
-        seed: Seed of the permutation tests.
-
-    Returns:
-        One row per measure that is known in every run: measure, first, second (means, or shares), difference, low, high
-        (95 %), p_value, test, flagged.
-
-    Raises:
-        ConfigurationError: There are several arms or conditions, or a seed is in both.
-    """
-    _require_aa(first, second)
-    rows = []
-    for measure in AA_MEASURES:
-        unknown = first[measure].isna().any() or second[measure].isna().any()
-        if unknown and measure != "caller_overrun_s":  # which counts an unfinished run with its horizon
-            continue
-        one, other = column_values(first, measure), column_values(second, measure)
-        if measure == "answered_in_time":
-            result = share_difference(one > 0, other > 0)
-        else:
-            result = mean_difference(one, other, seed=seed, resamples=resamples)
-        means = {"measure": measure, "first": float(one.mean()), "second": float(other.mean())}
-        rows.append({**means, **result.row(), "flagged": result.p_value < level})
-    columns = ["measure", "first", "second", "difference", "low", "high", "p_value", "test", "flagged"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _require_aa(first: pd.DataFrame, second: pd.DataFrame) -> None:
-    both = with_arms(pd.concat([first, second], ignore_index=True))
-    arms = sorted(set(both["arm"].astype("str")))
-    if len(arms) != 1:
-        raise ConfigurationError(f"an A/A is of one arm, not of {', '.join(arms) or 'none'}: keep the runs of one")
-    several = [column for column in CONDITION if both[column].astype("str").nunique() > 1]
-    if several:
-        raise ConfigurationError(f"an A/A is of one condition: the runs have several values of {', '.join(several)}")
-    shared = set(first["seed"]) & set(second["seed"])
-    if shared:
-        raise ConfigurationError(
-            f"{len(shared)} seeds are in both: with common random numbers an arm equals itself by construction; "
-            "measure the second with another seed"
-        )

@@ -16,14 +16,9 @@ from docmind_lab.core.deadlines import HELD_WITHIN_S
 class Criterion:
     """A measure that arms are compared by.
 
-    Attributes:
-        name: Key of the measure.
-        words: Its name within a sentence: "source recall".
-        better: 1 if more of it is better, −1 if less is.
-        margin: A difference up to this one does not matter, in the measure's unit.
-        unit: " s", or empty.
-        digits: After the point, as people read it.
-        values: The measure of each run.
+    words: its name within a sentence: "source recall". better: 1 if more of it is better, −1 if less is. margin: a
+    difference up to this one does not matter, in the measure's unit. unit: " s", or empty. digits: after the point, as
+    people read it.
     """
 
     name: str

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.findings.measured_perf import CONTROL
+from docmind_lab.analysis.conditions import CONTROL, with_arms
 from docmind_lab.analysis.text import join_names, one_line
 from docmind_lab.core.levels import SPENDING_REASONS
 
@@ -81,9 +80,8 @@ def with_endings(runs: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
     `ended_by_itself`: no decision timeout would have it answered. `may_be_time`: it failed, and the study has neither
     the same failure without a deadline in force, nor the same run of the control answered.
 
-    Args:
-        runs: The table of runs, with those of every arm.
-        apart: The columns that tell its conditions apart, the decision timeout not among them.
+    runs: the table of runs, with those of every arm. apart: the columns that tell its conditions apart, the decision
+    timeout not among them.
     """
     outcome, control = runs["outcome"].astype("str"), runs["alternative"].astype("str") == CONTROL
     by_budget = ended_by_budget(runs)
@@ -128,8 +126,7 @@ def _budgets(ended: pd.DataFrame) -> str:
 def endings_of(of_arm: pd.DataFrame) -> Endings:
     """Return how the runs of one arm at one decision timeout ended.
 
-    Args:
-        of_arm: Its runs, with the columns of `with_endings`.
+    of_arm: its runs, with the columns of `with_endings`.
     """
     itself, unsure = of_arm["ended_by_itself"], of_arm["may_be_time"]
     waiting = itself & (of_arm["outcome"].astype("str") == "interrupted")
@@ -154,8 +151,7 @@ def endings_of(of_arm: pd.DataFrame) -> Endings:
 def errors_in_words(failed: pd.DataFrame) -> str:
     """Return which errors ended runs and where: "ValueError in node work", with counts where there are several.
 
-    Args:
-        failed: Failed runs, with `error_type` and `error_node`.
+    failed: failed runs, with `error_type` and `error_node`.
     """
     pairs = zip(failed["error_type"].astype("str"), failed["error_node"].astype("str"), strict=True)
     counts = Counter(pairs).most_common()

@@ -25,7 +25,7 @@ from scipy import stats
 from docmind_lab.analysis.conditions import varying, with_arms
 from docmind_lab.analysis.findings.endings import endings_of, went_past_budget, with_endings
 from docmind_lab.analysis.findings.recommendation_words import Sentences, is_replay, shorter_in_words, words_of
-from docmind_lab.analysis.page import Page, Shown
+from docmind_lab.analysis.page import Page, Paste, Shown
 from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
 from docmind_lab.analysis.statistics.shares import runs_needed_for_share, share_interval
 from docmind_lab.core.catalogue import Chooses, is_mistake
@@ -63,6 +63,8 @@ class Recommendation(Shown):
     frame: pd.DataFrame
     steps: pd.DataFrame
     words: Sentences
+    runs_needed: int = 0
+    is_sweep: bool = True
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -74,9 +76,26 @@ class Recommendation(Shown):
         """The line that gives the system the choice; "" when nothing was chosen, or in several conditions."""
         return self.words.settings
 
+    def how_to_settle(self, *, in_python: bool = True) -> str:
+        """Return how the runs that would settle what is open are made; "" where nothing is.
+
+        Args:
+            in_python: Name Python's keywords; else the options of the command line.
+        """
+        if not self.runs_needed:
+            return ""
+        shell = f"docmind-lab compare --runs {self.runs_needed}, with the options of this study"
+        python = f"dl.compare(runs={self.runs_needed}, …)"
+        if self.is_sweep:
+            shell = f"repeats = {self.runs_needed} in its file, then docmind-lab sweep STUDY.toml"
+            python = f'dl.sweep({{**design, "repeats": {self.runs_needed}}})'
+        return f"To settle what is open: {python if in_python else shell}."
+
     def page(self) -> Page:
         """Return sentences, choice and settings."""
-        return self.words.page()
+        open_questions = filter(None, [self.how_to_settle()])
+        paste = [Paste(self.settings)] if self.settings else []
+        return Page(self.words.title, (self.sentences, *self.words.choice, *open_questions, *paste))
 
 
 def recommend(
@@ -104,7 +123,7 @@ def recommend(
     Raises:
         ConfigurationError: The target or confidence is not between 0 and 1, or no arm enforces a deadline.
     """
-    fewest = runs_needed_for_share(target, confidence)
+    runs_needed_for_share(target, confidence)  # which refuses what is no share
     named = zip(runs["alternative"].astype("str"), runs["alternative_options"].astype("str"), strict=True)
     enforcing = ~pd.Series([is_mistake(*each) for each in named], index=runs.index, dtype="bool")
     if not enforcing.any():
@@ -119,19 +138,8 @@ def recommend(
         steps += [where | step for step in tested]
         rows.append(where | _decision(group, tested, target, confidence))
     decided = pd.DataFrame(rows)
-    words = words_of(
-        decided,
-        runs,
-        apart,
-        target=target,
-        confidence=confidence,
-        fewest=fewest,
-        calls=calls,
-        chosen_by=chosen_by,
-        runs_needed=_runs_needed(steps),
-        is_sweep=is_sweep,
-    )
-    return Recommendation(target, confidence, decided, pd.DataFrame(steps), words)
+    words = words_of(decided, runs, apart, target, confidence, calls, chosen_by)
+    return Recommendation(target, confidence, decided, pd.DataFrame(steps), words, _runs_needed(steps), is_sweep)
 
 
 def _runs_needed(steps: Sequence[Mapping[str, Any]]) -> int:

@@ -15,7 +15,7 @@ from docmind_lab.analysis.findings.choice import choose
 from docmind_lab.analysis.findings.endings import budget_notes
 from docmind_lab.analysis.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.analysis.latency.sessions import fit_correlation
-from docmind_lab.analysis.page import Page, Paste
+from docmind_lab.analysis.statistics.shares import runs_needed_for_share
 from docmind_lab.analysis.text import count_of, duration, join_names, one_line, percent
 from docmind_lab.core.catalogue import CATALOGUE, Chooses, choice_to_paste
 from docmind_lab.core.levels import RECORDED
@@ -37,11 +37,7 @@ def assumptions_of(
 ) -> Iterator[str]:
     """Yield a sentence for each assumption that the runs rest on.
 
-    Args:
-        runs: The table of runs.
-        decided: The frame of their recommendation.
-        apart: The columns that tell its conditions apart.
-        calls: The table of calls; those of a live endpoint are checked for slowness that they share.
+    calls: the table of calls; those of a live endpoint are checked for slowness that they share.
     """
     yield from budget_notes(runs)
     live = runs.loc[runs["latency_profile"].astype("str") == "", "run_id"]
@@ -104,60 +100,21 @@ class Sentences:
     sentences: tuple[str, ...]
     choice: tuple[str, ...]
     settings: str
-    runs_needed: int = 0
-    is_sweep: bool = True
-
-    def how_to_settle(self, *, in_python: bool = True) -> str:
-        """Return how the runs that would settle what is open are made; "" where nothing is.
-
-        Args:
-            in_python: Name Python's keywords; else the options of the command line.
-        """
-        if not self.runs_needed:
-            return ""
-        shell = f"docmind-lab compare --runs {self.runs_needed}, with the options of this study"
-        python = f"dl.compare(runs={self.runs_needed}, …)"
-        if self.is_sweep:
-            shell = f"repeats = {self.runs_needed} in its file, then docmind-lab sweep STUDY.toml"
-            python = f'dl.sweep({{**design, "repeats": {self.runs_needed}}})'
-        return f"To settle what is open: {python if in_python else shell}."
-
-    def page(self) -> Page:
-        """Return the recommendation as it is shown."""
-        open_questions = filter(None, [self.how_to_settle()])
-        paste = [Paste(self.settings)] if self.settings else []
-        return Page(self.title, (self.sentences, *self.choice, *open_questions, *paste))
 
 
 def words_of(
     frame: pd.DataFrame,
     runs: pd.DataFrame,
     apart: Sequence[str],
-    *,
     target: float,
     confidence: float,
-    fewest: int,
-    calls: pd.DataFrame | None = None,
-    chosen_by: Chooses = "settings",
-    runs_needed: int = 0,
-    is_sweep: bool = True,
+    calls: pd.DataFrame | None,
+    chosen_by: Chooses,
 ) -> Sentences:
-    """Return a `Recommendation.frame` in words.
-
-    Args:
-        frame: What was decided for each arm and condition.
-        runs: The table of runs.
-        apart: The columns that tell its conditions apart.
-        target: Share of runs answered in time.
-        confidence: Confidence of the intervals.
-        fewest: The fewest runs that show the target if all of them are in time.
-        calls: The table of calls, of a live endpoint.
-        chosen_by: By what the system is given the choice in production.
-        runs_needed: How many runs of each arm and timeout would settle what is open; 0 if nothing is.
-        is_sweep: Whether the runs are those of a sweep; else of a comparison.
-    """
+    """Return a `Recommendation.frame` in words; the arguments are those of `recommend`, apart from its conditions."""
     budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
     title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
+    fewest = runs_needed_for_share(target, confidence)
     arms: dict[tuple[str, str], list[str]] = {}
     for row in frame.to_dict("records"):
         arms.setdefault((_condition(row, apart), _sentence(row, target, fewest)), []).append(one_line(row["arm"]))
@@ -170,7 +127,7 @@ def words_of(
     sentences += assumptions_of(runs, frame, apart, calls)
     chosen = list(_choices(frame, runs, apart, chosen_by))
     settings = chosen[0][1] if len(chosen) == 1 else ""
-    return Sentences(title, tuple(sentences), tuple(line for line, _ in chosen), settings, runs_needed, is_sweep)
+    return Sentences(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
 
 
 def _sentence(row: Any, target: float, fewest: int) -> str:
@@ -225,10 +182,8 @@ def _rest(row: Any, target: float) -> str:
 def shorter_in_words(steps: Sequence[Mapping[str, Any]], target: float, is_lower_bound: bool) -> str:
     """Return why no shorter decision timeout is recommended: "40 s: 79 of 80 in time [0.93, 1.00], …".
 
-    Args:
-        steps: The decision timeouts of an arm that did not reach the target, from the largest down.
-        target: Share of runs answered in time.
-        is_lower_bound: Whether the shares are lower bounds, as those of a replay are.
+    steps: the decision timeouts of an arm that did not reach the target, from the largest down. target: share of runs
+    answered in time. is_lower_bound: whether the shares are lower bounds, as those of a replay are.
     """
     return "; ".join(
         f"{step['decision_timeout_s']:g} s: {step['answered_in_time']} of {step['runs']} in time "

@@ -23,12 +23,8 @@ def latency_profile(chosen: ProfileChoice | Sequence[str], rest: str = "typical"
         latency_profile("typical,judge=mine-judge.json")
         latency_profile(["typical", "judge=mine-judge.json"])
 
-    Args:
-        chosen: A profile, its name, or profiles by role; "*" is every other role.
-        rest: Name of the profile of the roles that nothing is said of.
-
-    Raises:
-        ConfigurationError: A name is unknown, or a role has two profiles.
+    chosen: a profile, its name, or profiles by role; "*" is every other role. rest: name of the profile of the roles
+    that nothing is said of. Raises: ConfigurationError (a name is unknown, or a role has two profiles).
     """
     if isinstance(chosen, LatencyProfile):
         return chosen

@@ -112,13 +112,8 @@ class ObservedCalls:
 def calls_of_spans(spans: Iterable[ExportedSpan], source: str, tool: str) -> ObservedCalls:
     """Return the model calls and searches of exported spans; a span around another of the same call is left out.
 
-    Args:
-        spans: The spans.
-        source: How errors and descriptions call it.
-        tool: The tool that exported them.
-
-    Raises:
-        ConfigurationError: There is no model call, or a number cannot be.
+    source: how errors and descriptions call it. Raises: ConfigurationError (there is no model call, or a number cannot
+    be).
     """
     calls, left_out = innermost([span for span in spans if span.kind in ("llm", "retrieval")])
     if not any(span.kind == "llm" for span in calls):
@@ -257,13 +252,8 @@ def _numbers(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float6
 def instants_of(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float64]:
     """Return a column of instants as seconds since 1970; NaN where there is none.
 
-    Args:
-        frame: The table.
-        source: How errors call it.
-        column: Of numbers, with a unit after a colon where they are not seconds, or of dates with times (ISO 8601).
-
-    Raises:
-        ConfigurationError: A value is neither.
+    column: of numbers, with a unit after a colon where they are not seconds, or of dates with times (ISO 8601). Raises:
+    ConfigurationError (a value is neither).
     """
     name, seconds = _split_unit(column)
     values = frame[name]

@@ -43,12 +43,8 @@ def check_options(values: Mapping[str, float]) -> None:
 def parse_options(text: str, name: str) -> dict[str, float]:
     """Read the options written after the question mark of a profile's name.
 
-    Args:
-        text: Options such as "correlation=0.5&slowdown=0.2".
-        name: The whole name, for messages.
-
-    Raises:
-        ConfigurationError: An option is unknown, named twice or no number.
+    text: options such as "correlation=0.5&slowdown=0.2". Raises: ConfigurationError (an option is unknown, named twice
+    or no number).
     """
     result: dict[str, float] = {}
     for part in text.split("&"):
@@ -100,10 +96,8 @@ def normal_score(level: float) -> float:
 def level_in_run(key: DrawKey, what: str, correlation: float) -> float:
     """Return the uniform level of a call; with correlation, the calls of a run share a part of it.
 
-    Args:
-        key: The call's key; the run is its seed.
-        what: Name of what is drawn, such as "first_token".
-        correlation: Correlation of the normal scores of two calls of a run.
+    key: the call's key; the run is its seed. what: name of what is drawn, such as "first_token". correlation:
+    correlation of the normal scores of two calls of a run.
     """
     level = key.uniform(what)
     if not correlation:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -48,25 +48,6 @@ class FitOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.hang_probability < 1:
             raise ConfigurationError(f"hang_probability must lie in [0, 1): got {self.hang_probability}")
-
-
-@dataclass(frozen=True)
-class LatencyEvidence:
-    """The evidence for a fitted profile: a `DurationFit` by table name, for each table that was fitted."""
-
-    fits: Mapping[str, DurationFit] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return "\n".join(["LatencyEvidence", *(f"  {name}: {fit.in_words()}" for name, fit in self.fits.items())])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the evidence as JSON types."""
-        return {name: fit.to_dict() for name, fit in self.fits.items()}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> LatencyEvidence:
-        """Read evidence that `to_dict` wrote. Raises: ConfigurationError if it did not."""
-        return cls({name: DurationFit.from_dict(fit) for name, fit in data.items()})
 
 
 def fit_profile(
@@ -150,7 +131,7 @@ def profile_of_calls(calls: ObservedCalls, options: FitOptions | None = None) ->
         slots=options.slots,
         rank_correlation=parts.rank_correlation,
         correlation=0.0 if sessions is None else sessions.correlation,
-        evidence=LatencyEvidence(fits),
+        evidence=fits,
     )
 
 
@@ -177,7 +158,7 @@ def save_profile(profile: LatencyProfile, path: str | os.PathLike[str]) -> Path:
         raise ConfigurationError(f"a profile's file must end in .json, so that --profile knows it: got {target}")
     content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "profile": profile.to_dict()}
     if profile.evidence is not None:
-        content["evidence"] = profile.evidence.to_dict()
+        content["evidence"] = {name: fit.to_dict() for name, fit in profile.evidence.items()}
     return write_or_refuse(target, as_text(json.dumps(content, indent=1, allow_nan=False) + "\n"))
 
 
@@ -199,7 +180,7 @@ def load_profile(path: str | os.PathLike[str]) -> LatencyProfile:
         raise ConfigurationError(f"latency profile {path} has schema_version {version}, known is {SCHEMA_VERSION}")
     try:
         profile = LatencyProfile.from_dict(content.get("profile", content))
-        evidence = content.get("evidence")
-        return profile if evidence is None else replace(profile, evidence=LatencyEvidence.from_dict(evidence))
+        evidence = {name: DurationFit.from_dict(fit) for name, fit in content.get("evidence", {}).items()}
+        return replace(profile, evidence=evidence or None)
     except (ConfigurationError, TypeError, AttributeError) as error:
         raise ConfigurationError(f"latency profile {path}: {error}; docmind-lab profile makes one") from error

@@ -29,7 +29,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 
 if TYPE_CHECKING:
-    from docmind_lab.analysis.latency.fitting import LatencyEvidence
+    from docmind_lab.analysis.latency.durations import DurationFit
     from docmind_lab.analysis.latency.sources import Source
 
 PROFILE_NAMES: tuple[str, ...] = ("fast", "typical", "heavy_tail", "local_gpu", "coding_2026", "typical/10")
@@ -131,8 +131,8 @@ class LatencyProfile:
         slowdown: What each other call under way when a call starts adds to its time per token, as a share of it.
         of_roles: Profiles of single roles, which their calls are drawn from in place of this one. The slots of the
             server are this one's.
-        evidence: What a fitted profile rests on, None for others. Equal profiles may differ in it, and manifests leave
-            it out.
+        evidence: What a fitted profile rests on, by table, None for others. Equal profiles may differ in it, and
+            manifests leave it out.
 
     Raises:
         ConfigurationError: A value is out of range.
@@ -153,7 +153,7 @@ class LatencyProfile:
     brownout_factor: float = dependence.OPTIONS["brownout_factor"]
     slowdown: float = dependence.OPTIONS["slowdown"]
     of_roles: Mapping[str, LatencyProfile] = field(default_factory=dict, hash=False)
-    evidence: LatencyEvidence | None = field(default=None, compare=False, repr=False)
+    evidence: Mapping[str, DurationFit] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.name:

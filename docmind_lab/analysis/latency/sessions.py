@@ -22,12 +22,8 @@ _RESAMPLES: Final = 1000
 class SessionCorrelation:
     """The correlation of the normal scores of two calls of one session, as `LatencyProfile.correlation` means it.
 
-    Args:
-        estimate: Mean product of the scores of all pairs of calls of a session.
-        low: Lower bound of its 95 % interval, from resampled sessions.
-        high: Upper bound.
-        sessions: Number of sessions with several calls.
-        calls: Number of calls in those sessions.
+    estimate: mean product of the scores of all pairs of calls of a session. low: lower bound of its 95 % interval, from
+    resampled sessions. sessions: number of sessions with several calls. calls: number of calls in those sessions.
     """
 
     estimate: float
@@ -55,9 +51,8 @@ def fit_correlation(slowness: pd.DataFrame) -> SessionCorrelation | None:
 
     Calls that were cut are not in it, so where many were, the estimate is too low.
 
-    Args:
-        slowness: One row per call and part of its latency. Columns: session (str; empty: not known), part (str: only
-            equal parts are compared), seconds (float).
+    slowness: one row per call and part of its latency. Columns: session (str; empty: not known), part (str: only equal
+    parts are compared), seconds (float).
     """
     known = slowness[(slowness["session"] != "") & slowness["seconds"].notna()]
     grouped = known.groupby("part", sort=True)["seconds"]

@@ -19,7 +19,7 @@ import pandas as pd
 from docmind_lab.analysis.latency.calls import ObservedCalls, calls_of_spans, calls_of_table
 from docmind_lab.analysis.tables.frames import StudyTables, Tables
 from docmind_lab.analysis.traces.importers import SPAN_FORMATS, span_format_of
-from docmind_lab.analysis.traces.importers.records import Record, records_of, records_of_frame
+from docmind_lab.analysis.traces.importers.records import Record, json_values, open_text, records_of, records_of_frame
 from docmind_lab.core.errors import ConfigurationError, RecordError
 
 Source = pd.DataFrame | str | os.PathLike[str] | StudyTables
@@ -97,6 +97,8 @@ def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str])
         frame = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}") from error
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from error
     except ConfigurationError:
         raise
     except (ValueError, UnicodeError) as error:
@@ -107,31 +109,12 @@ def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str])
 
 
 def _from_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
-    values = _json_values(path)
-    # The answer of an API holds its rows under "data".
-    rows = values[0].get("data", values) if len(values) == 1 and isinstance(values[0], dict) else values
-    rows = rows[0] if len(rows) == 1 and isinstance(rows[0], list) else rows
+    with open_text(path) as stream:
+        rows = [row for _, row in json_values(stream, str(path))]
     odd = next((place for place, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
     if odd is not None:
         raise ConfigurationError(f"{path}: value {odd} is not an object: write one object for each call")
     return _from_frame(pd.DataFrame(rows), path.name, columns, ok)
-
-
-def _json_values(path: Path) -> list[Any]:
-    """Return the one JSON document of a file, or one for each of its lines."""
-    text = path.read_text(encoding="utf-8-sig")
-    try:
-        return [json.loads(text)]
-    except json.JSONDecodeError:
-        values = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            values += [json.loads(line)] if line.strip() else []
-        except json.JSONDecodeError as error:
-            raise ConfigurationError(
-                f"{path}: line {number} is not JSON ({error.msg}); one document, or one object a line, is read"
-            ) from error
-    return values
 
 
 def _study_in(folder: Path) -> StudyTables:

@@ -114,7 +114,8 @@ def _draw(ax: Axes, frame: pd.DataFrame) -> None:
         colour = look.colour_of(first.alternative)
         style = look.line_style(place, groups)
         ax.plot(means["offered_per_s"], means["mean"], color=colour, gid=f"means:{place}", zorder=2, **style)
-        ax.vlines(means["shown_at_per_s"], means["low"], means["high"], color=colour, linewidth=1.2, zorder=2.2)
+        bars = (means["shown_at_per_s"], means["low"], means["high"])
+        ax.vlines(*bars, color=colour, linewidth=1.2, zorder=2.2, gid=f"intervals:{place}")
         points: dict[str, Any] = {"linestyle": "none", "markerfacecolor": colour, **_POINT}
         ax.plot(mine["shown_at_per_s"], mine["value"], gid=f"replicates:{place}", zorder=3, **points)
 

@@ -83,8 +83,7 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | Non
     """Plot all weights of three criteria as a triangle, coloured by the option that wins under them.
 
     At a corner one criterion has all of the weight, on the side opposite none. perf: "measured" or "judged". The star
-    is at the weights of the record; a diamond, if there is one, at the nearest weights beyond which another option
-    leads. The legend says how much of the triangle is whose.
+    is at the weights of the record. The legend says how much of the triangle is whose.
 
     Raises: ConfigurationError for another Perf, or a table that has not three criteria.
     """
@@ -94,21 +93,22 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | Non
         raise ConfigurationError(f"perf must be judged or measured, not {perf!r}")
     if len(criteria) != 3:
         raise ConfigurationError(
-            f"{card.table.name} has {len(criteria)} criteria and a triangle has room for three: look at one weight at "
-            "a time, docmind_lab.analysis.findings.one_at_a_time"
+            f"{card.table.name} has {len(criteria)} criteria and a triangle has room for three: its winners() has all "
+            "weights"
         )
     if ax is None:
         ax = look.new_axes(8.6, 7.2)
     handles: list[Artist] = []
+    levels = dict(zip(card.totals["option"], card.totals["alternative"], strict=True))
     for label in [each for each in (*card.totals["option"], "") if (frame["winner"] == each).any()]:
         won = frame[frame["winner"] == label]
-        colour = _tint(look.colour_of(str(won["alternative"].iloc[0])))
+        colour = _tint(look.colour_of(levels.get(label, "")))
         _draw_cells(ax, won[criteria].to_numpy(dtype=np.float64) / 100 @ _CORNERS, colour, f"won:{label or 'shared'}")
         name = " ".join(label.split()) or "several share the lead"
         text = f"{name}: {_share_text(len(won) / len(frame))} of all weights"
         handles.append(look.legend_key(text, color=colour, marker="s", markersize=9))
     _draw_triangle(ax, criteria)
-    handles += _draw_points(ax, card, perf)
+    handles.append(_draw_record(ax, card))
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(x=0.12, y=0.08)
     ax.set_xticks([])
@@ -152,25 +152,13 @@ def _draw_triangle(ax: Axes, criteria: list[str]) -> None:
         look.note(ax, f"{criterion} 100 %", (x, y), _CORNER_PLACES[place], ha="center", weight="bold", **in_data)
 
 
-def _draw_points(ax: Axes, card: Scorecard, perf: str) -> list[Artist]:
-    weights, criteria = card.table.shares(), list(card.table.criteria)
-    x, y = weights @ _CORNERS
+def _draw_record(ax: Axes, card: Scorecard) -> Artist:
+    """Draw a star at the weights of the record."""
+    x, y = card.table.weights @ _CORNERS
     star: dict[str, Any] = {"marker": "*", "markersize": 17, "markeredgecolor": look.PAPER, "color": look.INK}
     ax.plot([x], [y], zorder=4, gid="record", linestyle="none", **star)
-    at = ", ".join(f"{name} {100 * w:g}" for name, w in zip(criteria, weights, strict=True))
-    handles: list[Artist] = [look.legend_key(f"{card.table.name}: {at} %", **star)]
-    rivals = card.nearest[(card.nearest["perf"] == perf) & np.isfinite(card.nearest["moved_percent"])]
-    if rivals.empty:
-        return [*handles, look.legend_key("no weights in whole percent put another option ahead")]
-    first = rivals.iloc[0]
-    there = first[criteria].to_numpy(dtype=np.float64) / 100 @ _CORNERS
-    diamond: dict[str, Any] = {"marker": "D", "markersize": 8, "markerfacecolor": look.PAPER}
-    diamond |= {"markeredgecolor": look.INK}
-    ax.plot([x, there[0]], [y, there[1]], color=look.INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
-    ax.plot([there[0]], [there[1]], linestyle="none", zorder=4, gid="nearest", **diamond)
-    rival = " ".join(first["rival"].split())
-    text = f"nearest change in whole percent: {first['moved_percent']:.1f} points moved, then {rival} leads"
-    return [*handles, look.legend_key(text, **diamond)]
+    at = ", ".join(f"{name} {percent:g}" for name, percent in card.table.weights_percent.items())
+    return look.legend_key(f"{card.table.name}: {at} %", **star)
 
 
 def _share_text(share: float) -> str:

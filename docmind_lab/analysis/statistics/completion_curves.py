@@ -62,9 +62,7 @@ class Incidence:
     def known_until_s(self, fewest: int) -> float:
         """Return the instant after which fewer than so many effective runs are left; inf if there is none.
 
-        Args:
-            fewest: The fewest effective runs by which a share is said. Runs that nothing censored are enough, however
-                few.
+        fewest: the fewest effective runs by which a share is said. Runs that nothing censored are enough, however few.
         """
         censored = np.diff(self.censored_before, append=self.censored_before[-1] + self._censored_last)
         left, open_after = self.at_risk - self.ended - censored, self.open_after
@@ -177,7 +175,7 @@ def completion_curves(
 def completion_curve(times: AnswerTimes, horizon_s: float, confidence: float = 0.95) -> pd.DataFrame:
     """Return one arm's curve: the columns of `completion_curves` without the arm.
 
-    The share is Aalen and Johansen's cumulative incidence of answers (see `incidence`); partial answers and failures
+    The share is Aalen and Johansen's cumulative incidence of answers (see `Incidence`); partial answers and failures
     compete. The band is symmetric in log(−log(1 − share)), so it stays within 0 and 1: Kalbfleisch and Prentice, The
     Statistical Analysis of Failure Time Data (1980), section 1.4, as `scipy.stats.ecdf(…).sf.confidence_interval(
     method="log-log")` does without competing ends. At a share of 0 or 1 that band has no width, which would be a

@@ -125,7 +125,7 @@ def mean_difference(
 ) -> Difference:
     """Return mean(first) − mean(second) of two arms with independent seeds; deterministic for a seed.
 
-    Studentised bootstrap with Welch's standard error, or `sparse.adjusted_interval` where fewer than ten values of an
+    Studentised bootstrap with Welch's standard error, or `means.adjusted_interval` where fewer than ten values of an
     arm differ from the others; p: `scipy.stats.permutation_test`, runs exchanged between arms.
     Raises: ConfigurationError for an arm of fewer than two runs, or a NaN.
     """
@@ -175,12 +175,10 @@ def sign_flip_tests(differences: Sequence[Floats], margins: Sequence[float], lev
     It is the p value that the least of all tests stays above with a probability of 1 − level, or Bonferroni's if that
     is larger. With up to 13 seeds all flips are used; otherwise they are drawn, always the same.
 
-    Args:
-        differences: For each test one number for each seed, 0 where the seed is not in it; all of one length.
-        margins: For each test, a mean difference that does not matter. One that cannot exceed it is no test.
-        level: Significance level of all tests together, as 0.05.
-
-    Source: Westfall and Young (1993), Resampling-Based Multiple Testing, section 2.3 (single-step minP).
+    differences: for each test one number for each seed, 0 where the seed is not in it; all of one length. margins: for
+    each test, a mean difference that does not matter. One that cannot exceed it is no test. level: significance level
+    of all tests together, as 0.05. Source: Westfall and Young (1993), Resampling-Based Multiple Testing, section 2.3
+    (single-step minP).
     """
     p_values = np.ones(len(differences))
     tests = [i for i, (each, margin) in enumerate(zip(differences, margins, strict=True)) if _can_matter(each, margin)]
@@ -267,13 +265,9 @@ def tarone(p_values: ArrayLike, least: ArrayLike, level: float) -> Floats:
     level cannot err, so the others need no correction for them; with ten pairs and 28 tests nothing could ever be
     shown otherwise.
 
-    Args:
-        p_values: One for each test.
-        least: The least p value that each test can have with as many runs, or discordant pairs, as it has.
-        level: Significance level of all tests together, as 0.05. The adjusted values are for this level alone.
-
-    Source: Tarone (1990), Biometrics 46:515.
-    Raises: ConfigurationError for a value that is no p value.
+    least: the least p value that each test can have with as many runs, or discordant pairs, as it has. level:
+    significance level of all tests together, as 0.05. The adjusted values are for this level alone. Source: Tarone
+    (1990), Biometrics 46:515. Raises: ConfigurationError for a value that is no p value.
     """
     values, reachable = _check_p_values(p_values), _check_p_values(least)
     count = next((k for k in range(1, len(values) + 1) if (reachable <= level / k).sum() <= k), 1)

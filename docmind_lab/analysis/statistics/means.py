@@ -145,12 +145,8 @@ def adjusted_paired_interval(differences: Floats, spread: float, confidence: flo
     Student's. For differences of −1, 0 and 1 this is Bonett and Price's interval with Student's quantile. It covers at
     least 96 % where 2 to 20 % of 12 to 80 pairs differ, whatever their distribution (tests/statistics/test_sparse.py).
 
-    Args:
-        differences: One number for each pair, in the unit of the measure.
-        spread: The largest difference that the measure allows, or the range of both arms' values. 0 if no run of either
-            arm differs from any other: then nothing tells how large a difference could be, and the bounds are infinite.
-        confidence: Confidence of the interval, between 0 and 1.
-
+    spread: the largest difference that the measure allows, or the range of both arms' values. 0 if no run of either arm
+    differs from any other: then nothing tells how large a difference could be, and the bounds are infinite.
     Source: Bonett and Price (2012), Journal of Educational and Behavioral Statistics 37:479.
     """
     n, estimate = len(differences), float(differences.mean())
@@ -166,11 +162,6 @@ def adjusted_interval(first: Floats, second: Floats, confidence: float) -> Inter
     """Return an interval of the difference of two means, where few values of an arm differ from the others.
 
     Each arm is given two more observations: the least and the largest value of both arms. Then the interval is Welch's.
-
-    Args:
-        first: One number for each run of the first arm.
-        second: One number for each run of the second arm.
-        confidence: Confidence of the interval, between 0 and 1.
 
     Source: Agresti and Caffo (2000), The American Statistician 54:280, for shares.
     """
@@ -203,12 +194,8 @@ def skewed_paired_interval(differences: Floats, spread: float, confidence: float
     12 to 40 pairs with a skewness of 2 to 3, zeros among them, where Student's covers 82 to 93 %
     (tests/statistics/test_skewed.py).
 
-    Args:
-        differences: One number for each pair, in the unit of the measure.
-        spread: As for `adjusted_paired_interval`.
-        confidence: Confidence of the interval, between 0 and 1.
-
-    Source: Hall (1992), "On the removal of skewness by transformation", JRSS B 54:221.
+    spread: as for `adjusted_paired_interval`. Source: Hall (1992), "On the removal of skewness by transformation", JRSS
+    B 54:221.
     """
     n, estimate = len(differences), float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(n)
@@ -256,17 +243,10 @@ def bounded_mean_interval(
     It is conservative: for mixtures of two modes it covers 97 to 100 % of the time (tests/statistics/test_bounded.py).
     It never has zero width. The uniform numbers have a fixed seed, so the same values give the same interval.
 
-    Args:
-        values: One number for each independent replicate, in the unit of the measure.
-        least: The smallest value that the measure can have.
-        most: The largest value that the measure can have.
-        confidence: Confidence of the interval, between 0 and 1.
-
-    Raises:
-        ConfigurationError: For no values, or values outside the bounds.
-
-    Source: Gaffke (2005), Mathematical Methods of Statistics 14:451; Learned-Miller and Thomas (2019), "A new
-    confidence interval for the mean of a bounded random variable", arXiv:1905.06208.
+    values: one for each independent replicate. least, most: bounds of the measure. Raises: ConfigurationError (for no
+    values, or values outside the bounds). Source: Gaffke (2005), Mathematical Methods of Statistics 14:451;
+    Learned-Miller and Thomas (2019), "A new confidence interval for the mean of a bounded random variable",
+    arXiv:1905.06208.
     """
     sample = np.sort(np.asarray(values, dtype="float64"))
     # Written so that a NaN fails it: every comparison with one is false.

@@ -144,15 +144,7 @@ def read_arrow(file: Path) -> pa.Table:
 def read_parquet(file: Path, remedy: str = "") -> pd.DataFrame:
     """Read a frame from a Parquet file.
 
-    Args:
-        file: The file.
-        remedy: Text that is added to the error.
-
-    Returns:
-        The frame as it was written.
-
-    Raises:
-        RecordError: The file is damaged, or cannot be read.
+    remedy: text that is added to the error. Raises: RecordError (the file is damaged, or cannot be read).
     """
     try:
         frame: pd.DataFrame = read_arrow(file).to_pandas()
@@ -189,9 +181,7 @@ def not_imported(names: Iterable[str], trusted: Collection[str] | None) -> tuple
 
     Importing a module runs its code, and the names come from data, such as a manifest.
 
-    Args:
-        names: Workloads, as a manifest names them.
-        trusted: Workloads of other packages that may be imported; None for all.
+    names: workloads, as a manifest names them. trusted: workloads of other packages that may be imported; None for all.
     """
     if trusted is None:
         return ()

@@ -23,13 +23,8 @@ DTYPES: Final[Mapping[str, str]] = {
 class Column:
     """One column of a table.
 
-    Args:
-        name: Name of the column; its ending says the unit.
-        kind: Kind of its values; see `DTYPES`.
-        meaning: Its description in the data dictionary.
-        levels: The values that a categorical may take; () for open ones.
-        since: The schema version that it came with.
-        before: Value that fills it in tables of older versions, which lack it.
+    name: name of the column; its ending says the unit. kind: kind of its values; see `DTYPES`. levels: the values that
+    a categorical may take; () for open ones. before: value that fills it in tables of older versions, which lack it.
     """
 
     name: str

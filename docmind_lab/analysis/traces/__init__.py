@@ -2,7 +2,6 @@
 
 model       the tables of traces: runs, spans, generation; files of traces
 studies     traces of the lab's own studies
-schedule    what each span waited for, and the schedule that other durations would give
 importers/  readers of what other tools wrote
 rules       what each alternative does at the deadline
 arrays      the tables as arrays, ordered by run
@@ -11,7 +10,6 @@ shares      the share of runs in time, with intervals by session
 answers     what a replay answers, as rows; answer_rows.py makes them
 what_if     the answer: how long, enforced how, and what would be left behind
 agreement   how far a replay agrees with runs that were really made
-conditions  the decision timeout that each condition of a study asks for
 """
 
 from docmind_lab.analysis.traces.agreement import agreement_with_stack

@@ -27,12 +27,8 @@ def arm_rows(
     What is left behind is NaN past the instant until which the share in time is known: of the runs that reach such a
     deadline none, or hardly any, was watched.
 
-    Args:
-        outcomes: What becomes of the runs under it.
-        timeouts: Decision timeouts, seconds.
-        traces: The runs.
-        price: Price of a million tokens, or None.
-        known_until_s: The instant until which the share in time is known, for each decision timeout.
+    outcomes: what becomes of the runs under it. timeouts: decision timeouts, seconds. price: price of a million tokens,
+    or None. known_until_s: the instant until which the share in time is known, for each decision timeout.
     """
     known, is_watched = outcomes.known, timeouts <= known_until_s.to_numpy()
     counts = {
@@ -75,12 +71,8 @@ def _of(statistic: Any, values: Floats) -> float:
 def run_rows(traces: Traces, named: NamedRule, outcomes: RunOutcomes, timeout_s: float, behaviour: str) -> pd.DataFrame:
     """Return the rows of `runs` of one alternative, without those that a trace cannot say of.
 
-    Args:
-        traces: The runs.
-        named: The alternative.
-        outcomes: What becomes of them under it, at one decision timeout.
-        timeout_s: That timeout, seconds.
-        behaviour: Name of what the server does with a call whose client has left.
+    outcomes: what becomes of them under it, at one decision timeout. timeout_s: that timeout, seconds. behaviour: name
+    of what the server does with a call whose client has left.
     """
     traced = traces.runs
     labels = [json.loads(each) for each in traced["labels"]]

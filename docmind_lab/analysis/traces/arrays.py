@@ -51,10 +51,9 @@ class Rows:
 class Around:
     """What is around each span: rows of the spans, by place.
 
-    Args:
-        inner: The innermost step around it, or the outermost call where it is in none; itself where it is in neither.
-        outer: The outermost step around it, in the same way.
-        call: The innermost call that it was made inside of; −1 where there is none.
+    inner: the innermost step around it, or the outermost call where it is in none; itself where it is in neither.
+    outer: the outermost step around it, in the same way. call: the innermost call that it was made inside of; −1 where
+    there is none.
     """
 
     inner: NDArray[np.int64]

@@ -125,9 +125,8 @@ class Traces:
     ) -> Traces:
         """Return checked traces, ordered by run and start.
 
-        Raises:
-            RecordError: A run has no end and no time of observation, a span belongs to no run or ends before it
-                begins, or a value is negative. It names the run and the span.
+        Raises: RecordError (a run has no end and no time of observation, a span belongs to no run or ends before it
+        begins, or a value is negative. It names the run and the span).
         """
         return cls.of_frames(
             _frame(RUN_COLUMNS, runs), _frame(SPAN_COLUMNS, spans), _frame(GENERATION_COLUMNS, generation), notes
@@ -201,11 +200,7 @@ class Traces:
     def read(cls, path: str | os.PathLike[str]) -> Traces:
         """Read traces that `write` wrote.
 
-        Args:
-            path: The file, one JSON object a line.
-
-        Raises:
-            RecordError: The file cannot be read, or a line is no trace; it names the line.
+        Raises: RecordError (the file cannot be read, or a line is no trace; it names the line).
         """
         file = Path(path)
         runs: list[dict[str, Any]] = []
@@ -333,8 +328,7 @@ DECODER: Final = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) 
 def well_formed(text: str) -> str:
     """Return a text with a question mark for each half of a UTF-16 pair, which no file can hold.
 
-    Args:
-        text: Any text, such as JSON writes as "\\ud800".
+    text: any text, such as JSON writes as "\\ud800".
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
@@ -345,9 +339,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 def upwards(first: _Key | None, above: Callable[[_Key], _Key | None]) -> Iterator[_Key]:
     """Yield a key and those above it, each once, also where one is above itself.
 
-    Args:
-        first: The key to begin with; None for nothing.
-        above: Returns the key above another, or None.
+    first: the key to begin with; None for nothing. above: returns the key above another, or None.
     """
     visited = set[_Key]()
     while first is not None and first not in visited:

@@ -96,9 +96,8 @@ class RunOutcomes:
 class Replay:
     """Traces, ready to be put under any alternative and deadline.
 
-    Args:
-        traces: The runs; those of a control, which nothing cut, can answer for every deadline.
-        behaviour: What the server does with a call whose client has left.
+    traces: the runs; those of a control, which nothing cut, can answer for every deadline. behaviour: what the server
+    does with a call whose client has left.
     """
 
     def __init__(self, traces: Traces, behaviour: ServerBehaviour = STOPS) -> None:
@@ -111,13 +110,9 @@ class Replay:
     def under(self, rule: Rule, deadlines_s: ArrayLike, *, horizon_factor: float | None = None) -> RunOutcomes:
         """Return what becomes of every run at every deadline.
 
-        Args:
-            rule: What the alternative does.
-            deadlines_s: The deadlines, seconds from the start of a run.
-            horizon_factor: Runs are observed until their deadline times this; None means as long as the trace was.
-
-        Raises:
-            ConfigurationError: A deadline is not positive and finite.
+        deadlines_s: the deadlines, seconds from the start of a run. horizon_factor: runs are observed until their
+        deadline times this; None means as long as the trace was. Raises: ConfigurationError (a deadline is not positive
+        and finite).
         """
         deadlines = np.atleast_1d(np.asarray(deadlines_s, dtype=np.float64))
         bad = deadlines[~((deadlines > 0) & np.isfinite(deadlines))]

@@ -23,13 +23,10 @@ Caller = Literal["waits", "leaves"]
 class Rule:
     """What one alternative does at the deadline.
 
-    Args:
-        work: What becomes of the work: it goes on, its calls are cut, or it ends with the step under way.
-        caller: Whether the caller waits for that.
-        cut_after_s: Seconds from the deadline to the cut.
-        returns_result: Whether a run that stops early returns what there is.
-        tells_late: Whether a run that ends too late is told to have timed out.
-        propagates: Whether the calls know the deadline: retries are then within the budget.
+    work: what becomes of the work: it goes on, its calls are cut, or it ends with the step under way. caller: whether
+    the caller waits for that. cut_after_s: seconds from the deadline to the cut. returns_result: whether a run that
+    stops early returns what there is. tells_late: whether a run that ends too late is told to have timed out.
+    propagates: whether the calls know the deadline: retries are then within the budget.
     """
 
     work: Work
@@ -70,13 +67,7 @@ CONTROLS: Final = tuple(name for name, entry in CATALOGUE.items() if entry.is_co
 
 @dataclass(frozen=True)
 class NamedRule:
-    """The rule of an alternative, with the names that tables have.
-
-    Args:
-        alternative: Its level.
-        options: Its options, a JSON object.
-        rule: What it does.
-    """
+    """The rule of an alternative, with the names that tables have."""
 
     alternative: str
     options: str
@@ -91,9 +82,8 @@ class NamedRule:
 def rule_of(name: str) -> NamedRule:
     """Return the rule of an alternative or variant, such as "A", "B:drain" or "stop_flag".
 
-    Raises:
-        ConfigurationError: There is none of that name, or it changes the path of a run, so that a trace cannot say
-            what it would do.
+    Raises: ConfigurationError (there is none of that name, or it changes the path of a run, so that a trace cannot say
+    what it would do).
     """
     level, variant = level_and_variant(name.partition("+")[0])
     if "+" in name:

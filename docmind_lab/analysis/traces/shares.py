@@ -30,14 +30,9 @@ def in_time_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.
     were watched until then, the fewer runs say as much (`Incidence.effective_runs`). Past the instant until which at
     least 5 do, the share is not known: NaN, between the lower bound at that instant and 1.
 
-    Args:
-        traces: The runs.
-        timeouts_s: Decision timeouts, seconds, ascending.
-        confidence: Confidence of the intervals.
-
-    Returns:
-        One row per decision timeout: decision_timeout_s, runs, sessions, in_time, share, low, high, observed_share,
-        known_until_s (inf where the share is known at every timeout).
+    One row per decision timeout: decision_timeout_s, runs, sessions, in_time, share, low, high, observed_share,
+    known_until_s (inf where the share is known at every timeout).
+    timeouts_s: decision timeouts, seconds, ascending.
     """
     known = _shares(traces, timeouts_s)
     share, low, high = known.with_bounds(confidence)
@@ -61,14 +56,9 @@ def good_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.Dat
 
     Runs that do not say whether they succeeded are left out. One that was cut says that its result was not good yet.
 
-    Args:
-        traces: The runs.
-        timeouts_s: Decision timeouts, seconds, ascending.
-        confidence: Confidence of the intervals.
-
-    Returns:
-        One row per decision timeout: judged_runs, good_share, good_low, good_high; NaN without such runs. The share is
-        not known as that of `in_time_shares` is not.
+    One row per decision timeout: judged_runs, good_share, good_low, good_high; NaN without such runs. The share is not
+    known as that of `in_time_shares` is not.
+    timeouts_s: decision timeouts, seconds, ascending.
     """
     runs = traces.runs
     judged = runs[runs["succeeded"].notna()]
@@ -92,17 +82,10 @@ def predicted_shares(traces: Traces, timeouts_s: Floats, sessions: int, confiden
     shares that a score test of two samples does not tell from the one observed, at as many independent runs as the
     sessions say as much as (see `in_time_shares`).
 
-    Args:
-        traces: The runs that it is learned from.
-        timeouts_s: Decision timeouts, seconds.
-        sessions: How many sessions will be seen.
-        confidence: Probability with which their share lies within the bounds.
-
-    Returns:
-        One row per decision timeout: decision_timeout_s, sessions, share, low, high, observed_share.
-
-    Raises:
-        ConfigurationError: There are no sessions to predict, or fewer than two to learn from.
+    One row per decision timeout: decision_timeout_s, sessions, share, low, high, observed_share.
+    timeouts_s: decision timeouts, seconds. sessions: how many sessions will be seen. confidence: probability with which
+    their share lies within the bounds. Raises: ConfigurationError (there are no sessions to predict, or fewer than two
+    to learn from).
     """
     known = _shares(traces, timeouts_s)
     if sessions < 1 or known.sessions < 2:

@@ -3,7 +3,7 @@
 app.py         the application, and how it reports errors
 compare.py     the main job; options.py its options
 sweep.py       a designed experiment or a load study
-studies.py     finished studies: show, recommend, report, export
+studies.py     finished studies: show, recommend, report
 traces.py      runs recorded anywhere, and what another deadline would have done
 diff.py        two studies
 watch.py       calls in production beside a study

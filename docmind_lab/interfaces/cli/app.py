@@ -24,7 +24,7 @@ from docmind_lab.interfaces.cli.doctor import doctor
 from docmind_lab.interfaces.cli.probe import probe
 from docmind_lab.interfaces.cli.profile import profile
 from docmind_lab.interfaces.cli.servers import lab, serve
-from docmind_lab.interfaces.cli.studies import export, recommend, report, show
+from docmind_lab.interfaces.cli.studies import recommend, report, show
 from docmind_lab.interfaces.cli.sweep import sweep
 from docmind_lab.interfaces.cli.traces import traces, what_if
 from docmind_lab.interfaces.cli.watch import watch
@@ -59,7 +59,6 @@ for command, short_help in (
     (what_if, "What another deadline would have done to runs recorded anywhere."),
     (diff, "What changed between two studies."),
     (watch, "Whether production behaves as a study said."),
-    (export, "Tell of a study's runs in spans and metrics."),
     (show, "What happened in one run, on a line of time."),
     (ask, "Answer one question within the budget."),
     (profile, "Make a latency profile of calls that were measured."),

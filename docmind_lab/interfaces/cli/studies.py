@@ -1,4 +1,4 @@
-"""`docmind-lab show`, `recommend`, `report` and `export`: what is done with a finished study."""
+"""`docmind-lab show`, `recommend` and `report`: what is done with a finished study."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docmind_lab.core.catalogue import with_label
-from docmind_lab.core.errors import ConfigurationError, NoSuchRecord
+from docmind_lab.core.errors import NoSuchRecord
 from docmind_lab.interfaces.cli.console import console, json_safe
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def recommend(
     if as_json:
         rows = json_safe(result.frame.astype(object).to_dict("records"))
         shown = {"target": target, "confidence": confidence, "alternatives": rows, "choice": result.words.choice}
-        shown["runs_needed"] = result.words.runs_needed
+        shown["runs_needed"] = result.runs_needed
         typer.echo(json.dumps(shown | {"settings": result.settings, "sentences": result.sentences}, indent=2))
     else:
         out = console()
@@ -89,7 +89,7 @@ def recommend(
             out.print(line, style="bold")
         if result.settings:
             out.print(with_label(result.settings), soft_wrap=True, markup=False)
-        if how := result.words.how_to_settle(in_python=False):
+        if how := result.how_to_settle(in_python=False):
             out.print(how, soft_wrap=True, markup=False)
         out.print()
         out.print(result.words.title)
@@ -122,23 +122,3 @@ def report(
     typer.echo(f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
     if show:
         webbrowser.open(written.resolve().as_uri())
-
-
-def export(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of the study, finished or not.")],
-    otlp: Annotated[
-        bool, typer.Option("--otlp", help="Send spans of runs and calls to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
-    ] = False,
-    metrics_file: Annotated[
-        str, typer.Option(help="Write Prometheus metrics of the runs to this file; none when left out.")
-    ] = "",
-) -> None:
-    """Tell of a study's runs and calls in spans and metrics. Its tables are Parquet files, which other tools read."""
-    if not (otlp or metrics_file):
-        raise ConfigurationError("nothing to tell: give --otlp or --metrics-file; the tables are Parquet files")
-    # Function-level: reading tables takes a second to import, and --help must not.
-    from docmind_lab.analysis.study_folder import load  # noqa: PLC0415
-    from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
-
-    told = Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None).send(load(folder))
-    typer.echo(f"told of {told} run{'' if told == 1 else 's'}")

@@ -54,8 +54,8 @@ def watch(
     if as_json:
         typer.echo(json.dumps(json_safe(_as_json(found)), indent=2))
     else:
-        _print(found)
-    if fail_if_worse and (found.is_worse or not found.groups):
+        console().print(found.text(), markup=False, soft_wrap=True, highlight=False)
+    if fail_if_worse and (found.is_worse or not found.verdicts):
         raise typer.Exit(WORSE)
 
 
@@ -65,35 +65,10 @@ def _as_json(found: Watch) -> dict[str, Any]:
         "workflow": found.workflow,
         "calls": found.calls,
         "verdicts": [
-            {"alternative": group.label, "limit_s": group.limit_s, "calls": group.calls, "verdict": group.verdict}
-            for group in found.groups
+            {"alternative": name, "limit_s": limit_s, "verdict": verdict}
+            for (name, limit_s), verdict in found.verdicts.items()
         ],
         "measures": found.frame.astype(object).to_dict("records"),
         "not_compared": found.not_compared,
         "sentences": found.sentences,
     }
-
-
-def _print(found: Watch) -> None:
-    out = console()
-    for line in found.sentences:
-        out.print(line, markup=False, soft_wrap=True)
-    if found.groups:
-        out.print()
-        out.print(_table(found))
-
-
-def _table(found: Watch) -> Any:
-    from rich.markup import escape  # noqa: PLC0415 - slow, and --help does not need it
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("alternative", "limit", "measure"):
-        table.add_column(name)
-    for name in ("study", "production"):
-        table.add_column(name, justify="right")
-    table.add_column("production is")
-    for row in found.frame.to_dict("records"):
-        cells = [row["alternative"], f"{row['limit_s']:g} s", row["measure"], row["study"], row["production"]]
-        table.add_row(*(escape(cell) for cell in cells), row["verdict"])
-    return table

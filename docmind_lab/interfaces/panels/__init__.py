@@ -1,8 +1,6 @@
 """Interactive panels for notebooks; needs the extra "notebooks".
 
     dl.tune()               how long should the decision timeout be: controls, and what they lead to
-    study.show()            the views of a finished study
-    dl.browse(study)        its runs, and the calls and events of one of them
 
 choice.py     the settings of a panel
 engine.py     requests become runs, in other processes; newest.py its thread
@@ -10,8 +8,8 @@ preview.py      what it shows at once when the timeout moves: the control, repla
 panel_run.py  a request as it stands, its tables and its status
 pictures.py   views as images, with words and numbers for who cannot see them
 page.py       HTML, style, and names for what has none
-controls.py, study_tabs.py, run_browser.py   the widgets
-tune_panel.py, study_panel.py                the panels
+controls.py, study_tabs.py, run_calls.py   the widgets
+tune_panel.py   the panel
 
 Views are thin: what they show comes from public functions over a study's tables.
 """
@@ -23,8 +21,6 @@ except ModuleNotFoundError as error:
 
     raise ConfigurationError("panels need ipywidgets: install docmind_lab[notebooks]") from error
 
-from docmind_lab.interfaces.panels.run_browser import RunBrowser
-from docmind_lab.interfaces.panels.study_panel import StudyPanel, browse, show
 from docmind_lab.interfaces.panels.tune_panel import TunePanel, tune
 
-__all__ = ["RunBrowser", "StudyPanel", "TunePanel", "browse", "show", "tune"]
+__all__ = ["TunePanel", "tune"]

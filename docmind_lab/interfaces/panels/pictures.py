@@ -5,6 +5,7 @@ Drawn without pyplot, so that it can be done in any thread and leaves no figure 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Final
@@ -12,17 +13,14 @@ from typing import Final
 from matplotlib.axes import Axes
 
 from docmind_lab.analysis import plots
-from docmind_lab.analysis.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of, rows_of
-from docmind_lab.analysis.plots.overruns import overrun_size
-from docmind_lab.analysis.plots.timelines import timeline_size
+from docmind_lab.analysis.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of
 from docmind_lab.analysis.tables.frames import StudyTables
-from docmind_lab.analysis.text import one_line
+from docmind_lab.interfaces.reports.figures import Drawing, completion_of, overrun_of, timeline_of
 from docmind_lab.interfaces.reports.model import Table
 from docmind_lab.interfaces.reports.tables import table_of
 
 # Sharp at the width of a notebook's cell on an ordinary screen; more costs time at every frame.
 _DOTS_PER_INCH: Final = 110
-_COMPLETION_SIZE_IN: Final = (10.0, 5.0)
 
 
 @dataclass(frozen=True)
@@ -61,43 +59,26 @@ def timeline_picture(study: StudyTables, seed: int | None = None) -> Picture:
 
     Raises: ConfigurationError as `plots.timeline`.
     """
-    lanes, bars = plots.lanes_frame(study, seed), plots.timeline_frame(study, seed)
-    ax = plots.timeline(
-        study, seed=seed, ax=blank_axes(*timeline_size(len(lanes), len(bars["role"].cat.categories)), LEAST_HEIGHT_IN)
-    )
-    sentence = "; ".join(f"{one_line(lane.label)}: {', '.join(lane.note.splitlines())}" for lane in rows_of(lanes))
-    alt = f"Timeline of the calls of question seed {lanes['seed'].iloc[0]}, a lane for each alternative. {sentence}."
-    # The note begins with the outcome.
-    shown = lanes.drop(columns=["outcome"]).assign(note=[", ".join(text.splitlines()) for text in lanes["note"]])
-    return _picture(ax, alt, table_of("The lanes of the timeline", shown), study, on_time=True)
+    return _picture(timeline_of(study, seed=seed), study)
 
 
 def completion_picture(study: StudyTables) -> Picture:
     """Draw the share of runs answered by each instant. Raises: ConfigurationError as `plots.completion`."""
     frame = plots.completion_frame(study)
     ends = frame[frame["at_s"] <= _timeout_s(study)].drop_duplicates("group", keep="last")
-    ax = plots.completion(study, ax=blank_axes(*_COMPLETION_SIZE_IN))
-    text = "; ".join(f"{one_line(end.label)} {end.answered} of {end.runs}" for end in rows_of(ends))
-    alt = f"Step curves of the share of runs answered by each instant. Answered by the deadline: {text}."
     table = table_of("Answered by the deadline, bands at 95 %", ends.drop(columns=["at_s"]))
-    return _picture(ax, alt, table, study, on_time=True)
+    return _picture(dataclasses.replace(completion_of(study), tables=(table,)), study)
 
 
 def overrun_picture(study: StudyTables) -> Picture:
     """Draw the caller's and the work's overrun of every run. Raises: ConfigurationError as `plots.overrun`."""
-    summary = plots.overrun_summary(plots.overrun_frame(study))
-    ax = plots.overrun(study, ax=blank_axes(*overrun_size(summary["group"].nunique()), LEAST_HEIGHT_IN))
-    text = "; ".join(
-        f"{one_line(row.label)} {row.overrun} {row.median_s:.3g} s, up to {row.high_s:.3g} s"
-        for row in rows_of(summary)
-    )
-    alt = f"Points: how long the caller waited, and the work went on, past the deadline. Medians: {text}."
-    return _picture(ax, alt, table_of("Medians and ranges of the overruns", summary), study, on_time=False)
+    return dataclasses.replace(_picture(overrun_of(study), study), time_axis=None)
 
 
-def _picture(ax: Axes, alt: str, table: Table, study: StudyTables, *, on_time: bool) -> Picture:
+def _picture(drawing: Drawing, study: StudyTables) -> Picture:
+    ax = drawing.draw(blank_axes(*drawing.size_in, LEAST_HEIGHT_IN))
     png = png_of(ax, _DOTS_PER_INCH)
-    return Picture(png, alt, table, _timeout_s(study), _time_axis(ax) if on_time else None)
+    return Picture(png, drawing.alt, drawing.tables[0], _timeout_s(study), _time_axis(ax))
 
 
 def _time_axis(ax: Axes) -> TimeAxis:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from html import escape
-from typing import Final
+
+import pandas as pd
 
 from docmind_lab.analysis.text import number, one_line
 from docmind_lab.analysis.traces.model import Traces
@@ -20,9 +20,9 @@ from docmind_lab.analysis.traces.studies import traces_of_study
 from docmind_lab.analysis.traces.what_if import what_if
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.interfaces.panels.choice import PanelChoice
+from docmind_lab.interfaces.panels.page import table_html
 from docmind_lab.interfaces.panels.panel_run import PanelRun
-
-_HEADS: Final = ("alternative", "in time", "callers late", "late work (s a run)")
+from docmind_lab.interfaces.reports.model import Table
 
 
 class TracePreview:
@@ -57,22 +57,22 @@ class TracePreview:
             return ""
         behaviour = "stops" if choice.stops_on_disconnect else "goes-on"
         frame = what_if(traces, [choice.decision_timeout_s], rules, behaviour).frame
-        rows = [
-            (
-                one_line(str(row["arm"])),
-                f"{row['in_time']} of {row['runs']}",
-                str(row["overran"]),
-                f"{'≥ ' if row['lower_bounds'] and row['busy_after_s'] else ''}{number(row['busy_after_s'], 1)}",
-            )
-            for row in frame.to_dict("records")
-        ]
+        shown = pd.DataFrame(
+            {
+                "alternative": [one_line(str(arm)) for arm in frame["arm"]],
+                "in time": [f"{count} of {runs}" for count, runs in zip(frame["in_time"], frame["runs"], strict=True)],
+                "callers late": frame["overran"],
+                "late work (s a run)": [
+                    f"{'≥ ' if is_bound and seconds else ''}{number(seconds, 1)}"
+                    for seconds, is_bound in zip(frame["busy_after_s"], frame["lower_bounds"], strict=True)
+                ],
+            }
+        )
         title = (
             f"{choice.decision_timeout_s:g} s, from traces: {len(traces)} runs of the control, replayed. "
             "Virtual time measures the same now."
         )
-        head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in _HEADS)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-        return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return table_html(Table(title, shown, frame))
 
     def knows(self, choice: PanelChoice) -> bool:
         """Whether it has runs of the control under these settings, whatever the decision timeout."""

@@ -15,7 +15,7 @@ from docmind_lab.interfaces.panels.choice import PanelChoice
 from docmind_lab.interfaces.panels.page import figure_html, text_html, wide_html
 from docmind_lab.interfaces.panels.panel_run import changes
 from docmind_lab.interfaces.panels.pictures import Picture, completion_picture, overrun_picture, timeline_picture
-from docmind_lab.interfaces.panels.run_browser import RunBrowser
+from docmind_lab.interfaces.panels.run_calls import RunCalls
 
 VIEWS: Final = ("Timeline", "Completion", "Overrun", "Table", "Calls")
 MOST_LATE_WORK: Final = -1
@@ -35,9 +35,9 @@ class StudyTabs(traitlets.HasTraits):
     view = traitlets.Enum(VIEWS, "Timeline")
     question_seed = traitlets.Int(MOST_LATE_WORK)
 
-    def __init__(self, redraw: Callable[[], None], manifest: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, redraw: Callable[[], None]) -> None:
         super().__init__()
-        self.manifest = manifest or {}
+        self.manifest: Mapping[str, Any] = {}
         self._redraw = redraw
         self._pictures: dict[str, tuple[Picture, PanelChoice | None]] = {}
         self._filling = False
@@ -47,11 +47,11 @@ class StudyTabs(traitlets.HasTraits):
             options=[("most work after the deadline", MOST_LATE_WORK)],
             style={"description_width": "initial"},
         )
-        self.browser = RunBrowser(_no_runs())
+        self.calls = RunCalls()
         children = [
             widgets.VBox([self._question, self._pages["Timeline"]]),
             *(self._pages[name] for name in ("Completion", "Overrun", "Table")),
-            self.browser.view,
+            self.calls.view,
         ]
         self._tab = widgets.Tab(children=children, titles=VIEWS, selected_index=0)
         self.widget = self._tab
@@ -76,7 +76,7 @@ class StudyTabs(traitlets.HasTraits):
         elif isinstance(content, str):
             self._pages[view].value = content
         else:
-            self.browser.show(content)
+            self.calls.show(content)
 
     def page(self, view: str) -> Any:
         """Return the widget of a view other than Calls; its `value` is HTML."""
@@ -121,8 +121,3 @@ def _summary_html(manifest: Mapping[str, Any], tables: StudyTables) -> str:
     """Return a study's notebook summary as HTML; it reads no events."""
     study = Study(tables.runs, tables.calls, to_frame("events", []), manifest)
     return wide_html("Summary of the study", study._repr_html_())
-
-
-def _no_runs() -> StudyTables:
-    runs, calls, events = (to_frame(name, []) for name in ("runs", "calls", "events"))
-    return Study(runs, calls, events)

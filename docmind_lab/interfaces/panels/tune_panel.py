@@ -183,12 +183,8 @@ class TunePanel(ChoiceTraits):
     def wait(self, timeout_s: float = 300.0) -> Study:
         """Wait until the runs requested last are done, or stopped, and drawn; return the study.
 
-        Args:
-            timeout_s: Seconds to wait at most.
-
-        Raises:
-            TimeoutError: It takes longer; the runs go on.
-            Exception: The error that the runs failed with.
+        timeout_s: seconds to wait at most. Raises: TimeoutError (it takes longer; the runs go on); Exception (the error
+        that the runs failed with).
         """
         limit_at = time.monotonic() + timeout_s
         done = self._engine.wait(timeout_s) and self._painter.wait(max(0.0, limit_at - time.monotonic()))

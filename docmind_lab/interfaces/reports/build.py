@@ -31,11 +31,7 @@ Made = TypeVar("Made")
 def build_report(study: Study) -> Report:
     """Return the report of a study: each section for which it has the runs; the limits name the others.
 
-    Args:
-        study: The study.
-
-    Raises:
-        ConfigurationError: It has no runs.
+    Raises: ConfigurationError (it has no runs).
     """
     if study.runs.empty:
         raise ConfigurationError("the study has no runs: there is nothing to report; run it first")
@@ -65,7 +61,7 @@ class _ReportBuilder:
         yield from self._figure_section("completion", "Answers over time", (figures.completion_of, parts))
         yield from self._figure_section("overrun", "Past the deadline", (figures.overrun_of, parts))
         yield from self._figure_section("timeline", "One question, call by call", (figures.timeline_of, parts))
-        yield from self._section("frontier", "How long a deadline", lambda: list(figures.frontiers_of(self.study)))
+        yield from self._section("frontier", "How long a deadline", self._frontiers)
         yield from self._section("scorecard", "The decision record, measured", self._scorecard)
         yield from self._section("differences", "Differences between arms", self._differences)
         yield from self._section("controls", "Negative controls", self._controls)
@@ -100,12 +96,15 @@ class _ReportBuilder:
         )
         return list(made or [])
 
+    def _frontiers(self) -> list[Figure]:
+        return [drawing.figure() for drawing in figures.frontiers_of(self.study)]
+
     def _scorecard(self) -> list[Block]:
         _require_options(self.study.runs)
         card = self.study.scorecard(_RECORD)
         return [
             Prose(card.sentences, "list"),
-            *figures.scorecard_figures(card),
+            *(drawing.figure() for drawing in figures.scorecard_figures(card)),
             Prose((card.perf_map.page().title,)),
             Prose(card.perf_map.lines, "list"),
         ]
@@ -138,11 +137,14 @@ class _ReportBuilder:
         return [Prose((words,)), enforcement_table(frame, condition_columns(self.study.runs))]
 
     def _figure_section(
-        self, name: str, heading: str, drawn: tuple[Callable[[figures.Part], Figure], Iterable[figures.Part]]
+        self,
+        name: str,
+        heading: str,
+        drawn: tuple[Callable[[figures.Part, str], figures.Drawing], Iterable[figures.Part]],
     ) -> Iterator[Section]:
         draw, parts = drawn
         made = [
-            self._try(f"{heading.lower()}{part.caption}", lambda part=part: draw(part))  # type: ignore[misc]
+            self._try(f"{heading.lower()}{part.caption}", lambda part=part: draw(part, part.caption).figure())  # type: ignore[misc]
             for part in parts
         ]
         result = tuple(figure for figure in made if figure is not None)

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from PIL import Image
 
 from docmind_lab.analysis import plots
 from docmind_lab.analysis.conditions import by_condition, condition_columns, in_words
 from docmind_lab.analysis.findings import Scorecard
-from docmind_lab.analysis.findings.scorecard_words import display_table
 from docmind_lab.analysis.plots.frontiers import MEASURES, frontier, frontier_frame
 from docmind_lab.analysis.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of
 from docmind_lab.analysis.plots.overruns import overrun_size
@@ -77,57 +75,76 @@ def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part
     return parts, left_out
 
 
-def completion_of(part: Part) -> Figure:
-    """Return the figure of the completion curves of a condition."""
-    frame = plots.completion_frame(part)
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure that is not drawn yet. draw: onto axes of size_in (width, height, inches). tables: its numbers."""
+
+    title: str
+    alt: str
+    draw: Callable[[Axes], Axes]
+    size_in: tuple[float, float]
+    tables: tuple[Table, ...]
+
+    def figure(self) -> Figure:
+        """Return the figure with its image. Raises: what drawing it raises."""
+        return Figure(self.title, self.alt, *image_of(self.draw, self.size_in), self.tables)
+
+
+def completion_of(study: StudyTables, where: str = "") -> Drawing:
+    """Return the completion curves of one condition. where: the condition, as the end of the title."""
+    frame = plots.completion_frame(study)
     arms = frame.groupby("label", sort=False).last()
     text = "; ".join(f"{one_line(str(arm))} {row['answered']} of {row['runs']}" for arm, row in arms.iterrows())
-    return _figure(
-        f"Who was answered by when, of all runs{part.caption}",
+    return Drawing(
+        f"Who was answered by when, of all runs{where}",
         f"Step curves that rise from 0 % with each answer, one for each arm. At their ends are answered: {text}.",
-        lambda ax: plots.completion(part, ax=ax),
+        lambda ax: plots.completion(study, ax=ax),
         (10.0, 5.0),
-        ("The steps of the curves, bands pointwise at 95 %", frame),
+        (table_of("The steps of the curves, bands pointwise at 95 %", frame),),
     )
 
 
-def overrun_of(part: Part) -> Figure:
-    """Return the figure of both overruns of every run of a condition."""
-    frame = plots.overrun_frame(part)
+def overrun_of(study: StudyTables, where: str = "") -> Drawing:
+    """Return both overruns of every run of one condition. where: as for `completion_of`."""
+    frame = plots.overrun_frame(study)
     summary = plots.overrun_summary(frame)
     text = "; ".join(
         f"{one_line(row['label'])} {row['overrun']} {row['past']} of {row['runs']}"
         + (f", median {row['median_s']:.3g} s, up to {row['high_s']:.3g} s" if row["past"] else "")
         for row in summary.to_dict("records")
     )
-    return _figure(
-        f"The caller's wait and the work, run by run{part.caption}",
+    return Drawing(
+        f"The caller's wait and the work, run by run{where}",
         f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {text}.",
-        lambda ax: plots.overrun(part, ax=ax),
+        lambda ax: plots.overrun(study, ax=ax),
         overrun_size(int(frame["group"].nunique())),
-        ("Runs past the deadline, and how far", summary),
-        ("The points", frame.drop(columns=["jitter"])),
+        (
+            table_of("Runs past the deadline, and how far", summary),
+            table_of("The points", frame.drop(columns=["jitter"])),
+        ),
     )
 
 
-def timeline_of(part: Part) -> Figure:
-    """Return the timeline of the question with the most late work. Raises: ConfigurationError without calls."""
-    lanes, bars = plots.lanes_frame(part), plots.timeline_frame(part)
+def timeline_of(study: StudyTables, where: str = "", seed: int | None = None) -> Drawing:
+    """Return the timeline of one question, None for the one with the most late work. where: as for `completion_of`.
+
+    Raises: ConfigurationError without calls.
+    """
+    lanes, bars = plots.lanes_frame(study, seed), plots.timeline_frame(study, seed)
     if bars.empty:
         raise ConfigurationError("calls has no rows of these runs: there is nothing to draw")
     text = "; ".join(f"{one_line(row['label'])}: {', '.join(row['note'].splitlines())}" for _, row in lanes.iterrows())
-    return _figure(
-        f"The question with the most work after its deadline{part.caption}",
-        f"Calls on a line of time, a lane for each arm, a row for each role, with what went on past the deadline. "
-        f"{text}.",
-        lambda ax: plots.timeline(part, ax=ax),
+    return Drawing(
+        f"The question with the most work after its deadline{where}",
+        f"Timeline of the calls of the question of seed {lanes['seed'].iloc[0]}, a lane for each arm, a row for each "
+        f"role, with what went on past the deadline. {text}.",
+        lambda ax: plots.timeline(study, seed=seed, ax=ax),
         timeline_size(len(lanes), len(bars["role"].cat.categories)),
-        ("The lanes", lanes.drop(columns=["seed", "note"])),
-        ("The bars", bars),
+        (table_of("The lanes", lanes.drop(columns=["seed", "note"])), table_of("The bars", bars)),
     )
 
 
-def frontiers_of(study: StudyTables) -> Iterator[Figure]:
+def frontiers_of(study: StudyTables) -> Iterator[Drawing]:
     """Yield figures of what a longer decision timeout gains: one for each measure and other condition.
 
     Raises: ConfigurationError when there is one decision timeout only.
@@ -142,68 +159,54 @@ def frontiers_of(study: StudyTables) -> Iterator[Figure]:
                 yield _frontier(part, measure)
 
 
-def _frontier(part: Part, measure: str) -> Figure:
+def _frontier(part: Part, measure: str) -> Drawing:
     frame = frontier_frame(part, measure)
     ends = frame.sort_values("decision_timeout_s").groupby("arm", sort=False)["mean"].agg(["first", "last"])
     text = "; ".join(
         f"{one_line(str(arm))} from {row['first']:.0%} to {row['last']:.0%}" for arm, row in ends.iterrows()
     )
     what = MEASURES[measure].partition(" (")[0]
-    return _figure(
+    return Drawing(
         f"{what[0].upper()}{what[1:]}, by decision timeout{part.caption}",
         f"A line for each arm against the decision timeout, from the smallest to the largest: {text}.",
         lambda ax: frontier(part, measure, ax=ax),
         (10.0, 5.6),
-        (f"The points of the lines: {what}", frame),
+        (table_of(f"The points of the lines: {what}", frame),),
     )
 
 
-def scorecard_figures(card: Scorecard) -> Iterator[Figure]:
+def scorecard_figures(card: Scorecard) -> Iterator[Drawing]:
     """Yield the figures of a scorecard: judged and measured scores, and which option wins under which weights."""
     text = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
-    yield _figure(
+    yield Drawing(
         "Every option's Perf and total, judged and measured",
         f"Scores from 0 to 10, a row for each arm, hollow as judged and full as measured. Perf measured: {text}.",
         lambda ax: scorecard_totals(card, ax=ax),
         (10.0, 2.0 + 0.78 * len(card.totals)),
-        ("What measured Perf is made of", card.components),
-        before=(_scores(card),),
+        (_scores(card), table_of("What measured Perf is made of", card.components)),
     )
     for perf in ("judged", "measured"):
-        of_perf, nearest = (frame[frame["perf"] == perf] for frame in (card.simplex, card.nearest))
+        of_perf = card.simplex[card.simplex["perf"] == perf]
         if (of_perf["wins_share"] >= _EVERYWHERE).any():
             continue  # one option leads under all weights, which a sentence says; its triangle would be of one colour
         text = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
-        yield _figure(
+        yield Drawing(
             f"Who would be chosen under other weights, Perf {perf}",
             f"A triangle of all weights of three criteria, coloured by who wins there. Shares of it: {text}.",
             functools.partial(_weights, card, perf),
             (8.6, 7.2),
-            ("How much of all weights is whose", of_perf),
-            ("The nearest weights in whole percent that change the decision", nearest),
+            (table_of("How much of all weights is whose", of_perf),),
         )
 
 
 def _scores(card: Scorecard) -> Table:
-    shown = display_table(card).rename_axis("option").reset_index().astype("str")
+    shown = card.display_table().rename_axis("option").reset_index().astype("str")
     shown["option"] = [one_line(option) for option in shown["option"]]
     return Table("The scores", shown, card.totals)
 
 
 def _weights(card: Scorecard, perf: str, ax: Axes) -> Axes:
     return scorecard_weights(card, perf=perf, ax=ax)
-
-
-def _figure(
-    title: str,
-    alt: str,
-    draw: Callable[[Axes], Axes],
-    size_in: tuple[float, float],
-    *tables: tuple[str, pd.DataFrame],
-    before: tuple[Table, ...] = (),
-) -> Figure:
-    image, media_type = image_of(draw, size_in)
-    return Figure(title, alt, image, media_type, (*before, *(table_of(caption, frame) for caption, frame in tables)))
 
 
 def image_of(draw: Callable[[Axes], object], size_in: tuple[float, float]) -> tuple[bytes, str]:

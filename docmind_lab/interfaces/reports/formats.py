@@ -174,13 +174,8 @@ FORMATS: Final[Mapping[str, Callable[[Report], str]]] = {"html": as_html, "md": 
 def write_report(report: Report, path: str | os.PathLike[str], kind: str | None = None) -> Path:
     """Write a report to a file, replacing one that exists.
 
-    Args:
-        report: The report.
-        path: The file; it is there whole or not at all.
-        kind: html, md or json; by the ending of the file when left out.
-
-    Raises:
-        ConfigurationError: The format is not known, or the file cannot be written.
+    path: the file; it is there whole or not at all. kind: html, md or json; by the ending of the file when left out.
+    Raises: ConfigurationError (the format is not known, or the file cannot be written).
     """
     target = Path(path)
     chosen = format_of(target, kind)

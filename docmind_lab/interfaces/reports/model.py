@@ -75,12 +75,8 @@ class Section:
 class Report:
     """A report of a study, independent of its format.
 
-    Args:
-        title: Description of what was measured, in a line.
-        study_id: Id of the study.
-        complete: Whether all of its runs are there.
-        sections: Sections in order.
-        manifest: Manifest of the study, unchanged.
+    title: description of what was measured, in a line. complete: whether all of its runs are there. manifest: manifest
+    of the study, unchanged.
     """
 
     title: str

@@ -21,7 +21,7 @@ from docmind_lab.analysis.text import level, number, one_line, p_text, percent, 
 from docmind_lab.interfaces.reports.model import Table
 
 MOST_ROWS: Final = 400
-"""Longer tables are not on the page: they are in the tables of the study, and `docmind-lab export` writes those."""
+"""Longer tables are not on the page: they are in the Parquet files of the study."""
 
 # Of use to whoever draws only: the number of an arm, its level beside its label, places within a lane.
 _NOT_SHOWN: Final = frozenset({"group", "alternative", "sublane", "sublanes", "call_id", "run_id", "lane"})
@@ -40,7 +40,7 @@ def table_of(caption: str, frame: pd.DataFrame) -> Table:
     columns.sort(key=lambda name: _NAMES.index(name) if name in _NAMES else len(_NAMES))
     if len(plain) > MOST_ROWS:
         caption = (
-            f"{caption}: {len(plain):,} rows, too many for a page; docmind-lab export writes all that was measured"
+            f"{caption}: {len(plain):,} rows, too many for a page; the study's Parquet files have all that was measured"
         )
         plain = plain.iloc[:0]
     shown = pd.DataFrame({heading(name): [_cell(value) for value in plain[name]] for name in columns}, dtype="str")

@@ -3,7 +3,7 @@
 spans.py        a measured run as spans, by the GenAI conventions of OpenTelemetry
 tracing.py      spans handed to an exporter; OTLP by the usual environment variables
 metrics.py      runs and calls counted on an OpenTelemetry meter
-sources.py      a query to a coordinator, and the runs of a saved study, as measured runs
+sources.py      a query to a coordinator as a measured run
 exporter.py     both after the last run, so that nothing is disturbed; what fails or hangs is left behind
 
 OpenTelemetry comes with the extra "telemetry" and is imported when spans or metrics are asked for.

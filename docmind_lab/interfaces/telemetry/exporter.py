@@ -1,28 +1,28 @@
 """Sends spans and metrics of runs after the last run, so that no run is measured with it.
 
 What fails or hangs is left behind with a warning in the log; the runs and their tables are what they are without it.
-Only who sends a saved study has asked for nothing else, and hears of a failure.
 """
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from docmind_lab.analysis.manifest import manifest_of
-from docmind_lab.analysis.study import Study, require_writable
+from docmind_lab.analysis.study import require_writable
 from docmind_lab.core.deadlines import require_seconds
-from docmind_lab.core.errors import ConfigurationError, DocmindLabError, ServiceError
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.interfaces.telemetry.metrics import RunCounts, require_prometheus_exporter
-from docmind_lab.interfaces.telemetry.sources import measured_query, measured_runs
-from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, require_opentelemetry, require_otlp, send_spans
+from docmind_lab.interfaces.telemetry.metrics import RunCounts
+from docmind_lab.interfaces.telemetry.sources import measured_query
+from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, send_spans
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from docmind_lab.docmind.coordinator.delivery import EndedQuery
 
 _log = logging.getLogger("docmind_lab.telemetry")
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,15 @@ class Telemetry:
             ConfigurationError: Something is not installed or cannot be written.
             EndpointRefused: The settings do not admit the address.
         """
+        if self.spans is not None:
+            _require("OpenTelemetry", "opentelemetry.sdk.trace", "leave spans off")
         if self.spans == "otlp":
-            require_otlp(settings)
-        elif self.spans is not None:
-            require_opentelemetry()
+            _require("the OTLP exporter", "opentelemetry.exporter.otlp.proto.http.trace_exporter", "leave spans off")
+            # The first that is set is the one that is used.
+            if name := next(filter(os.environ.get, _ENDPOINTS), ""):
+                settings.admit(os.environ[name], name=name)
         if self.metrics_file is not None:
-            require_prometheus_exporter()
+            _require("the Prometheus exporter", "opentelemetry.exporter.prometheus", "leave the metrics file out")
             named = "telemetry.metrics_file (--metrics-file):"
             require_writable(os.path.dirname(os.path.abspath(self.metrics_file)), named)
             if os.path.isdir(self.metrics_file):
@@ -139,37 +143,6 @@ class Telemetry:
 
         return sink
 
-    def send(self, study: Study) -> int:
-        """Send the runs of a finished study, such as one in a folder.
-
-        Its spans are placed as if each run had begun when the manifest was written.
-
-        Args:
-            study: The study.
-
-        Returns:
-            How many runs it has.
-
-        Raises:
-            ConfigurationError: Something is not installed or cannot be written, or there is nowhere to send to.
-            ServiceError: Something could not be sent.
-        """
-        if not self.tells:
-            raise ConfigurationError("nothing to send a study to: give telemetry spans, metrics or metrics_file")
-        self.check(Settings())
-        runs = list(measured_runs(study))
-        try:
-            if self._is_counting:
-                self._counts().add(runs)
-            if self.spans is not None:
-                self._send(runs, study.manifest)
-        except DocmindLabError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever an exporter does, it is said in one line
-            # Its type only, as in the log.
-            raise ServiceError(f"the study was not sent ({type(error).__name__})") from None
-        return len(runs)
-
     def _counts(self) -> RunCounts:
         return RunCounts(self.metrics, self.metrics_file)
 
@@ -182,6 +155,14 @@ class Telemetry:
             send_spans(runs, manifest, exporter)
         finally:
             exporter.shutdown()
+
+
+def _require(what: str, module: str, otherwise: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        remedy = f"pip install 'docmind_lab[telemetry]', or {otherwise}"
+        raise ConfigurationError(f"{what} is not installed: {remedy}") from error
 
 
 def _best_effort(what: str, work: Callable[[], object]) -> None:

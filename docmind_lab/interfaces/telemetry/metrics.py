@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import os
@@ -10,7 +9,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.telemetry_names import RUN_LABELS, RunInstruments
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
@@ -18,23 +16,11 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
 
-def require_prometheus_exporter() -> None:
-    """Require OpenTelemetry's Prometheus exporter. Raises: ConfigurationError with the remedy."""
-    try:
-        importlib.import_module("opentelemetry.exporter.prometheus")
-    except ImportError as error:
-        raise ConfigurationError(
-            "OpenTelemetry's Prometheus exporter is not installed: pip install 'docmind_lab[telemetry]', "
-            "or leave the metrics file out"
-        ) from error
-
-
 class RunCounts:
     """Counts runs, with calls as the client saw them.
 
-    Args:
-        provider: Meter provider that the runs are counted on; none when left out.
-        path: File for the counts of this object in Prometheus' text format; none when left out.
+    provider: meter provider that the runs are counted on; none when left out. path: file for the counts of this object
+    in Prometheus' text format; none when left out.
     """
 
     def __init__(self, provider: MeterProvider | None, path: str | os.PathLike[str] | None) -> None:

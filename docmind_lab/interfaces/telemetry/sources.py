@@ -1,4 +1,4 @@
-"""Measured runs from other sources: a query to a coordinator, and the runs of a saved study.
+"""A query to a coordinator as a measured run.
 
 Of a query there is what its own side recorded; servers are not asked. It is exported when nothing of it is at work any
 more, at its horizon at the latest. A coordinator that closes ends what is at work: the query is then exported as it
@@ -7,14 +7,8 @@ stood, and its work counts as not over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from docmind_lab.alternatives.base import Outcome
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.core.levels import NAN
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.derive import (
@@ -68,22 +62,3 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
     calls, events = call_records(facts, recorder, snapshot, []), event_records(facts, recorder, snapshot, [])
     run = derive_run(facts, answer, calls, events, work_censored=not quiet, threads_left=snapshot.threads_left)
     return MeasuredRun(run, tuple(calls), tuple(events), outcome, recorder.started_at)
-
-
-def measured_runs(study: Study) -> Iterator[MeasuredRun]:
-    """Yield the runs of a saved study with their calls and events, without answers."""
-    calls, events = _by_run(study.calls), _by_run(study.events)
-    for row in _rows(study.runs):
-        run = RunRecord(**row)
-        made = tuple(CallRecord(**call) for call in calls.get(run.run_id, ()))
-        recorded = tuple(EventRecord(**event) for event in events.get(run.run_id, ()))
-        yield MeasuredRun(run, made, recorded, Outcome(run.outcome, stop_reason=run.stop_reason), NAN)
-
-
-def _by_run(frame: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    return {str(run_id): _rows(rows) for run_id, rows in frame.groupby("run_id", observed=True)}
-
-
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    # Python's own types: an exporter takes no others.
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]

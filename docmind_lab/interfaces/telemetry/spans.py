@@ -6,8 +6,7 @@
         event docmind.deadline, docmind.call.refused
 
 Where a span stands in time: a run on the wall clock at its own instant; one in virtual time, which has none, as if it
-had begun when the manifest was written, and so does every run of a saved study. Its attribute `docmind.epoch_utc` says
-so.
+had begun when the manifest was written. Its attribute `docmind.epoch_utc` says so.
 
 Everything is read off the tables of the run, after it: names and numbers, which is all they hold. A call that was
 abandoned outlives the span of its run, as it did in life. Source: the semantic conventions for generative AI, spans, as
@@ -63,10 +62,7 @@ _CALL_ATTRIBUTES: Final[Mapping[str, str]] = {
 def record_run(tracer: Tracer, measured: MeasuredRun, manifest: Mapping[str, Any]) -> None:
     """Record the spans of a run as its client saw it, calls before the run; what its servers did is in the tables.
 
-    Args:
-        tracer: Where they are recorded.
-        measured: The run.
-        manifest: Manifest of its study, which says what the tables lack: the model, the corpus and their addresses.
+    manifest: manifest of its study, which says what the tables lack: the model, the corpus and their addresses.
     """
     # Function-level: an optional extra.
     from opentelemetry.context import Context  # noqa: PLC0415

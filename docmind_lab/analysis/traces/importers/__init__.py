@@ -6,7 +6,7 @@
 
 records            the records of JSON, CSV and Parquet files, one after the other
 spans              spans as tools export them, and the runs that they are of
-otlp, langsmith, langfuse, openinference   readers of tracing tools
+otlp, tools        readers of tracing tools: OpenTelemetry; LangSmith, Langfuse and Phoenix
 coding_sessions, trajectories              readers of tables of requests and steps
 recordings         reader of the lab's own recordings
 
@@ -20,21 +20,25 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from docmind_lab.analysis.study_folder import load
 from docmind_lab.analysis.traces.importers.coding_sessions import is_coding_sessions, read_coding_sessions
-from docmind_lab.analysis.traces.importers.langfuse import is_langfuse, langfuse_spans, wanted_langfuse
-from docmind_lab.analysis.traces.importers.langsmith import is_langsmith, langsmith_spans, wanted_langsmith
-from docmind_lab.analysis.traces.importers.openinference import (
-    is_openinference,
-    openinference_spans,
-    wanted_openinference,
-)
 from docmind_lab.analysis.traces.importers.otlp import is_otlp, otlp_spans
 from docmind_lab.analysis.traces.importers.recordings import is_recording, read_recording
 from docmind_lab.analysis.traces.importers.records import Record, records_of
 from docmind_lab.analysis.traces.importers.spans import ExportedSpan, Success, traces_of_spans
+from docmind_lab.analysis.traces.importers.tools import (
+    is_langfuse,
+    is_langsmith,
+    is_openinference,
+    langfuse_spans,
+    langsmith_spans,
+    openinference_spans,
+    wanted_langfuse,
+    wanted_langsmith,
+    wanted_openinference,
+)
 from docmind_lab.analysis.traces.importers.trajectories import is_trajectories, read_trajectories
 from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.analysis.traces.studies import traces_of_study
@@ -45,11 +49,7 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 class SpanFormat:
     """A format of spans, which a latency profile can be fitted to as well.
 
-    Args:
-        tool: The tool that writes it, for people.
-        recognises: Whether a record is of this format.
-        spans: Reads spans from records.
-        wanted: Whether a column of a Parquet file is read.
+    recognises: whether a record is of this format. wanted: whether a column of a Parquet file is read.
     """
 
     tool: str
@@ -89,15 +89,10 @@ FORMATS: Final[Mapping[str, Reader]] = {
 def import_traces(source: str | os.PathLike[str], format_name: str | None = None, success: str | None = None) -> Traces:
     """Read traces from a file or folder.
 
-    Args:
-        source: The file or folder.
-        format_name: One of `FORMATS`; None recognises it.
-        success: The score of a tracing tool that says whether a run was good, "correct" or "quality>=4"; None where
-            the runs say so themselves, or nobody does.
-
-    Raises:
-        ConfigurationError: There is no such file, its format is not known, or no run has that score.
-        RecordError: A record cannot be read; it names the line.
+    format_name: one of `FORMATS`; None recognises it. success: the score of a tracing tool that says whether a run was
+    good, "correct" or "quality>=4"; None where the runs say so themselves, or nobody does. Raises: ConfigurationError
+    (there is no such file, its format is not known, or no run has that score); RecordError (a record cannot be read; it
+    names the line).
     """
     path = Path(source)
     if not path.exists():
@@ -117,22 +112,6 @@ def span_format_of(record: Record) -> str | None:
     return next((name for name, each in SPAN_FORMATS.items() if each.recognises(record)), None)
 
 
-def _is_agentops(record: Record) -> bool:
-    """Whether a record is of AgentOps: a span, or a trace with its spans, with names that only its exports have."""
-    trace = record.values.get("trace")
-    values = Record.of(record.where, trace).values | record.values if isinstance(trace, dict) else record.values
-    listed = values.get("spans")
-    spans = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else [values]
-    return any("span_name" in span or any(name.startswith("agentops.") for name in _names(span)) for span in spans)
-
-
-def _names(span: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in span.items():
-        yield str(name)
-        if isinstance(value, Mapping):
-            yield from map(str, value)
-
-
 def _recognise(path: Path) -> str:
     if path.is_dir():
         if is_recording(path):
@@ -146,11 +125,6 @@ def _recognise(path: Path) -> str:
     name = span_format_of(first) or next((name for name, is_it in tables.items() if is_it(first)), None)
     if name:
         return name
-    if _is_agentops(first):
-        raise ConfigurationError(
-            f"{first.where}: this is an export of AgentOps, which is not read; have its SDK send its spans to an "
-            "OpenTelemetry Collector too, whose file exporter writes OTLP JSON (docs/traces.md)"
-        )
     if isinstance(first.values.get("spans"), list) and "observed_until_s" in first.values:
         return "traces"
     raise ConfigurationError(

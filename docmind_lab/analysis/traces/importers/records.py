@@ -43,9 +43,7 @@ _LONGEST_CELL: Final = (1 << 31) - 1
 class Record:
     """One record of an export.
 
-    Args:
-        where: File and line, for errors.
-        values: Its values by name; the names of the outermost level in snake_case.
+    where: file and line, for errors. values: its values by name; the names of the outermost level in snake_case.
     """
 
     where: str
@@ -54,8 +52,7 @@ class Record:
     def get(self, *paths: str) -> Any:
         """Return the value at the first of these paths that has one, or None.
 
-        Args:
-            paths: Names joined by dots. Objects within may be written as JSON texts, or flattened into dotted names.
+        paths: names joined by dots. Objects within may be written as JSON texts, or flattened into dotted names.
         """
         for path in paths:
             value = _at(self.values, path)
@@ -174,12 +171,8 @@ def files_of(source: Path) -> list[Path]:
 def records_of(source: Path, wanted: Callable[[str], bool] = lambda name: True) -> Iterator[Record]:
     """Yield the records of a file, or of the files of a folder.
 
-    Args:
-        source: The file or folder.
-        wanted: Whether a column of a Parquet file is read; those that hold text need not be.
-
-    Raises:
-        RecordError: A file or record cannot be read; it names the line.
+    wanted: whether a column of a Parquet file is read; those that hold text need not be. Raises: RecordError (a file or
+    record cannot be read; it names the line).
     """
     for file in files_of(source):
         try:
@@ -195,13 +188,8 @@ def records_of(source: Path, wanted: Callable[[str], bool] = lambda name: True) 
 def records_in(stream: TextIO, name: str, *, is_table: bool) -> Iterator[Record]:
     """Yield the records of an open file.
 
-    Args:
-        stream: The open file; of a table it must have been opened with newline="".
-        name: How errors call it.
-        is_table: Whether it is a CSV table; otherwise it is JSON, one document or several.
-
-    Raises:
-        RecordError: A record cannot be read; it names the line.
+    stream: the open file; of a table it must have been opened with newline="". is_table: whether it is a CSV table;
+    otherwise it is JSON, one document or several. Raises: RecordError (a record cannot be read; it names the line).
     """
     if is_table:
         yield from _csv_records(stream, name)
@@ -254,12 +242,8 @@ def _parquet_records(file: Path, wanted: Callable[[str], bool]) -> Iterator[Reco
 def json_values(stream: TextIO, name: str) -> Iterator[tuple[int, Any]]:
     """Yield the values of a JSON text with their lines: of lists, and of `_CONTAINERS`, the elements.
 
-    Args:
-        stream: The text, one document or several, one a line or over several lines.
-        name: How errors call it.
-
-    Raises:
-        RecordError: It is not JSON; it names the line.
+    stream: the text, one document or several, one a line or over several lines. Raises: RecordError (it is not JSON; it
+    names the line).
     """
     text = _JsonText(stream, name)
     while char := text.peek():

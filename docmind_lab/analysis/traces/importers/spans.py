@@ -82,9 +82,7 @@ class ExportedSpan:
 class Success:
     """The score that says whether a run was good, and from which value on it was.
 
-    Args:
-        score: Its name in the tracing tool.
-        at_least: From this value on a run was good; None for scores that are 0 or 1.
+    at_least: from this value on a run was good; None for scores that are 0 or 1.
     """
 
     score: str
@@ -147,8 +145,7 @@ def required_instant_ns(record: Record, *paths: str) -> int:
 def outcome_of_error(error: str) -> str:
     """Return how a call ended from the name of its error; empty means that there was none. Its text is not looked at.
 
-    Args:
-        error: A name such as TimeoutError, or a name followed by a text in parentheses or after a colon.
+    error: a name such as TimeoutError, or a name followed by a text in parentheses or after a colon.
     """
     if not error.strip():
         return "ok"
@@ -187,14 +184,9 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str, success: Success
     A run begins with its first span and ends with the last of those that are in no other. A span of no known kind is
     left out, unless it is at the top, where it counts as the agent.
 
-    Args:
-        spans: The spans, in any order.
-        source: What they were read from, for the tables.
-        success: The score that says whether a run was good; None where none does.
-
-    Raises:
-        RecordError: There is no run in them, or a score has a value of no known meaning.
-        ConfigurationError: No run has that score.
+    source: what they were read from, for the tables. success: the score that says whether a run was good; None where
+    none does. Raises: RecordError (there is no run in them, or a score has a value of no known meaning);
+    ConfigurationError (no run has that score).
     """
     by_trace: dict[str, dict[str, ExportedSpan]] = {}
     count: Counter[str] = Counter()
@@ -331,9 +323,3 @@ def _agent_around(span: ExportedSpan, known: Mapping[str, ExportedSpan]) -> str:
         return ""
     around = upwards(span.parent_id, lambda each: known[each].parent_id if each in known else None)
     return next((known[each].name for each in around if each in known and known[each].kind in ("agent", "step")), "")
-
-
-def metadata_session(record: Record, *prefixes: str) -> str:
-    """Return the conversation that a record's metadata names: LangGraph's thread, or a session's id."""
-    names = ("thread_id", "session_id", "conversation_id")
-    return record.text(*(f"{prefix}.{name}" for prefix in prefixes for name in names))
