@@ -17,15 +17,11 @@ _AND: Final = " + "
 class Trial:
     """One run to measure.
 
-    Args:
-        alternative: As `parse_alternatives` takes it, or `KILL`.
-        decision_timeout_s: Instant of the deadline or of the kill, in virtual seconds; infinite for a run that is not
-            cut.
-        question_id: Id of its input.
-        fault: What strikes its requests; several are joined by " + ".
-        awaited: Whether its caller is on the event loop that the graph runs on; else as `compare` has it.
-        schedule: Draws another order of threads and tasks that are ready; None for first come, first served.
-        is_control: Whether time and latencies are others, which tells what of an answer depends on them.
+    alternative: as `parse_alternatives` takes it, or `KILL`. decision_timeout_s: instant of the deadline or of the
+    kill, in virtual seconds; infinite for a run that is not cut. fault: what strikes its requests; several are joined
+    by " + ". awaited: whether its caller is on the event loop that the graph runs on; else as `compare` has it.
+    schedule: draws another order of threads and tasks that are ready; None for first come, first served. is_control:
+    whether time and latencies are others, which tells what of an answer depends on them.
     """
 
     alternative: str

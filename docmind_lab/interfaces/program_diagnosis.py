@@ -29,13 +29,10 @@ _CLIENT = (
 def diagnose_program(command: str | Sequence[str], inputs: Inputs, limit_s: float) -> Iterator[Check]:
     """Yield the result of each check of a program: it is found, its variables, its own timeout, one question.
 
-    Args:
-        command: The program and its arguments.
-        inputs: Its questions, of which the first is asked, on simulated services.
-        limit_s: How long the question may take, in seconds; the program is ended then.
+    inputs: its questions, of which the first is asked, on simulated services. limit_s: how long the question may take,
+    in seconds; the program is ended then.
 
-    Raises:
-        ConfigurationError: The command cannot be started, or its questions cannot be used.
+    Raises: ConfigurationError if the command cannot be started, or its questions cannot be used.
     """
     program = Program.of(command)
     yield Check("program", "ok", f"{program.command[0]} is {shutil.which(program.command[0])}")

@@ -59,16 +59,10 @@ _live_makers: dict[str, Any] = {}
 class Subject:
     """The graph under test and what its runs are given: everything that a worker process needs.
 
-    Args:
-        workload: Name of the graph, as `own_graph` gives it.
-        corpus: Name of its inputs.
-        inputs: The inputs themselves.
-        profile: Latencies of the simulated services.
-        seed: Keys every draw.
-        deadline_key: Key of the graph's input that takes the deadline.
-        durability: When LangGraph writes checkpoints: "sync", "async" or "exit".
-        checkpointer: A reference to a function that makes the checkpointer of one trial; empty for the graph's own.
-        endpoints: File with simulated endpoints of other services; empty for the ready ones alone.
+    workload: name of the graph, as `own_graph` gives it. corpus: name of its inputs. durability: when LangGraph writes
+    checkpoints: "sync", "async" or "exit". checkpointer: a reference to a function that makes the checkpointer of one
+    trial; empty for the graph's own. endpoints: file with simulated endpoints of other services; empty for the ready
+    ones alone.
     """
 
     workload: str
@@ -140,11 +134,7 @@ def reply_by_content(conversation: Conversation) -> Reply:
 
 
 class CrashBench:
-    """Carries out trials of one graph, each in a world of its own in virtual time.
-
-    Args:
-        subject: The graph and what its runs are given.
-    """
+    """Carries out trials of one graph, each in a world of its own in virtual time."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject

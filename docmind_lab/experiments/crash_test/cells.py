@@ -63,11 +63,8 @@ def run_crash_cell(cell: CrashCell, attempt: int = 1) -> CrashCellResult:
 class ShrinkOrder:
     """A finding that one worker reduces.
 
-    Args:
-        subject: The graph and what its runs are given.
-        found: The smallest trial so far, with its verdict.
-        reference: What it was held against.
-        untried: Earlier instants of the same run that were not tried.
+    found: the smallest trial so far, with its verdict. reference: what it was held against. untried: earlier instants
+    of the same run that were not tried.
     """
 
     subject: Subject
@@ -98,12 +95,7 @@ def observe_all(
 ) -> Iterator[Observation]:
     """Yield what each trial showed, as it is done.
 
-    Args:
-        subject: The graph and what its runs are given.
-        trials: What is to be tried.
-        workers: Carry it out.
-        stop: Set by another thread, no further trial is begun.
-        done: Called with the number of trials that were just done.
+    stop: set by another thread, no further trial is begun. done: called with the number of trials that were just done.
 
     Raises: what a trial raises that cannot be carried out at all.
     """

@@ -23,16 +23,9 @@ _BEFORE, _AFTER = 6, 14
 class Finding:
     """One invariant that does not hold.
 
-    Args:
-        invariant: One of `INVARIANTS`.
-        what: What is wrong.
-        alternatives: Those under which it shows; "kill" for a process that is killed.
-        trials: In how many trials it shows.
-        trial: The smallest of them: its input, its instant, its schedule.
-        given: The input of that trial.
-        evidence: What that trial showed.
-        timeline: That trial, a line for each thing that happened around its cut.
-        is_left: Whether the alternative promises nothing of the kind, so that it is no defect.
+    alternatives: those under which it shows; "kill" for a process that is killed. trials: in how many trials it shows.
+    trial: the smallest of them: its input, its instant, its schedule. timeline: that trial, a line for each thing that
+    happened around its cut. is_left: whether the alternative promises nothing of the kind, so that it is no defect.
     """
 
     invariant: str
@@ -48,10 +41,7 @@ class Finding:
     def pytest_function(self, graph: str, seed: int, options: Mapping[str, Any]) -> str:
         """Return a test that repeats the finding, and fails while it is there.
 
-        Args:
-            graph: Reference of the graph, as "module:attribute".
-            seed: Of the crash test.
-            options: Further arguments of `cut_at`, by name.
+        options: further arguments of `cut_at`, by name.
         """
         name = re.sub(r"\W+", "_", f"{self.invariant}_{self.what}".lower()).strip("_")[:70].strip("_")
         trial = self.trial

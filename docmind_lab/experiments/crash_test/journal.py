@@ -60,11 +60,8 @@ class Mark:
 class Effect:
     """A side effect that took place outside the graph.
 
-    Args:
-        at_s: Seconds from the beginning of the trial.
-        what: The service or the tool, such as "POST pay.example.com/charges".
-        key: Its idempotency key; empty for none. One key is one effect, however often it is asked for.
-        part: The part of the trial.
+    what: the service or the tool, such as "POST pay.example.com/charges". key: its idempotency key; empty for none. One
+    key is one effect, however often it is asked for.
     """
 
     at_s: float

@@ -26,11 +26,9 @@ _CALL_ID = re.compile(r"\b(call|toolu|fc)_[0-9a-f]{16}_\d+")
 class Ending:
     """How one part of a trial ended.
 
-    Args:
-        outcome: As an alternative says it; "killed", or "no end" for one that was still under way at its horizon.
-        error: Type and first line of the exception that ended it; empty for none.
-        answer: What the run answered.
-        told_at_s: Instant at which its caller had the outcome; None without one.
+    outcome: as an alternative says it; "killed", or "no end" for one that was still under way at its horizon. error:
+    type and first line of the exception that ended it; empty for none. told_at_s: instant at which its caller had the
+    outcome; None without one.
     """
 
     outcome: str
@@ -46,12 +44,8 @@ class Ending:
 class Saved:
     """A thread as its checkpointer has it.
 
-    Args:
-        is_there: Whether it has a checkpoint.
-        pending: Nodes that are to run next.
-        values: Key of the state → its value in a form that can be compared.
-        error: Why it cannot be read; empty if it can.
-        interrupts: How many interrupts wait for an answer.
+    pending: nodes that are to run next. values: key of the state → its value in a form that can be compared. error: why
+    it cannot be read; empty if it can. interrupts: how many interrupts wait for an answer.
     """
 
     is_there: bool = False
@@ -82,20 +76,12 @@ class Leftover:
 class Observation:
     """What a trial showed.
 
-    Args:
-        trial: What was asked.
-        first: How the run ended that was cut.
-        saved: The thread when that run had come to rest.
-        resumed: How its resumption ended; None if there was nothing to resume.
-        completed: The thread after that.
-        asked: How the user's next message ended, in a copy of the thread; None if there was no conversation.
-        marks: Everything that was watched, in the order of time.
-        effects: The side effects.
-        refusals: (part, words) of each conversation that a provider would refuse.
-        leftovers: What remained of the run.
-        promise: What the alternative promises once the caller was told: that nothing goes on ("quiet"), that no
-            further step begins ("steps"), or nothing ("none").
-        not_judged: Why the trial cannot be judged; empty if it can.
+    first: how the run ended that was cut. saved: the thread when that run had come to rest. resumed: how its resumption
+    ended; None if there was nothing to resume. completed: the thread after that. asked: how the user's next message
+    ended, in a copy of the thread; None if there was no conversation. marks: everything that was watched, in the order
+    of time. refusals: (part, words) of each conversation that a provider would refuse. leftovers: what remained of the
+    run. promise: what the alternative promises once the caller was told: that nothing goes on ("quiet"), that no
+    further step begins ("steps"), or nothing ("none"). not_judged: why the trial cannot be judged; empty if it can.
     """
 
     trial: Trial

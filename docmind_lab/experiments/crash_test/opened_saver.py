@@ -30,8 +30,7 @@ _GIVEN_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITION
 class OpenedSaver:
     """Opens the checkpointer of one trial below what watches it.
 
-    Args:
-        make: The user's function; None where the graph has its checkpointer already.
+    make: the user's function; None where the graph has its checkpointer already.
     """
 
     def __init__(self, make: Callable[..., Any] | None) -> None:

@@ -19,15 +19,10 @@ from docmind_lab.experiments.crash_test.invariants import INVARIANTS
 class Coverage:
     """How much of one input's run under one alternative was tried.
 
-    Args:
-        input_id: Of the input.
-        alternative: Or "kill".
-        found: Cut points of the undisturbed run.
-        tried: Of those, at which instants the run was cut.
-        skipped: Why the others were not; empty if all were.
-        kinds: Kind of cut point → (found, tried).
-        not_judged: Trials that could not be judged, with the reason of the first.
-        schedules: Orders of threads and tasks under which each point was tried.
+    alternative: or "kill". found: cut points of the undisturbed run. tried: of those, at which instants the run was
+    cut. skipped: why the others were not; empty if all were. kinds: kind of cut point → (found, tried). not_judged:
+    trials that could not be judged, with the reason of the first. schedules: orders of threads and tasks under which
+    each point was tried.
     """
 
     input_id: str
@@ -44,18 +39,12 @@ class Coverage:
 class CrashReport:
     """The result of a crash test.
 
-    Args:
-        graph: Its reference, or its name.
-        findings: What does not hold, the most frequent first.
-        left: What an alternative leaves that promises nothing of the kind.
-        coverage: How much was tried, for each input and alternative.
-        judged: Invariant → in how many trials it was judged.
-        trials: How many runs were cut.
-        notes: What a reader should know of the measurement.
-        seed: Of the draws.
-        options: Further arguments of `cut_at` that repeat a trial.
-        verdicts: One row for each trial and invariant: input_id, alternative, schedule, at_s (virtual seconds),
-            invariant, status ("holds", "broken", "left" or "not judged") and what is wrong.
+    graph: its reference, or its name. findings: what does not hold, the most frequent first. left: what an alternative
+    leaves that promises nothing of the kind. coverage: how much was tried, for each input and alternative. judged:
+    invariant → in how many trials it was judged. trials: how many runs were cut. notes: what a reader should know of
+    the measurement. options: further arguments of `cut_at` that repeat a trial. verdicts: one row for each trial and
+    invariant: input_id, alternative, schedule, at_s (virtual seconds), invariant, status ("holds", "broken", "left" or
+    "not judged") and what is wrong.
     """
 
     graph: str

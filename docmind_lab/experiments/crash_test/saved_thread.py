@@ -22,9 +22,7 @@ class SavedThread:
 
     The history is there, since a channel may be kept as the changes from one checkpoint to the next.
 
-    Args:
-        checkpoints: The oldest first.
-        content: A text that is the same for equal content, ids of messages aside.
+    checkpoints: the oldest first. content: a text that is the same for equal content, ids of messages aside.
     """
 
     checkpoints: tuple[CheckpointTuple, ...]
@@ -52,10 +50,7 @@ class SavedThread:
 def read_thread(graph: AnyGraph, thread_id: str, *, async_only: bool) -> tuple[SavedThread | None, Saved]:
     """Return a thread as it is kept, and what it says; None if it is not there or cannot be read.
 
-    Args:
-        graph: Has the checkpointer.
-        thread_id: Of the thread.
-        async_only: Whether the checkpointer is asked on an event loop.
+    async_only: whether the checkpointer is asked on an event loop.
     """
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     saver = graph.checkpointer

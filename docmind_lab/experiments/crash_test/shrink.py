@@ -37,10 +37,8 @@ class Shrinking:
     def shrink(self, found: Found, reference: Reference, untried: Sequence[float]) -> tuple[Found, Mapping[str, Any]]:
         """Return the smallest trial that shows a finding, its verdict, and its input.
 
-        Args:
-            found: The smallest trial so far, with its verdict.
-            reference: What it was held against.
-            untried: Earlier instants of the same run that were not tried.
+        found: the smallest trial so far, with its verdict. reference: what it was held against. untried: earlier
+        instants of the same run that were not tried.
         """
         trial = found[0].trial
         self._references[trial.question_id, trial.alternative, trial.schedule] = reference

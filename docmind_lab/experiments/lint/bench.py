@@ -40,16 +40,9 @@ _VIRTUAL_ONLY = "the deadline lint runs in virtual time only; measure this graph
 class TrialBench:
     """A user's graph on simulated services, in this process and in virtual time; it runs each trial once.
 
-    Args:
-        graph: As `own_graph` takes it.
-        inputs: As `own_graph` takes them.
-        deadline_key: Key of the graph's input that takes the deadline.
-        profile: Of the services' latencies.
-        seed: Keys every draw.
-        settings: What `own_graph` takes besides.
+    settings: what `own_graph` takes besides.
 
-    Raises:
-        ConfigurationError: The graph or its inputs cannot be used.
+    Raises: ConfigurationError if the graph or its inputs cannot be used.
     """
 
     def __init__(
@@ -148,13 +141,7 @@ class TrialBench:
 
 
 def _words_of(graph: Any, inputs: Inputs, settings: Mapping[str, Any]) -> list[str]:
-    """Return the options that name a graph, its inputs and what its runs are given besides.
-
-    Args:
-        graph: A reference, or what is in memory.
-        inputs: A file, or what is in memory.
-        settings: The keywords of `own_graph`.
-    """
+    """Return the options that name a graph, its inputs and what its runs are given besides."""
     reference = graph if isinstance(graph, str) else "module:attribute"
     option = "--agent" if reference.startswith(AGENT_PREFIX) else "--graph"
     file = os.fspath(inputs) if isinstance(inputs, str | os.PathLike) else "inputs.jsonl"

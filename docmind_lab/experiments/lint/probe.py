@@ -158,13 +158,8 @@ def observe_run(
 ) -> Scene:
     """Run once and observe the run.
 
-    Args:
-        bench: Where the graph is.
-        alternative: Under which it runs.
-        question_id: Id of the input.
-        fault: What strikes its requests.
-        key: The deadline's key, looked for in the inputs of nodes; empty for none.
-        budget_s: Seconds. A loop that stands still is looked for only where they are the ample ones: it takes time.
+    key: the deadline's key, looked for in the inputs of nodes; empty for none. budget_s: seconds. A loop that stands
+    still is looked for only where they are the ample ones: it takes time.
     """
     trial = Trial(alternative, budget_s, question_id, fault)
     tick_s = _TICK_S if fault == "none" else _TICK_OF_RETRIES_S

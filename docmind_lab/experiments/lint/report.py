@@ -146,9 +146,7 @@ def _in_words(unprobed: Sequence[tuple[str, str]]) -> str:
 def lines_of(report: LintReport, *, verbose: bool = False) -> Iterator[str]:
     """Yield the verdicts, the summary and the findings; `nodes_table` has the nodes.
 
-    Args:
-        report: What the lint found.
-        verbose: Yield every finding with the runs that show it, and every request, instead of what fits on a screen.
+    verbose: yield every finding with the runs that show it, and every request, instead of what fits on a screen.
     """
     if verbose:
         yield from _lines(report, _by_kind(report.findings), verbose=True)

@@ -35,12 +35,8 @@ _PATIENCE_S = 600.0
 class Target:
     """A model server that is probed.
 
-    Args:
-        base_url: Address of its OpenAI-compatible interface, as "http://127.0.0.1:8080/v1".
-        model: Name of the model that is asked.
-        api_key: Key that is sent; empty for none.
-        extra: Further fields of each request body.
-        log_url: Log of the lab's own service, where that answers behind a gateway; empty for none.
+    base_url: address of its OpenAI-compatible interface, as "http://127.0.0.1:8080/v1". extra: further fields of each
+    request body. log_url: log of the lab's own service, where that answers behind a gateway; empty for none.
     """
 
     base_url: str
@@ -69,16 +65,10 @@ class Target:
 class ProbeCall:
     """A chat completion under way, from construction until it is left or read to its end.
 
-    Args:
-        target: The server.
-        body: Fields of the request besides `model` and the target's extra ones.
-        run_id: What the lab's own service files the request under.
-        headers: Further headers.
+    body: fields of the request besides `model` and the target's extra ones.
 
-    Attributes:
-        begun_at_s: When the connection was opened, seconds of `time.monotonic`.
-        sent_at_s: When the request had been sent, likewise.
-        left_at_s: When the client left; None while it is there.
+    begun_at_s: when the connection was opened, seconds of `time.monotonic`. sent_at_s: when the request had been sent,
+    likewise. left_at_s: when the client left; None while it is there.
 
     Raises: ServiceError when the server cannot be reached.
     """

@@ -41,17 +41,10 @@ _CALLER_LIMIT_S: Final = 2 * LASTS_S
 class ToolTrial:
     """One call of a tool whose caller gave up. Durations in seconds.
 
-    Args:
-        server: Name and version that the MCP server gives.
-        transport: "stdio" or "http".
-        tool: Name of the tool.
-        way: How the caller gave up.
-        repeat: Number of the trial of this way, from 1 on.
-        caller_after_s: From giving up until the caller could go on.
-        cancel_sent: Whether the client sent `notifications/cancelled`.
-        work_after_s: From giving up until the tool's work ended.
-        work_ends: Whether it was ended before its end, or went on to it.
-        error: What the caller got.
+    transport: "stdio" or "http". way: how the caller gave up. repeat: number of the trial of this way, from 1 on.
+    caller_after_s: from giving up until the caller could go on. cancel_sent: whether the client sent
+    `notifications/cancelled`. work_after_s: from giving up until the tool's work ended. work_ends: whether it was ended
+    before its end, or went on to it. error: what the caller got.
     """
 
     server: str
@@ -76,12 +69,9 @@ def probe_mcp(
 ) -> pd.DataFrame:
     """Call a tool of an MCP server, give up in each way, and see when its work ends.
 
-    Args:
-        server: Address of an MCP server (Streamable HTTP), or the command that starts one on stdio.
-        tool: A tool that asks an address that it is given.
-        arguments: Its arguments; a text that is or contains `{work}` gets the address.
-        repeats: Trials of each way.
-        progress: Called with (trials done, all trials).
+    server: address of an MCP server (Streamable HTTP), or the command that starts one on stdio. tool: a tool that asks
+    an address that it is given. arguments: its arguments; a text that is or contains `{work}` gets the address.
+    repeats: trials of each way. progress: called with (trials done, all trials).
 
     Returns: A row for each trial: `measured_on` and the fields of `ToolTrial`.
 
@@ -247,8 +237,7 @@ def _words_of(error: BaseException) -> str:
 def as_markdown(trials: pd.DataFrame) -> str:
     """A table with a row for each tool and way of giving up.
 
-    Args:
-        trials: As `probe_mcp` returns them, of one tool or several.
+    trials: as `probe_mcp` returns them, of one tool or several.
     """
     columns = ["server", "transport", "tool", "way", "the work", "the caller goes on after", "cancellation sent"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]

@@ -38,10 +38,7 @@ _CALLS_OF_A_TRIAL: Final = 4
 def most_to_be_sent(target: Target, repeats: int, most_tokens: int) -> str:
     """What a probe sends at the most, in words.
 
-    Args:
-        target: The server; it is asked for its slots.
-        repeats: Trials of each phase and way of leaving.
-        most_tokens: Limit of the tokens of each answer.
+    repeats: trials of each phase and way of leaving. most_tokens: limit of the tokens of each answer.
     """
     calls = _most_calls(repeats, _slots(truth_of(target)))
     return f"at most {calls} calls of up to {LONGEST_PROMPT} words and {most_tokens:,} tokens of answer each"
@@ -76,14 +73,11 @@ def probe_server(
 ) -> ServerProbe:
     """Leave calls to a server in each phase, and see when its work on them ends.
 
-    Args:
-        target: The server. Nothing else should use it meanwhile.
-        repeats: Trials of each phase and way of leaving.
-        seconds: How long an answer should take, about; more makes the intervals smaller beside it.
-        most_tokens: Limit of the tokens of each answer.
-        by_waiting: Judge by the wait of other requests even where the server keeps count of its work.
-        progress: Called with (trials done, all trials).
-        on_trial: Called with each trial when it is over, for who may stop the probe.
+    target: the server. Nothing else should use it meanwhile. repeats: trials of each phase and way of leaving. seconds:
+    how long an answer should take, about; more makes the intervals smaller beside it. most_tokens: limit of the tokens
+    of each answer. by_waiting: judge by the wait of other requests even where the server keeps count of its work.
+    progress: called with (trials done, all trials). on_trial: called with each trial when it is over, for who may stop
+    the probe.
 
     Raises: ConfigurationError for numbers that cannot be used; ServiceError when the server cannot be reached, or
         refuses the calls, or when the speed of its calls changed meanwhile, so that they tell nothing of those left.

@@ -37,12 +37,9 @@ LEAST_GAP_S: Final = 2.5
 class Look:
     """What the server says at one instant.
 
-    Args:
-        busy: Calls that it works on or has in its queue.
-        queued: Calls of those that wait in its queue.
-        tokens: Tokens that it has generated in calls that are over.
-        prompt_s: Seconds that it has spent on prompts of calls; None where it does not say.
-        generating_s: Seconds that it has spent on generating tokens; None where it does not say.
+    busy: calls that it works on or has in its queue. queued: calls of those that wait in its queue. tokens: tokens that
+    it has generated in calls that are over. prompt_s: seconds that it has spent on prompts of calls; None where it does
+    not say. generating_s: seconds that it has spent on generating tokens; None where it does not say.
     """
 
     busy: int
@@ -63,11 +60,7 @@ def _get(target: Target, path: str) -> tuple[int, str]:
 
 @dataclass
 class LabLog:
-    """The log of the lab's own service: a row for each call.
-
-    Args:
-        log_url: Address of the log.
-    """
+    """The log of the lab's own service: a row for each call."""
 
     log_url: str
     server: str = "docmind-lab serve"
@@ -77,10 +70,7 @@ class LabLog:
 
         A gateway may drop the header that names the run. Then they are the rows without a run, since an instant.
 
-        Args:
-            run_id: The call's.
-            wait_quiet_s: How long to wait for the service, seconds.
-            since_s: The instant, seconds of `time.monotonic`.
+        wait_quiet_s: how long to wait for the service, seconds. since_s: the instant, seconds of `time.monotonic`.
         """
         with contextlib.closing(LogClient(self.log_url)) as client:
             if rows := client.rows(run_id, wait_quiet_s):
@@ -109,10 +99,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 class Counters:
     """A server's own count of its work, of all calls together: its /metrics.
 
-    Args:
-        target: The server.
-        server: Which it is.
-        slots: How many calls it works on at once.
+    slots: how many calls it works on at once.
     """
 
     target: Target
@@ -138,13 +125,7 @@ def _metrics(target: Target) -> Mapping[str, float]:
 
 
 def first_model(target: Target) -> str:
-    """The first model that the server lists.
-
-    Args:
-        target: The server; its model is not needed.
-
-    Raises: ServiceError when the server does not answer or lists none.
-    """
+    """The first model that the server lists. Raises: ServiceError when the server does not answer or lists none."""
     status, text = _get(target, f"{urlsplit(target.base_url).path.rstrip('/')}/models")
     try:
         return str(json.loads(text)["data"][0]["id"])
@@ -155,11 +136,7 @@ def first_model(target: Target) -> str:
 
 
 def truth_of(target: Target) -> LabLog | Counters | None:
-    """How a server accounts for its own work; None if it does not, as hosted ones.
-
-    Args:
-        target: The server; it is asked for its log and its counters.
-    """
+    """How a server accounts for its own work; None if it does not, as hosted ones."""
     if target.log_url:
         return LabLog(target.log_url)
     with contextlib.suppress(ServiceError, ValueError, KeyError, TypeError):

@@ -57,11 +57,7 @@ def carried_out_by(agent: Agent, alternative: Alternative) -> Any:
 
 @dataclass(frozen=True)
 class OnAgent:
-    """Runs an agent under an alternative; a text that an agent returns because it was told to stop is a partial answer.
-
-    Args:
-        alternative: What enforces the deadline.
-    """
+    """Runs an agent under an alternative; a text that an agent returns because it was told to stop is a partial answer."""
 
     alternative: Alternative
 
@@ -84,9 +80,6 @@ class OwnTimeout(Native):
     """F for an agent: the timeout that its framework offers for a whole run, set to the remaining time.
 
     What keeps running afterwards is the framework's affair, and what the measurement shows.
-
-    Args:
-        is_async: Whether the agent is async.
     """
 
     is_async: bool = True

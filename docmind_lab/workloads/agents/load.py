@@ -38,12 +38,9 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 def load_agent(found: Any, reference: str = "") -> Agent:
     """Return the agent that an object is: of a known framework, a function of a question, or what a function makes.
 
-    Args:
-        found: The object. A function without arguments is called, and makes the agent.
-        reference: "module:attribute", where it was found; empty for a live object.
+    reference: "module:attribute", where it was found; empty for a live object.
 
-    Raises:
-        ConfigurationError: It is no agent. The message says what it is.
+    Raises: ConfigurationError for what is no agent; the message says what it is.
     """
     shown = f"agent {reference!r}" if reference else "agent"
     if isinstance(found, Pregel | StateGraph):

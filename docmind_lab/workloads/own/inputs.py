@@ -82,14 +82,10 @@ def read_inputs(
 ) -> tuple[GraphInput, ...]:
     """Read the inputs, and check each against the graph's schema.
 
-    Args:
-        graph: The graph.
-        inputs: A file, or the items themselves.
-        general: What every run is given besides its input.
-        convert: (item, where it stands) → the item in one of the forms above; None where it is in one already.
+    general: what every run is given besides its input. convert: (item, where it stands) → the item in one of the forms
+    above; None where it is in one already.
 
-    Raises:
-        ConfigurationError: It names the line (or item) and the key that does not fit.
+    Raises: ConfigurationError, which names the line (or item) and the key that does not fit.
     """
     schema = _Schema(graph, general or RunSettings())
     is_file = isinstance(inputs, str | os.PathLike)

@@ -88,19 +88,11 @@ def own_graph(
 ) -> OwnGraph:
     """Check a graph and its inputs, and register them under names by which comparisons find them.
 
-    Args:
-        graph: A reference as `load_graph` takes it, a compiled graph, or a function that makes one.
-        inputs: A file, or the items themselves.
-        deadline_key: Key of the graph's input that takes the deadline.
-        services: What answers the graph.
-        context: Context of every run.
-        config: Configuration of every run.
-        store: A function that makes the store of one run, or a reference to it; None for an empty one in memory.
-        resume: Answers to the interrupts of every run, in their order.
-        endpoints: A file with simulated endpoints of other services that the graph calls.
+    graph: a reference as `load_graph` takes it, a compiled graph, or a function that makes one. store: a function that
+    makes the store of one run, or a reference to it; None for an empty one in memory. resume: answers to the interrupts
+    of every run, in their order. endpoints: a file with simulated endpoints of other services that the graph calls.
 
-    Raises:
-        ConfigurationError: Any of it that cannot be used, in one line.
+    Raises: ConfigurationError for any of it that cannot be used, in one line.
     """
     if services not in get_args(Services):
         raise ConfigurationError(f"services must be one of {', '.join(get_args(Services))}, not {services!r}")

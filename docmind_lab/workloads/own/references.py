@@ -64,14 +64,11 @@ _makers: weakref.WeakKeyDictionary[AnyGraph, RunMaker] = weakref.WeakKeyDictiona
 def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
     """Load the compiled graph that a reference names.
 
-    Args:
-        reference: "module:attribute", "file.py:attribute" or "langgraph.json:name". Modules are also looked for in the
-            working directory and in its folder `src`.
-        config: For a function that makes the graph from its configuration.
+    reference: "module:attribute", "file.py:attribute" or "langgraph.json:name". Modules are also looked for in the
+    working directory and in its folder `src`. config: for a function that makes the graph from its configuration.
 
-    Raises:
-        ConfigurationError: In one line: a malformed reference, a module or file that does not import, an attribute that
-            is not there or is no graph, a function that fails.
+    Raises: ConfigurationError, in one line, for a malformed reference, a module or file that does not import, an
+    attribute that is not there or is no graph, a function that fails.
     """
     if reference.startswith(AGENT_PREFIX):
         named = reference.removeprefix(AGENT_PREFIX)
@@ -80,15 +77,7 @@ def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGr
 
 
 def load_object(reference: str, what: str = "graph") -> Any:
-    """Load what a reference names.
-
-    Args:
-        reference: As `load_graph` takes it.
-        what: How errors call it.
-
-    Raises:
-        ConfigurationError: As `load_graph`.
-    """
+    """Load what a reference names. what: how errors call it. Raises: as `load_graph`."""
     if Path(reference.partition(":")[0]).suffix == ".json":
         reference = _of_json(reference)
     place, _, attribute = reference.rpartition(":")
@@ -108,11 +97,7 @@ def load_object(reference: str, what: str = "graph") -> Any:
 
 
 def digest_of(reference: str) -> str:
-    """Return a digest of the text of the file that a loaded reference names; empty if it is no text of Python's.
-
-    Args:
-        reference: As `load_graph` takes it.
-    """
+    """Return a digest of the text of the file that a loaded reference names; empty if it is no text of Python's."""
     reference = reference.removeprefix(AGENT_PREFIX)
     if Path(reference.partition(":")[0]).suffix == ".json":
         reference = _of_json(reference)
@@ -122,11 +107,7 @@ def digest_of(reference: str) -> str:
 
 
 def notes_on_module(reference: str) -> tuple[str, ...]:
-    """Return a sentence if the module of a loaded reference failed after it had made the graph; else nothing.
-
-    Args:
-        reference: As `load_graph` takes it.
-    """
+    """Return a sentence if the module of a loaded reference failed after it had made the graph; else nothing."""
     if Path(reference.partition(":")[0]).suffix == ".json":
         reference = _of_json(reference)
     error = _ended_early.get(reference)
@@ -150,13 +131,9 @@ def takes_config(found: Any) -> bool:
 def compile_graph(found: Any, reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
     """Return the compiled graph that an object is, or makes if called.
 
-    Args:
-        found: The object.
-        reference: How errors call it.
-        config: For a function that makes the graph from its configuration.
+    reference: how errors call it. config: for a function that makes the graph from its configuration.
 
-    Raises:
-        ConfigurationError: As `load_graph`.
+    Raises: as `load_graph`.
     """
     if isinstance(found, StateGraph | Pregel):
         return _compiled(found, reference)

@@ -29,10 +29,9 @@ _NOT_YOURS = {"checkpoint_id": "each run begins a thread of its own"}
 class RunSettings:
     """What a run of a user's graph is given besides its input.
 
-    Args:
-        context: The run's context, as the graph's `context_schema` has it; None for none.
-        config: The run's configuration, as LangGraph takes it: {"configurable": {…}, "recursion_limit": …}.
-        resume: What the graph's interrupts are answered with, one after the other.
+    context: the run's context, as the graph's `context_schema` has it; None for none. config: the run's configuration,
+    as LangGraph takes it: {"configurable": {…}, "recursion_limit": …}. resume: what the graph's interrupts are answered
+    with, one after the other.
     """
 
     context: Any = None
@@ -43,14 +42,11 @@ class RunSettings:
     def of(cls, context: Any = None, config: Any = None, resume: Any = (), where: str = "graph") -> RunSettings:
         """Check the values as a user gives them.
 
-        Args:
-            context: A mapping or an object of the graph's `context_schema`; None for none.
-            config: A configuration, or what stands under its "configurable".
-            resume: A list of answers, one for each interrupt in turn.
-            where: How errors name the place.
+        context: a mapping or an object of the graph's `context_schema`; None for none. config: a configuration, or what
+        stands under its "configurable". resume: a list of answers, one for each interrupt in turn. where: how errors
+        name the place.
 
-        Raises:
-            ConfigurationError: A value of another kind, or a key that is the lab's.
+        Raises: ConfigurationError for a value of another kind, or a key that is the lab's.
         """
         if config is not None and not isinstance(config, Mapping):
             raise ConfigurationError(f'{where}: config must be an object, such as {{"user_id": "ada"}}, not {config!r}')

@@ -63,9 +63,6 @@ class OnProgram:
 
     A caller that sends SIGTERM waits for the end of the process, as long as that takes. What the process has started,
     and what goes on in its group, is work of the run until the run is over, and then killed.
-
-    Args:
-        alternative: What it stands for.
     """
 
     alternative: Alternative

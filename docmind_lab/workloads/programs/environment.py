@@ -31,8 +31,7 @@ ANY_KEY: Final = "none-is-needed"
 def service_variables(root: str) -> dict[str, str]:
     """Return the variables by which clients of models find the simulated services, with a key that is none.
 
-    Args:
-        root: Address in front of `/v1`, without a slash at its end.
+    root: address in front of `/v1`, without a slash at its end.
     """
     keys = ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
     return {

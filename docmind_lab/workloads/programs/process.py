@@ -23,13 +23,7 @@ _running: set[ProcessGroup] = set()
 class ProcessGroup:
     """A process in a session of its own, with all that it starts and that stays in its group.
 
-    Args:
-        command: The program and its arguments; no shell reads them.
-        variables: Its environment.
-        folder: Its working directory; None for the caller's.
-        stdin: Its standard input: a file, or one of the constants of `subprocess`.
-        stdout: Its standard output.
-        stderr: Its standard error.
+    command: the program and its arguments; no shell reads them. folder: its working directory; None for the caller's.
 
     Raises: OSError when it cannot be started.
     """

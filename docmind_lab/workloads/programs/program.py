@@ -35,8 +35,7 @@ _MOST_TEXT = 1_000_000
 class Program:
     """A command that answers one question.
 
-    Args:
-        command: The program and its arguments. `{timeout}` in one of them stands for its own timeout, in seconds.
+    command: the program and its arguments. `{timeout}` in one of them stands for its own timeout, in seconds.
     """
 
     command: tuple[str, ...]
@@ -79,12 +78,8 @@ class ProgramFailed(Exception):
 class ProgramRun:
     """One run of a program that has not begun.
 
-    Args:
-        program: The program.
-        recorder: Of the run.
-        root: Address of the simulated services.
-        count_requests: Returns how many requests of the run have reached the services.
-        begun: Told of the process, so that it can be ended with the run.
+    count_requests: returns how many requests of the run have reached the services. begun: told of the process, so that
+    it can be ended with the run.
     """
 
     program: Program

@@ -29,13 +29,9 @@ SAME_S: Final = 1e-9
 class Verdict:
     """Whether one invariant holds in one trial.
 
-    Args:
-        invariant: One of `INVARIANTS`.
-        status: "broken", "holds", "left" (it does not hold, and the alternative promises nothing of the kind) or
-            "not judged".
-        what: What is wrong, in words that are the same for the same defect; empty if nothing is.
-        evidence: What this trial showed of it.
-        at_s: Instant at which it shows; None if it has none.
+    status: "broken", "holds", "left" (it does not hold, and the alternative promises nothing of the kind) or "not
+    judged". what: what is wrong, in words that are the same for the same defect; empty if nothing is. evidence: what
+    this trial showed of it. at_s: instant at which it shows; None if it has none.
     """
 
     invariant: str
@@ -49,9 +45,8 @@ class Verdict:
 class Reference:
     """What a trial is held against.
 
-    Args:
-        undisturbed: The same run, not cut.
-        volatile: Keys of the state that depend on time or chance, which are not compared.
+    undisturbed: the same run, not cut. volatile: keys of the state that depend on time or chance, which are not
+    compared.
     """
 
     undisturbed: Observation
@@ -83,9 +78,7 @@ def effects_of(observation: Observation, parts: tuple[str, ...]) -> Counter[str]
 def status_of(observation: Observation, kind: str) -> Status:
     """Return the status of something that goes on after the caller was told, by what the alternative promises.
 
-    Args:
-        observation: The trial.
-        kind: What goes on, such as "node" or "thread".
+    kind: what goes on, such as "node" or "thread".
     """
     is_promised = observation.promise == "quiet" or (observation.promise == "steps" and kind == "node")
     return "broken" if is_promised else "left"
