@@ -23,7 +23,7 @@ from langgraph.graph import START, StateGraph
 
 from docmind_lab.core.errors import NotSimulated
 from docmind_lab.experiments.crash_test import crash_test
-from docmind_lab.experiments.crash_test.saved_thread import read_thread
+from docmind_lab.experiments.crash_test.checkpointers import read_thread
 from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
 from docmind_lab.virtual_time import VirtualClock
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.bench import TrialBench
-from docmind_lab.experiments.trials import Trial
 from docmind_lab.interfaces.cli import main
 
 MODULE = """

@@ -1,4 +1,4 @@
-"""Trials over worker processes: a group of trials of one graph that one worker carries out."""
+"""Trials over worker processes: a group of trials of one graph that one worker carries out, one after the other."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
 from docmind_lab.experiments.crash_test.invariants import Reference
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.shrink import Found, Shrinking
-from docmind_lab.experiments.trials import Trial
+from docmind_lab.experiments.examination import Trial
 
-TRIALS_PER_CELL = 6
+_TRIALS_PER_CELL = 6
 
 # Virtual time belongs to a process as a whole.
 _one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
-class CrashCell:
+class _Cell:
     """Trials that one worker carries out. id: unique in its crash test."""
 
     id: str
@@ -33,7 +33,7 @@ class CrashCell:
 
 
 @dataclass(frozen=True)
-class CrashCellResult:
+class _CellResult:
     """What the trials of a cell showed. stalled: why its worker cannot be used again; error: why there is nothing."""
 
     cell_id: str
@@ -42,46 +42,37 @@ class CrashCellResult:
     error: Exception | None = None
 
 
-def run_crash_cell(cell: CrashCell, attempt: int = 1) -> CrashCellResult:
+def _run_cell(cell: _Cell, attempt: int = 1) -> _CellResult:
     """Carry out the trials of a cell, one after the other. attempt: counts, as in `run_cell`."""
     observations: list[Observation] = []
     with _one_at_a_time:
         for trial in cell.trials:
             try:
-                observations.append(bench_of(cell.subject).observe(trial))
+                observations.append(_bench_of(cell.subject).observe(trial))
             except SimulationStalled as error:
-                if attempt == 1 and len(cell.trials) > 1:
-                    return CrashCellResult(cell.id, stalled=str(error).partition("\n")[0])
                 why = str(error).partition("\n")[0]
+                if attempt == 1 and len(cell.trials) > 1:
+                    return _CellResult(cell.id, stalled=why)
                 rest = cell.trials[len(observations) :]
                 observations += [Observation(each, not_judged=why) for each in rest]
                 break
-    return CrashCellResult(cell.id, tuple(observations))
+    return _CellResult(cell.id, tuple(observations))
 
 
-@dataclass(frozen=True)
-class ShrinkOrder:
-    """A finding that one worker reduces.
+def shrink_finding(
+    subject: Subject, found: Found, reference: Reference, untried: Sequence[float]
+) -> tuple[Found, Mapping[str, Any]]:
+    """Return the smallest trial that shows a finding, its verdict, and its input; see `Shrinking.shrink`.
 
-    found: the smallest trial so far, with its verdict. reference: what it was held against. untried: earlier instants
-    of the same run that were not tried.
+    Raises: SimulationStalled.
     """
-
-    subject: Subject
-    found: Found
-    reference: Reference
-    untried: tuple[float, ...]
-
-
-def run_shrink_order(order: ShrinkOrder) -> tuple[Found, Mapping[str, Any]]:
-    """Return the smallest trial that shows a finding, its verdict, and its input. Raises: SimulationStalled."""
     with _one_at_a_time:
-        return Shrinking(bench_of(order.subject)).shrink(order.found, order.reference, order.untried)
+        return Shrinking(_bench_of(subject)).shrink(found, reference, untried)
 
 
 # Two: a crash test that shrinks an input has one bench for it and one for the inputs that it was given.
 @functools.lru_cache(maxsize=2)
-def bench_of(subject: Subject) -> CrashBench:
+def _bench_of(subject: Subject) -> CrashBench:
     """Return the bench of this process for a subject, made at its first use."""
     return CrashBench(subject)
 
@@ -99,9 +90,9 @@ def observe_all(
 
     Raises: what a trial raises that cannot be carried out at all.
     """
-    chunks = [tuple(trials[at : at + TRIALS_PER_CELL]) for at in range(0, len(trials), TRIALS_PER_CELL)]
-    cells = {f"{number:05}": CrashCell(f"{number:05}", subject, chunk) for number, chunk in enumerate(chunks)}
-    computing = Computing(run_crash_cell, lambda cell_id, error: CrashCellResult(cell_id, error=error))
+    chunks = [tuple(trials[at : at + _TRIALS_PER_CELL]) for at in range(0, len(trials), _TRIALS_PER_CELL)]
+    cells = {f"{number:05}": _Cell(f"{number:05}", subject, chunk) for number, chunk in enumerate(chunks)}
+    computing = Computing(_run_cell, lambda cell_id, error: _CellResult(cell_id, error=error))
     for result in compute_cells(cells.values(), computing, workers, stop):
         trials_of = cells[result.cell_id].trials
         if isinstance(result.error, SimulationStalled):

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from docmind_lab.experiments.crash_test.journal import FIRST
-from docmind_lab.experiments.crash_test.observation import Observation
+from docmind_lab.experiments.crash_test.observation import FIRST, Observation
 
 BESIDE_S: Final = 1e-6
 """Virtual seconds before and after an instant at which it is tried too."""

@@ -23,7 +23,7 @@ from langgraph.store.base import BaseStore, Op, PutOp, Result
 
 from docmind_lab.alternatives.passing_saver import PassingSaver
 from docmind_lab.docmind.graphs.observer import is_node
-from docmind_lab.experiments.crash_test.journal import WRITE_S, Journal
+from docmind_lab.experiments.crash_test.observation import WRITE_S, Journal
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointService
 from docmind_lab.services.plan import Chunk, Headers, Plan, Service, ServiceRequest

@@ -21,14 +21,13 @@ from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.batch.workers import Workers, in_this_process, workers_for
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.crash_test.bench import SaverMaker, Subject, saver_maker
-from docmind_lab.experiments.crash_test.cells import ShrinkOrder, observe_all, run_shrink_order
+from docmind_lab.experiments.crash_test.cells import observe_all, shrink_finding
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
-from docmind_lab.experiments.crash_test.findings import Finding, smallest, timeline_of
-from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, Verdict, judge
+from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
-from docmind_lab.experiments.crash_test.report import Coverage, CrashReport
-from docmind_lab.experiments.crash_test.shrink import size_of
-from docmind_lab.experiments.trials import KILL, Trial
+from docmind_lab.experiments.crash_test.report import Coverage, CrashReport, Finding, timeline_of
+from docmind_lab.experiments.crash_test.shrink import Found, size_of
+from docmind_lab.experiments.examination import KILL, Trial
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import GraphInput, Inputs, graph_named
 
@@ -236,11 +235,8 @@ def require_usable(observation: Observation) -> None:
         raise GraphError(f"{where}: the graph ends {observation.first}")
 
 
-Found = list[tuple[Observation, Verdict]]
-
-
 def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrinks: Workers | None) -> CrashReport:
-    groups: dict[tuple[str, str, bool], Found] = {}
+    groups: dict[tuple[str, str, bool], list[Found]] = {}
     judged: Counter[str] = Counter()
     rows: list[tuple[Any, ...]] = []
     for observation in observations:
@@ -276,10 +272,19 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrink
     )
 
 
-def _finding(key: tuple[str, str, bool], found: Found, plan: _Plan, shrinks: Workers | None) -> Finding:
+def _finding(key: tuple[str, str, bool], found: list[Found], plan: _Plan, shrinks: Workers | None) -> Finding:
     invariant, what, is_left = key
     questions: dict[str, GraphInput] = {one.id: one for one in plan.subject.inputs}
-    example = smallest(found, {name: size_of(one.given) for name, one in questions.items()})
+    # The smallest input, then the first schedule, then the earliest cut.
+    example = min(
+        found,
+        key=lambda each: (
+            size_of(questions[each[0].trial.question_id].given),
+            -1 if each[0].trial.schedule is None else each[0].trial.schedule,
+            each[0].trial.decision_timeout_s,
+            each[0].trial.alternative,
+        ),
+    )
     trial = example[0].trial
     given: Mapping[str, Any] = questions[trial.question_id].given
     if shrinks is not None:
@@ -287,9 +292,9 @@ def _finding(key: tuple[str, str, bool], found: Found, plan: _Plan, shrinks: Wor
         tried = {point.at_s for point in plan.chosen[place]}
         earlier = [point.at_s for point in plan.points[place] if point.at_s < trial.decision_timeout_s]
         untried = [at_s for at_s in earlier if at_s not in tried]
-        shrinking = ShrinkOrder(plan.subject, example, plan.reference(trial), tuple(untried))
+        reference = plan.reference(trial)
         try:
-            example, given = shrinks.submit(run_shrink_order, shrinking).result()
+            example, given = shrinks.submit(shrink_finding, plan.subject, example, reference, untried).result()
         except SimulationStalled:
             shrinks.replace()  # the finding stays as it is
     observation, verdict = example

@@ -11,10 +11,10 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from docmind_lab.experiments.crash_test.bench import CrashBench
-from docmind_lab.experiments.crash_test.findings import plain_input
 from docmind_lab.experiments.crash_test.invariants import Reference, Verdict, judge
 from docmind_lab.experiments.crash_test.observation import Observation
-from docmind_lab.experiments.trials import Trial
+from docmind_lab.experiments.crash_test.report import plain_input
+from docmind_lab.experiments.examination import Trial
 
 MOST_RUNS = 40
 """How many runs the shrinking of one finding may take."""

@@ -27,13 +27,26 @@ from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.bound import copy_with
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
+from docmind_lab.experiments.crash_test.checkpointers import SavedThread, read_thread
 from docmind_lab.experiments.crash_test.held_locks import held_locks, release_lock
-from docmind_lab.experiments.crash_test.journal import ASKED, FIRST, RESUMED, WRITE_S, Edge, Journal, Mark
-from docmind_lab.experiments.crash_test.observation import Ending, Leftover, Observation, Saved, answer_in, comparable
+from docmind_lab.experiments.crash_test.observation import (
+    ASKED,
+    FIRST,
+    RESUMED,
+    WRITE_S,
+    Edge,
+    Ending,
+    Journal,
+    Leftover,
+    Mark,
+    Observation,
+    Saved,
+    answer_in,
+    comparable,
+)
 from docmind_lab.experiments.crash_test.probes import ProbeSaver, StepCallbacks, TemporaryFiles
-from docmind_lab.experiments.crash_test.saved_thread import SavedThread, read_thread
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.measurement.simulation import fixed_randomness
-from docmind_lab.experiments.trials import Trial
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder, recording
@@ -206,7 +219,7 @@ class TrialRun:
         return cast(ProbeSaver, self.graph.checkpointer)
 
     def _read(self) -> tuple[SavedThread | None, Saved]:
-        return read_thread(self.graph, self.thread_id, async_only=self.bench.async_only)
+        return read_thread(self.graph, self.thread_id, async_only=self.bench.kind.async_only)
 
     def _asked(self, thread: SavedThread | None) -> Ending | None:
         """Return how the user's next message ends; of trials that leave the same thread, the first one asks."""

@@ -15,9 +15,9 @@ from typing import Literal
 
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.analysis.text import node_in_words
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.observation import TimeSpan, length_s, within
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.experiments.trials import Trial
 
 Cause = Literal["call", "per_read", "retries", "code", "blocks_loop", "thread", "graph"]
 

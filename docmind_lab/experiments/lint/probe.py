@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.users_code import line_of_error
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.observation import (
     Observation,
@@ -24,7 +25,6 @@ from docmind_lab.experiments.lint.observation import (
 )
 from docmind_lab.experiments.lint.overruns import requests_of, span_of, threads_of
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.experiments.trials import Trial
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.own.references import one_line
 

@@ -15,6 +15,7 @@ from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_o
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
 from docmind_lab.core.errors import ConfigurationError, GraphError, NotSimulated
 from docmind_lab.experiments.batch.runner import Progress
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.findings import Evidence, Findings, add_facts, add_overruns
 from docmind_lab.experiments.lint.overruns import Overrun, overrun_of
@@ -22,7 +23,6 @@ from docmind_lab.experiments.lint.probe import UNTIMED
 from docmind_lab.experiments.lint.probing import GraphProbe, probe
 from docmind_lab.experiments.lint.report import LintReport, Verdict, failed_after_made_up, verdict_of
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.experiments.trials import Trial
 from docmind_lab.workloads.own import Inputs, StoreMaker
 from docmind_lab.workloads.own.inputs import input_keys
 from docmind_lab.workloads.own.kind import parts_of

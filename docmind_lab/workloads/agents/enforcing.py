@@ -57,7 +57,7 @@ def carried_out_by(agent: Agent, alternative: Alternative) -> Any:
 
 @dataclass(frozen=True)
 class OnAgent:
-    """Runs an agent under an alternative; a text that an agent returns because it was told to stop is a partial answer."""
+    """Runs an agent under an alternative; what it returns because it was told to stop is a partial answer."""
 
     alternative: Alternative
 

@@ -4,8 +4,7 @@ inputs.py        the graph's inputs, checked against its schema
 references.py    a module, a file or an entry of langgraph.json as a compiled graph
 settings.py      what a run is given besides its input: context, configuration, store, answers to interrupts
 kind.py          a reference, or a live object, as a graph with a name that worker processes find
-workload.py      OwnWorkload: the graph under any alternative
-outside_saver.py its checkpointer where that keeps threads outside the process, in virtual time
+workload.py      OwnWorkload: the graph under any alternative, and its checkpointer
 doorway.py       the adapter: passes the deadline in, converts states on their way out
 calls.py         calls under way: their node, their parent call, when they are over
 callbacks.py     calls of models, tools and retrievers, from LangChain's callbacks
