@@ -17,8 +17,7 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads import Surroundings, workload_kind
 from docmind_lab.workloads.own import Inputs
 from docmind_lab.workloads.programs import Program, own_program
-from docmind_lab.workloads.programs.environment import service_variables
-from docmind_lab.workloads.programs.program import TIMEOUT_VARIABLE, TIMEOUT_WORD
+from docmind_lab.workloads.programs.program import TIMEOUT_VARIABLE, TIMEOUT_WORD, service_variables
 
 _CLIENT = (
     "have its client read OPENAI_BASE_URL (or ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL, OLLAMA_HOST), and no fixed "

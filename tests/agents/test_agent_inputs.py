@@ -9,8 +9,7 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.workloads.agents.agent import text_of
-from docmind_lab.workloads.agents.inputs import as_question
-from docmind_lab.workloads.agents.load import load_agent
+from docmind_lab.workloads.agents.load import as_question, load_agent
 
 
 def thing(**attributes: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.workloads.agents.load import FRAMEWORKS
-from docmind_lab.workloads.programs.environment import service_variables
+from docmind_lab.workloads.agents.frameworks import FRAMEWORKS
+from docmind_lab.workloads.programs.program import service_variables
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/other-agents.md").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.own.calls import NOWHERE, RunTree
 from docmind_lab.workloads.own.doorway import RunDoorway, free_state
-from docmind_lab.workloads.own.watch import Own, RunWatch, SimulatedDestinations, kind_of
+from docmind_lab.workloads.own.watch import RunWatch, SimulatedDestinations, kind_of
 
 
 class Frozen:
@@ -97,7 +97,7 @@ def test_keys_of_a_foreign_state_mean_what_they_mean_to_it() -> None:
 
 def doorway(state_key: str = "") -> RunDoorway:
     recorder = Recorder("run", 7, DEADLINE, Frozen())
-    return RunDoorway(RunWatch(recorder, Own()), state_key)
+    return RunDoorway(RunWatch(recorder, None), state_key)
 
 
 def test_the_deadline_is_taken_out_of_what_goes_in_and_put_where_it_is_asked_for() -> None:
@@ -161,7 +161,6 @@ SIMULATED = SimulatedDestinations("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
 def test_models_and_stores_are_simulated_whichever_host_they_are_at(method, url, to, kind) -> None:
     assert SIMULATED.of(method, url) == f"http://127.0.0.1:1{to}"
     assert kind_of(url) == kind
-    assert Own().of(method, url) is None
 
 
 def test_a_url_is_shown_without_what_may_be_secret_in_it() -> None:

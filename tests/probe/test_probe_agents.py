@@ -16,12 +16,12 @@ from matplotlib.colors import to_hex
 from served_here import Here
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.services.agent_services import AGENT_FAULTS, AgentServices
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.scripted_model import Conversation
 from docmind_lab.services.scripted_model.any_agent import SUB_AGENT, is_answering, reply_of_agent
 from docmind_lab.services.server import ServiceAddresses
 from surveys.__main__ import main
+from surveys.agent_services import AGENT_FAULTS, AgentServices
 from surveys.agent_table import AgentRow, mark_of, read_rows, write_rows
 from surveys.agents import Cell, cells_of, counts_from, probe_agents, run_cell
 from surveys.case_files import Case, NotMeasured, made_environment, read_cases

@@ -34,7 +34,7 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
 from docmind_lab.workloads.kinds import OWN_PREFIX
 from docmind_lab.workloads.own import GraphInput, Inputs, graph_named, load_graph, own_graph
-from docmind_lab.workloads.own.kind import inputs_named
+from docmind_lab.workloads.own.inputs import inputs_named
 from docmind_lab.workloads.own.making import simulated_while_made
 from docmind_lab.workloads.own.references import AGENT_PREFIX, AnyGraph, compile_graph, load_object
 from docmind_lab.workloads.own.settings import store_for_run

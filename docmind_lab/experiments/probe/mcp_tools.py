@@ -14,18 +14,20 @@ import contextlib
 import datetime
 import json
 import shlex
+import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.services.agent_services import COMMAND, LASTS_S, TOOL_PATH, AgentServices
+from docmind_lab.services.endpoints import ENDPOINTS_PATH
 from docmind_lab.services.log import RequestRow
-from docmind_lab.services.server import LogClient, ServiceProcess
+from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 
 WORK: Final = "{work}"
 """What stands for the address of the work in the arguments of a tool."""
@@ -34,7 +36,9 @@ GivingUp = Literal["timeout", "cancelled task", "closed session"]
 """How the caller gives up: by the client's own timeout of the request, by cancelling its task, or by leaving."""
 
 _WAITS_S: Final = 2.0
-_CALLER_LIMIT_S: Final = 2 * LASTS_S
+_LASTS_S: Final = 6.0
+_CALLER_LIMIT_S: Final = 2 * _LASTS_S
+_WORK_ROW: Final = f'[[endpoint]]\nhost = "work"\ntext = "The work is done."\nlatency = {_LASTS_S}\n'
 
 
 @dataclass(frozen=True)
@@ -84,24 +88,33 @@ def probe_mcp(
         raise ConfigurationError(f"repeats must be 1 or more, not {repeats}")
     ways = [(way, repeat) for way in get_args(GivingUp) for repeat in range(1, repeats + 1)]
     trials = []
-    with ServiceProcess(AgentServices("sync_tool"), COMMAND) as service:
-        log = LogClient(service.addresses.log_url)
-        with contextlib.closing(log):
-            work = service.addresses.openai_base_url.removesuffix("/v1") + TOOL_PATH + "?query=work"
-            filled = json.loads(json.dumps(dict(arguments)).replace(WORK, work))
-            for number, (way, repeat) in enumerate(ways):
-                if progress is not None:
-                    progress(number, len(ways))
-                try:
-                    trials.append(asyncio.run(_trial(server, tool, filled, way, repeat, log)))
-                except BaseExceptionGroup as group:
-                    # The client's task group wraps what is raised while its session is open.
-                    raise _first_of(group) from group
+    with _served_work() as (address, log):
+        filled = json.loads(json.dumps(dict(arguments)).replace(WORK, address))
+        for number, (way, repeat) in enumerate(ways):
             if progress is not None:
-                progress(len(ways), len(ways))
+                progress(number, len(ways))
+            try:
+                trials.append(asyncio.run(_trial(server, tool, filled, way, repeat, log)))
+            except BaseExceptionGroup as group:
+                # The client's task group wraps what is raised while its session is open.
+                raise _first_of(group) from group
+        if progress is not None:
+            progress(len(ways), len(ways))
     frame = pd.DataFrame([asdict(trial) for trial in trials])
     frame.insert(0, "measured_on", datetime.datetime.now(datetime.UTC).date().isoformat())
     return frame
+
+
+@contextlib.contextmanager
+def _served_work() -> Iterator[tuple[str, LogClient]]:
+    """Yield the address of the work, and the log that has when whoever asked for it has left."""
+    with tempfile.TemporaryDirectory(prefix="docmind-probe-") as folder:
+        rows = Path(folder, "work.toml")
+        rows.write_text(_WORK_ROW, encoding="utf-8")
+        with ServiceProcess(ServiceOptions(endpoints=str(rows))) as service:
+            root = service.addresses.openai_base_url.removesuffix("/v1")
+            with contextlib.closing(LogClient(service.addresses.log_url)) as log:
+                yield f"{root}{ENDPOINTS_PATH}work/?query=work", log
 
 
 class _WatchedStream:
@@ -215,7 +228,7 @@ async def _error_of(call: asyncio.Future[Any]) -> str:
 
 def _work_row(log: LogClient, since_s: float) -> RequestRow | None:
     """The row of the tool's work, when that is over; None where the tool did not ask for any."""
-    rows = log.rows("", 2 * LASTS_S)
+    rows = log.rows("", 2 * _LASTS_S)
     # A tool may ask for other things first, such as robots.txt.
     work = [row for row in rows if row.kind == "tool" and row.received_at >= since_s and row.status != 404]
     return work[-1] if work else None

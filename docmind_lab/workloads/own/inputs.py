@@ -26,6 +26,7 @@ from langgraph.pregel import Pregel
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import NAN
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.workloads.own.references import one_line
 from docmind_lab.workloads.own.settings import RunSettings
@@ -103,6 +104,39 @@ def read_inputs(
     if twice is not None:
         raise ConfigurationError(f"{named.rpartition(' ')[0]}: two inputs have the id {twice!r}")
     return made
+
+
+_registered: dict[str, tuple[GraphInput, ...]] = {}
+
+
+def register(made: Any, own: str, registry: dict[str, Any]) -> str:
+    """Register a live object and return its name, with a number if another object has the name already."""
+    number = 1
+    while True:
+        name = own if number == 1 else f"{own}-{number}"
+        if registry.setdefault(name, made) == made:
+            return name
+        number += 1
+
+
+def register_inputs(inputs: tuple[GraphInput, ...]) -> str:
+    """Register inputs and return their name, which stands where other workloads have a corpus."""
+    corpus = f"inputs-{fingerprint(inputs)}"
+    _registered[corpus] = inputs
+    return corpus
+
+
+def inputs_named(corpus: str) -> tuple[GraphInput, ...]:
+    """Return the inputs for a name. Raises: ConfigurationError in a process without them."""
+    if corpus not in _registered:
+        raise ConfigurationError("a graph of your own is asked its own inputs: compare(graph=..., inputs=...)")
+    return _registered[corpus]
+
+
+def share_of_gold(question: Question, answer: str) -> float:
+    """Return the share of an input's gold texts that an answer states, case aside; NaN without gold."""
+    stated, gold = answer.casefold(), question.gold_facts
+    return sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
 
 
 def fingerprint(inputs: Sequence[GraphInput]) -> str:

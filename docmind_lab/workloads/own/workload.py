@@ -25,9 +25,9 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.unanswered import Unanswered, in_words
 from docmind_lab.virtual_time import current_clock, outside_simulation
-from docmind_lab.workloads.own.callbacks import GraphCallbacks
+from docmind_lab.workloads.own.calls import GraphCallbacks
 from docmind_lab.workloads.own.doorway import RunDoorway
-from docmind_lab.workloads.own.inputs import GraphInput, declared_outputs, input_keys
+from docmind_lab.workloads.own.inputs import GraphInput, declared_outputs, input_keys, share_of_gold
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker, store_for_run
 from docmind_lab.workloads.own.watch import (
     ANSWERED_BY_A_ROW,
@@ -175,9 +175,7 @@ class OwnWorkload:
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
         """Return NaN for recall, and the share of gold facts answered. Raises: NotSimulated, see `require_answered`."""
         self.require_answered()
-        stated = outcome.answer.casefold()
-        gold = [fact for fact in question.gold_facts if fact]
-        return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
+        return NAN, share_of_gold(question, outcome.answer)
 
     def require_answered(self) -> None:
         """Return if the runs rest on no made-up answer.
