@@ -15,7 +15,7 @@ from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.overruns import Overrun
-from docmind_lab.experiments.lint.probing import probe
+from docmind_lab.experiments.lint.probing import GraphProbe
 
 pytestmark = pytest.mark.filterwarnings("default")
 FOLDER = Path(__file__).parents[2] / "examples" / "graphs"
@@ -50,7 +50,7 @@ def faults_of(graph: Any, inputs: Any) -> list[list[str]]:
     """Each fault of a node, or of one request, that `compare` can be given: those the lint tries, and of every node."""
     bench = TrialBench(graph, inputs, deadline_key="deadline_ts", profile="typical", seed=7)
     try:
-        probed = probe(bench, TIMEOUT_S, 0.15, "")
+        probed = GraphProbe(bench, TIMEOUT_S, 0.15, "")
     finally:
         bench.close()
     tried = [fault.split(" + ") for _, fault, _ in probed.trials if fault != "none"]

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from docmind_lab.analysis.text import count_of
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.bench import TrialBench
-from docmind_lab.experiments.lint.observation import length_of, length_s, within
-from docmind_lab.experiments.lint.overruns import requests_of, span_of
-from docmind_lab.experiments.lint.probe import UNTIMED, Scene, observe_run, sent_in
+from docmind_lab.experiments.lint.overruns import length_of, length_s, requests_of, span_of, within
+from docmind_lab.experiments.lint.scenes import UNTIMED, Scene, observe_run, sent_in
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 
 # A call that has not given up after a day counts as endless. A run is observed for longer than its budget.

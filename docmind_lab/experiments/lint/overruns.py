@@ -16,10 +16,52 @@ from typing import Literal
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.analysis.text import node_in_words
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.lint.observation import TimeSpan, length_s, within
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 Cause = Literal["call", "per_read", "retries", "code", "blocks_loop", "thread", "graph"]
+
+TimeSpan = tuple[float, float]
+
+
+def length_of(interval: TimeSpan) -> float:
+    """Return the length of an interval in seconds."""
+    return interval[1] - interval[0]
+
+
+def length_s(intervals: Iterable[TimeSpan]) -> float:
+    """Return the seconds that the union of the intervals covers."""
+    return sum(to - start for start, to in union(intervals))
+
+
+def union(intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
+    """Return the intervals in order, with those that touch merged."""
+    made: list[TimeSpan] = []
+    for start, to in sorted(intervals):
+        if made and start <= made[-1][1]:
+            made[-1] = (made[-1][0], max(made[-1][1], to))
+        elif to > start:
+            made.append((start, to))
+    return made
+
+
+def within(intervals: Iterable[TimeSpan], start: float, to: float) -> list[TimeSpan]:
+    """Return the parts of the intervals that lie between two instants."""
+    clipped = ((max(start, begun), min(to, ended)) for begun, ended in intervals)
+    return [(begun, ended) for begun, ended in clipped if ended > begun]
+
+
+def without(whole: TimeSpan, intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
+    """Return the parts of an interval that no other interval covers; one of length 0 still divides it."""
+    made, at = [], whole[0]
+    for start, to in sorted(intervals):
+        if start > whole[1] or to < whole[0]:
+            continue
+        if start > at:
+            made.append((at, start))
+        at = max(at, to)
+    if whole[1] > at:
+        made.append((at, whole[1]))
+    return made
 
 
 @dataclass(frozen=True)
