@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -29,7 +28,7 @@ from docmind_lab.interfaces.program_diagnosis import diagnose_program
 from docmind_lab.services.asgi import request_of_run
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.workloads import Surroundings, workload_kind
-from docmind_lab.workloads.programs import ProcessGroup, own_program
+from docmind_lab.workloads.programs import own_program
 
 SUPPORT = Path(__file__).parents[1] / "support"
 BUDGET_S = 1.5
@@ -233,14 +232,6 @@ def test_a_run_that_its_path_names_is_tagged_like_one_that_its_headers_name() ->
     names = ("run-id", "seed", "role", "attempt")
     assert [tagged.tag(name) for name in names] == ["r-1", "42", "program", "3"]
     assert request_of_run(ServiceRequest("GET", "/v1/models")).path == "/v1/models"
-
-
-def test_a_process_that_has_ended_and_left_nothing_is_over() -> None:
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    group = ProcessGroup([sys.executable, "-c", "pass"], os.environ, **quiet)
-    group.wait_until_over()
-    assert not group.is_alive()
-    group.kill()
 
 
 def _children() -> list[str]:

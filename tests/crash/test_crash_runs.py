@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import operator
 import threading
@@ -14,7 +13,7 @@ import pandas as pd
 import pytest
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
+from own_runs import graph_of
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
@@ -37,33 +36,29 @@ def _beside_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GRAPHS)
 
 
-def steps(*names: str, wait_s: float = 0.1) -> Any:
-    builder = StateGraph(State)
-
+def steps(*names: str) -> Any:
     def step(name: str) -> Any:
         def node(state: State) -> dict[str, Any]:
-            time.sleep(wait_s)
+            time.sleep(0.1)
             return {"said": [name]}
 
         return node
 
-    for name in names:
-        builder.add_node(name, step(name))
-    builder.add_edge(START, names[0])
-    for before, after in itertools.pairwise(names):
-        builder.add_edge(before, after)
-    return builder.compile()
+    return graph_of(schema=State, **{name: step(name) for name in names})
+
+
+GIVEN: list[Any] = [{"said": []}]
 
 
 def test_a_good_graph_survives_with_every_durability() -> None:
     for durability in ("sync", "async", "exit"):
-        report = assert_survives_cuts(steps("a", "b"), [{"said": []}], alternatives="A", durability=durability, runs=24)
+        report = assert_survives_cuts(steps("a", "b"), GIVEN, alternatives="A", durability=durability, runs=24)
         assert report.judged["resume"] == report.trials
         assert "No findings." in str(report)
 
 
 def test_every_cut_point_is_tried_before_at_and_after_its_instant() -> None:
-    report = crash_test(steps("only"), [{"said": []}], alternatives="A", kill=False)
+    report = crash_test(steps("only"), GIVEN, alternatives="A", kill=False)
     (coverage,) = report.coverage
     assert coverage.found == coverage.tried == report.trials
     assert {"node begins", "node ends", "checkpoint begins", "checkpoint ends", "pending write begins"} <= set(
@@ -78,10 +73,7 @@ def test_each_chunk_of_a_stream_is_a_cut_point() -> None:
     def node(state: State) -> dict[str, Any]:
         return {"said": [model.invoke("Which words are there?").text]}
 
-    builder = StateGraph(State)
-    builder.add_node("node", node)
-    builder.add_edge(START, "node")
-    (coverage,) = crash_test(builder.compile(), [{"said": []}], alternatives="A", kill=False, runs=6).coverage
+    (coverage,) = crash_test(graph_of(node, schema=State), GIVEN, alternatives="A", kill=False, runs=6).coverage
     assert coverage.kinds["chunk"][0] > coverage.kinds["first byte"][0]
 
 
@@ -94,7 +86,7 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice() -> None:
 
 
 def test_a_limited_test_says_what_it_skipped() -> None:
-    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="A,D", runs=12)
+    report = crash_test(steps("a", "b"), GIVEN, alternatives="A,D", runs=12)
     assert report.trials == 12
     assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)
 
@@ -113,7 +105,7 @@ def test_worker_processes_find_the_same() -> None:
 
 
 def test_schedules_try_each_cut_under_further_orders() -> None:
-    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="A", kill=False, runs=12, schedules=3)
+    report = crash_test(steps("a", "b"), GIVEN, alternatives="A", kill=False, runs=12, schedules=3)
     (coverage,) = report.coverage
     assert coverage.schedules == 3
     assert report.trials == 3 * coverage.tried
@@ -143,7 +135,7 @@ def test_cut_at_repeats_one_cut_and_passes_on_a_corrected_graph() -> None:
 
 
 def test_a_hard_timeout_is_told_of_what_it_leaves_and_has_no_finding_for_it() -> None:
-    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="B", kill=False, runs=20)
+    report = crash_test(steps("a", "b"), GIVEN, alternatives="B", kill=False, runs=20)
     assert report.holds
     assert {left.invariant for left in report.left} >= {"begins", "checkpoint"}
 
@@ -156,7 +148,7 @@ def test_a_checkpointer_that_cannot_be_read_is_found() -> None:
             return super().get_tuple(config)
 
     report = crash_test(
-        steps("a", "b"), [{"said": []}], alternatives="D", kill=False, runs=9, checkpointer=Unreadable, shrink=False
+        steps("a", "b"), GIVEN, alternatives="D", kill=False, runs=9, checkpointer=Unreadable, shrink=False
     )
     assert "the thread cannot be read" in {finding.what for finding in report.findings}
 
@@ -166,10 +158,7 @@ def test_an_answer_that_depends_on_time_is_not_compared() -> None:
         time.sleep(0.1)
         return {"said": [str(time.time())]}
 
-    builder = StateGraph(State)
-    builder.add_node("node", node)
-    builder.add_edge(START, "node")
-    report = crash_test(builder.compile(), [{"said": []}], alternatives="A", runs=12)
+    report = crash_test(graph_of(node, schema=State), GIVEN, alternatives="A", runs=12)
     assert report.holds
     assert any("depends on time or chance: said" in note for note in report.notes)
 
@@ -182,7 +171,7 @@ def test_a_stopped_test_reports_what_is_done() -> None:
         if done > 6:
             stop.set()
 
-    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="A", progress=progress, stop=stop)
+    report = crash_test(steps("a", "b"), GIVEN, alternatives="A", progress=progress, stop=stop)
     assert 0 < report.trials < seen[-1][1]
     assert any("it was stopped" in each.skipped for each in report.coverage)
 
@@ -202,18 +191,15 @@ def test_a_stopped_test_reports_what_is_done() -> None:
 )
 def test_a_value_that_cannot_be_used_is_named(options: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
-        crash_test(steps("only"), [{"said": []}], **options)
+        crash_test(steps("only"), GIVEN, **options)
 
 
 def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
     def fail(state: State) -> dict[str, Any]:
         raise ValueError("no harbour")
 
-    builder = StateGraph(State)
-    builder.add_node("fail", fail)
-    builder.add_edge(START, "fail")
     with pytest.raises(GraphError, match=r"without a deadline: the graph ends failed .*no harbour"):
-        crash_test(builder.compile(), [{"said": []}])
+        crash_test(graph_of(fail, schema=State), GIVEN)
 
 
 def test_the_command_prints_findings_and_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

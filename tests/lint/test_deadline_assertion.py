@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import graphs_to_mutate
-import httpx
 import pytest
 from hung_graphs import one_node
 from langchain.agents import create_agent
@@ -65,17 +64,6 @@ def test_a_node_that_only_the_second_input_reaches_is_looked_at() -> None:
     assert report.keeps
     report = lint_graph(one_node(node), [INPUT, {"question": "slow"}], decision_timeout_s=5.0, alternatives="A")
     assert [(finding.node, finding.kind) for finding in report.findings] == [("only", "code")]
-
-
-def test_a_graph_whose_request_nothing_answers_has_no_clean_report_and_is_told_what_it_asks_for() -> None:
-    def node(state: Any) -> dict[str, Any]:
-        return {"answer": httpx.get("https://search.example.org/find?key=secret").text}
-
-    report = lint_graph(one_node(node), [INPUT])
-    assert [f"{each} ({each.where})" for each in report.unanswered] == [
-        "GET https://search.example.org/find (in node only)"
-    ]
-    assert not report.is_clean
 
 
 def test_a_graph_that_fails_by_itself_has_no_verdict() -> None:

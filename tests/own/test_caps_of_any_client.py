@@ -11,9 +11,8 @@ import aiohttp
 import pytest
 import requests
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langgraph.graph import START, StateGraph
 from often import often
-from own_runs import services
+from own_runs import graph_of, services
 from typing_extensions import TypedDict
 
 import docmind_lab as dl
@@ -58,19 +57,9 @@ def by_a_model_in_this_process(state: State) -> State:
 
 
 def compared(node: Any, url: str, **options: Any) -> dl.Study:
-    builder = StateGraph(State)
-    builder.add_node("ask", node)
-    builder.add_edge(START, "ask")
-    return dl.compare(
-        graph=builder.compile(),
-        inputs=[{"url": url}],
-        runs=4,
-        alternatives="unguarded",
-        decision_timeout_s=30,
-        services="own",
-        clock="wall",
-        **options,
-    )
+    options = {"runs": 4, "alternatives": "unguarded", "decision_timeout_s": 30} | options
+    graph = graph_of(schema=State, ask=node)
+    return dl.compare(graph=graph, inputs=[{"url": url}], services="own", clock="wall", **options)
 
 
 @pytest.mark.wall
@@ -138,19 +127,9 @@ def test_channels_of_event_loops_are_found_and_those_to_collectors_are_not() -> 
 @pytest.mark.wall
 def test_a_deadline_cuts_a_request_that_its_library_sends_itself() -> None:
     for node in (by_requests, by_aiohttp):
-        builder = StateGraph(State)
-        builder.add_node("ask", node)
-        builder.add_edge(START, "ask")
         with services("hang:*") as here:
-            study = dl.compare(
-                graph=builder.compile(),
-                inputs=[{"url": f"{here.addresses.openai_base_url}/chat/completions"}],
-                runs=1,
-                alternatives="A",
-                decision_timeout_s=1.0,
-                services="own",
-                clock="wall",
-            )
+            url = f"{here.addresses.openai_base_url}/chat/completions"
+            study = compared(node, url, runs=1, alternatives="A", decision_timeout_s=1.0)
         (run,) = study.runs.itertuples()
         assert run.outcome == "timed_out"
         # A busy machine of two cores wakes a thread within this.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from langgraph.graph import END, START, StateGraph
-from own_runs import measured_on_the_wall, services, simulated
+from own_runs import ASKED, State, graph_of, measured_on_the_wall, services, simulated
 from qdrant_client import QdrantClient
-from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.analysis.summary import summarise
@@ -25,19 +22,12 @@ from docmind_lab.services.endpoints import read_endpoints
 from docmind_lab.services.unanswered import Unanswered, rows_to_fill_in
 
 
-class State(TypedDict, total=False):
-    question: str
-    found: str
+def compared(graph: Any) -> dl.Study:
+    return dl.compare(graph=graph, inputs=[ASKED], runs=2, alternatives="A")
 
 
-def graph_of(**nodes: Any) -> Any:
-    builder = StateGraph(State)
-    for name, node in nodes.items():
-        builder.add_node(name, node)
-    names = [START, *nodes, END]
-    for before, after in itertools.pairwise(names):
-        builder.add_edge(before, after)
-    return builder.compile()
+def advises(study: dl.Study, words: str) -> bool:
+    return any(words in line for line in summarise(study.runs, study.manifest).advice)
 
 
 # ---- collections that users have
@@ -53,24 +43,17 @@ def retrieves(state: State) -> State:
 
 def test_a_search_in_a_collection_of_the_users_own_takes_its_time_and_hangs_under_the_fault() -> None:
     graph = graph_of(retrieve=retrieves)
-    (plain,) = simulated(graph, alternatives="A", decision_timeout_s=5.0, given={"question": "a"})
+    (plain,) = simulated(graph, decision_timeout_s=5.0)
     assert (plain.run.outcome, plain.run.faulted_calls) == ("answered", 0)
     assert plain.run.returned_at_s > 0
-    (hung,) = simulated(
-        graph, alternatives="A", decision_timeout_s=5.0, given={"question": "a"}, faults="retrieval_hang:*"
-    )
+    (hung,) = simulated(graph, decision_timeout_s=5.0, faults="retrieval_hang:*")
     assert (hung.run.outcome, hung.run.faulted_calls) == ("timed_out", 1)
 
 
 def test_the_summary_says_of_which_collection_the_answers_are_made_up() -> None:
-    study = dl.compare(
-        graph=graph_of(retrieve=retrieves), inputs=[{"question": "a"}], runs=2, alternatives="A", progress=None
-    )
+    study = compared(graph_of(retrieve=retrieves))
     assert study.manifest["made_up_answers"] == {"collection berths": 2}
-    assert any(
-        "In 2 runs the graph asked for the collection berths" in line
-        for line in summarise(study.runs, study.manifest).advice
-    )
+    assert advises(study, "In 2 runs the graph asked for the collection berths")
 
 
 def grades(state: State) -> State:
@@ -80,10 +63,9 @@ def grades(state: State) -> State:
 
 
 def test_the_summary_says_where_the_model_guessed_the_shape_of_its_answer() -> None:
-    study = dl.compare(graph=graph_of(grade=grades), inputs=[{"question": "a"}], runs=2, alternatives="A")
+    study = compared(graph_of(grade=grades))
     assert study.manifest["made_up_answers"] == {"shape grade": 2}
-    said = "In 2 runs the simulated model guessed in which shape grade wants the answer"
-    assert any(line.startswith(said) for line in summarise(study.runs, study.manifest).advice)
+    assert advises(study, "In 2 runs the simulated model guessed in which shape grade wants the answer")
 
 
 def test_the_doctor_names_a_guess_before_which_a_graph_failed() -> None:
@@ -91,7 +73,7 @@ def test_the_doctor_names_a_guess_before_which_a_graph_failed() -> None:
         return {"found": json.loads(grades(state)["found"])["score"]}
 
     with pytest.raises(GraphError, match=r"KeyError: 'score' in node grade .*; the simulated model guessed in which"):
-        lint_graph(graph_of(grade=reads), [{"question": "a"}], alternatives="A")
+        lint_graph(graph_of(grade=reads), [ASKED], alternatives="A")
 
 
 def refused(state: State) -> State:
@@ -100,13 +82,10 @@ def refused(state: State) -> State:
 
 
 def test_the_summary_has_the_share_of_requests_that_failed_where_any_did() -> None:
-    graph = graph_of(first=retrieves, second=refused)
-    study = dl.compare(graph=graph, inputs=[{"question": "a"}], runs=2, alternatives="A", progress=None)
+    study = compared(graph_of(first=retrieves, second=refused))
     assert study.manifest["failed_calls"] == {"requests": 4, "failed": 2, "node": "second"}
-    said = "2 of 4 requests failed (50.0%, most of them in second)"
-    assert any(line.startswith(said) for line in summarise(study.runs, study.manifest).advice)
-    without = dl.compare(graph=graph_of(first=retrieves), inputs=[{"question": "a"}], runs=1, alternatives="A")
-    assert "failed_calls" not in without.manifest
+    assert advises(study, "2 of 4 requests failed (50.0%, most of them in second)")
+    assert "failed_calls" not in compared(graph_of(first=retrieves)).manifest
 
 
 # ---- hosts that nothing answers
@@ -212,7 +191,7 @@ TWO = graph_of(first=asks("https://a.made-up.test/x"), second=asks("https://b.ma
 
 def test_a_comparison_names_every_request_that_nothing_answers_and_gives_no_numbers() -> None:
     with pytest.raises(NotSimulated) as raised:
-        dl.compare(graph=TWO, inputs=[{"question": "a"}], runs=1, alternatives="A")
+        compared(TWO)
     said = str(raised.value)
     assert said.startswith(
         "no simulated service answers 2 requests: GET https://a.made-up.test/x (in node first), "
@@ -223,19 +202,19 @@ def test_a_comparison_names_every_request_that_nothing_answers_and_gives_no_numb
 
 def test_a_crash_test_does_not_rest_on_made_up_answers() -> None:
     with pytest.raises(NotSimulated, match="no simulated service answers 2 requests"):
-        crash_test(TWO, [{"question": "a"}], alternatives="A")
+        crash_test(TWO, [ASKED], alternatives="A")
 
 
 @pytest.mark.wall
 def test_on_the_wall_clock_the_same_requests_are_named() -> None:
     with services() as here, pytest.raises(NotSimulated, match="no simulated service answers 2 requests"):
-        measured_on_the_wall(here, TWO, "A", 5.0, given={"question": "a"})
+        measured_on_the_wall(here, TWO, "A", 5.0)
 
 
 def test_an_assertion_on_the_deadline_fails_where_answers_were_made_up() -> None:
     with pytest.raises(AssertionError, match="With made-up answers to 2 requests"):
-        assert_keeps_deadline(TWO, [{"question": "a"}], decision_timeout_s=20.0, alternatives="A")
-    report = lint_graph(TWO, [{"question": "a"}], alternatives="A")
+        assert_keeps_deadline(TWO, [ASKED], decision_timeout_s=20.0, alternatives="A")
+    report = lint_graph(TWO, [ASKED], alternatives="A")
     assert report.keeps
     assert not report.is_clean
     assert report.rows_to_fill_in.count("[[endpoint]]") == 2
@@ -249,7 +228,7 @@ def test_a_loop_that_waits_for_an_answer_which_never_comes_is_ended() -> None:
         return {}
 
     with pytest.raises(NotSimulated, match=r"jobs\.made-up\.test/1: no simulated service"):
-        simulated(graph_of(poll=polls), alternatives="unguarded", decision_timeout_s=1e6, given={"question": "a"})
+        simulated(graph_of(poll=polls), alternatives="unguarded", decision_timeout_s=1e6)
 
 
 def test_a_row_to_fill_in_fits_every_path_that_was_asked_at_its_host(tmp_path: Path) -> None:

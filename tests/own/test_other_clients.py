@@ -15,20 +15,13 @@ import httplib2
 import pytest
 import requests
 from curl_cffi import requests as curl
-from langgraph.graph import START, StateGraph
-from own_runs import measured_on_the_wall, services, simulated
-from typing_extensions import TypedDict
+from own_runs import State, graph_of, measured_on_the_wall, services, simulated
 
 from docmind_lab.core.errors import NotSimulated
 from docmind_lab.workloads.own import unsimulated
 from docmind_lab.workloads.own.watch import hold, release
 
 URL = "https://api.openai.com/v1/chat/completions"
-
-
-class State(TypedDict, total=False):
-    question: str
-    answer: str
 
 
 def body(*, stream: bool = False) -> dict[str, Any]:
@@ -102,22 +95,9 @@ NODES = [
 ]
 
 
-def graph_of(node: Any) -> Any:
-    builder = StateGraph(State)
-    builder.add_node("fetch", node)
-    builder.add_edge(START, "fetch")
-    return builder.compile()
-
-
 def run(node: Any, alternatives: str, faults: str = "none", timeout_s: float = 10.0) -> Any:
-    return simulated(
-        graph_of(node),
-        alternatives=alternatives,
-        decision_timeout_s=timeout_s,
-        faults=faults,
-        given={"question": "What is yield?"},
-        profile="fast",
-    )
+    options = {"alternatives": alternatives, "decision_timeout_s": timeout_s, "faults": faults, "profile": "fast"}
+    return simulated(graph_of(fetch=node), **options)
 
 
 def client_calls(measured: Any) -> list[Any]:
@@ -125,22 +105,16 @@ def client_calls(measured: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_each_library_is_answered_in_virtual_time_and_its_request_is_a_call_of_the_node(node: Any) -> None:
-    (measured,) = run(node, "A")
-    assert measured.run.outcome == "answered"
-    (call,) = client_calls(measured)
-    assert (call.kind, call.role, call.outcome) == ("llm", "fetch", "ok")
-    assert measured.run.returned_at_s > 0.05
-
-
-@pytest.mark.parametrize("node", NODES)
-def test_a_run_in_virtual_time_is_answered_while_runs_on_the_wall_clock_are_watched_too(node: Any) -> None:
+def test_each_library_is_answered_in_virtual_time_while_runs_on_the_wall_clock_are_watched_too(node: Any) -> None:
     hold(None)
     try:
         (measured,) = run(node, "A")
     finally:
         release(None)
     assert measured.run.outcome == "answered"
+    (call,) = client_calls(measured)
+    assert (call.kind, call.role, call.outcome) == ("llm", "fetch", "ok")
+    assert measured.run.returned_at_s > 0.05
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -171,23 +145,14 @@ def test_a_broken_response_is_the_librarys_own_error(node: Any, error: str) -> N
     assert (measured.run.outcome, measured.run.error_type) == ("failed", error)
 
 
-def test_the_timeout_of_requests_ends_a_hang_in_virtual_time() -> None:
+@pytest.mark.parametrize(("library", "error"), [(requests, "ReadTimeout"), (curl, "Timeout")])
+def test_a_timeout_of_a_library_ends_a_hang_in_virtual_time_by_its_own_error(library: Any, error: str) -> None:
     def impatient(state: State) -> State:
-        requests.post(URL, json=body(), timeout=1.5)
+        library.post(URL, json=body(), timeout=1.5)
         return {}
 
     (measured,) = run(impatient, "unguarded", "hang:*")
-    assert (measured.run.outcome, measured.run.error_type) == ("failed", "ReadTimeout")
-    assert measured.run.returned_at_s == 1.5
-
-
-def test_the_timeout_of_curl_cffi_is_its_own_error() -> None:
-    def impatient(state: State) -> State:
-        curl.post(URL, json=body(), timeout=1.5)
-        return {}
-
-    (measured,) = run(impatient, "unguarded", "hang:*")
-    assert (measured.run.outcome, measured.run.error_type) == ("failed", "Timeout")
+    assert (measured.run.outcome, measured.run.error_type) == ("failed", error)
     assert measured.run.returned_at_s == 1.5
 
 
@@ -211,7 +176,7 @@ def test_retries_of_urllib3_are_attempts_that_wait_in_virtual_time() -> None:
 @pytest.mark.parametrize("node", [by_requests, by_curl, by_aiohttp_streaming])
 def test_each_library_is_answered_by_the_simulated_services_over_sockets(node: Any) -> None:
     with services() as here:
-        (measured,) = measured_on_the_wall(here, graph_of(node), "A", 30.0, given={"question": "a"})
+        (measured,) = measured_on_the_wall(here, graph_of(fetch=node), "A", 30.0)
     assert measured.run.outcome == "answered"
     sides = {call.seen_from: call.call_id for call in measured.calls}
     assert sides["client"] == sides["server"]

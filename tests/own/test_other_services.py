@@ -11,11 +11,9 @@ from typing import Any
 import httpx
 import pytest
 import requests
-from langgraph.graph import START, StateGraph
-from own_runs import simulated
+from own_runs import ASKED, State, graph_of, simulated
 from stub_server import StubConnection, StubRequest, StubServer
 from tavily import TavilyClient
-from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.analysis.latency.profile import LatencyProfile
@@ -30,19 +28,6 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Wait
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads.own import own_graph
-
-
-class State(TypedDict, total=False):
-    question: str
-    answer: Any
-
-
-def graph_of(node: Any) -> Any:
-    builder = StateGraph(State)
-    builder.add_node("search", node)
-    builder.add_edge(START, "search")
-    return builder.compile()
-
 
 TABLE = """
 [[endpoint]]
@@ -86,17 +71,9 @@ def tavily(state: State) -> State:
     return {"answer": found[0]["content"]}
 
 
-def run(node: Any, endpoints: Path | None, *, faults: str = "none", alternatives: str = "A", **options: Any) -> Any:
-    (measured,) = simulated(
-        graph_of(node),
-        alternatives=alternatives,
-        decision_timeout_s=5.0,
-        faults=faults,
-        given={"question": "a"},
-        profile="fast",
-        endpoints=endpoints,
-        **options,
-    )
+def run(node: Any, endpoints: Path | None, faults: str = "none") -> Any:
+    options = {"decision_timeout_s": 5.0, "faults": faults, "profile": "fast", "endpoints": endpoints}
+    (measured,) = simulated(graph_of(search=node), **options)
     return measured
 
 
@@ -107,43 +84,20 @@ def test_a_row_of_the_file_answers_with_values_of_the_request_after_its_latency(
     assert {(call.kind, call.role, call.outcome) for call in measured.calls} == {("tool", "search", "ok")}
 
 
-def test_a_function_of_the_file_answers_in_virtual_time(table: Path) -> None:
-    study = dl.compare(
-        graph=graph_of(ticket),
-        inputs=[{"question": "a"}],
-        runs=1,
-        alternatives="A",
-        decision_timeout_s=5,
-        endpoints=table,
-        profile="fast",
-    )
+@pytest.mark.parametrize(
+    "clock", ["virtual", pytest.param("wall", marks=[pytest.mark.full, pytest.mark.wall])], ids=["virtual", "wall"]
+)
+def test_a_function_of_the_file_answers_on_both_clocks(clock: Any, table: Path) -> None:
+    options: dict[str, Any] = {"alternatives": "A", "profile": "fast", "clock": clock}
+    study = dl.compare(20, 1, graph=graph_of(search=ticket), inputs=[ASKED], endpoints=table, **options)
     assert list(study.runs["outcome"].astype("str")) == ["answered"]
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_a_function_of_the_file_answers_over_sockets(table: Path) -> None:
-    study = dl.compare(
-        graph=graph_of(ticket),
-        inputs=[{"question": "a"}],
-        runs=1,
-        alternatives="A",
-        decision_timeout_s=20,
-        endpoints=table,
-        profile="fast",
-        clock="wall",
-    )
-    assert list(study.runs["outcome"].astype("str")) == ["answered"]
-
-
-def test_tavily_is_answered_without_a_file() -> None:
-    assert run(tavily, None).run.outcome == "answered"
 
 
 @pytest.mark.parametrize(
-    ("fault", "outcome"), [("hang:search", "timed_out"), ("http_500:search", "failed"), ("stall=2:search", "answered")]
+    ("fault", "outcome"),
+    [("none", "answered"), ("hang:search", "timed_out"), ("http_500:search", "failed"), ("stall=2:search", "answered")],
 )
-def test_a_fault_strikes_an_endpoint_by_the_node_that_asks_it(fault: str, outcome: str) -> None:
+def test_tavily_is_answered_without_a_file_and_struck_by_the_node_that_asks(fault: str, outcome: str) -> None:
     assert run(tavily, None, faults=fault).run.outcome == outcome
 
 
@@ -153,25 +107,8 @@ def test_a_template_keeps_the_type_of_a_value_and_leaves_out_what_is_not_there()
     )
     template = {"id": "{json.user.ids.1}", "on": "{json.on}", "text": "{query.q} by {method}, {json.no}{header.accept}"}
     assert filled(template, request) == {"id": 5, "on": True, "text": "sun by POST, text/plain"}
-
-
-def test_a_template_takes_a_part_of_the_path_by_its_number() -> None:
     asked = EndpointRequest("GET", "tickets.example.com", "/v1/tickets/17")
     assert filled("ticket {path.3} of {path}, {path.4}{path.0}{path.x}", asked) == "ticket 17 of /v1/tickets/17, "
-
-
-def test_an_answer_is_a_plan_that_waits_as_its_row_says() -> None:
-    service = EndpointService(LatencyProfile.named("fast"))
-    plan = service.plan(
-        ServiceRequest("GET", "/endpoints/en.wikipedia.org/w/api.php", query="titles=Rome&prop=extracts")
-    )
-    wait, headers, chunk = plan.steps
-    assert isinstance(wait, Wait)
-    assert wait.seconds > 0
-    assert isinstance(headers, Headers)
-    assert headers.status == 200
-    assert isinstance(chunk, Chunk)
-    assert b'"title": "Rome"' in chunk.data
 
 
 @pytest.mark.parametrize(
@@ -185,7 +122,11 @@ def test_a_page_of_wikipedia_has_the_properties_that_are_asked_for_and_no_others
     """A client takes a page with pageprops for a list of pages of the same name."""
     service = EndpointService(LatencyProfile.named("fast"))
     plan = service.plan(ServiceRequest("GET", "/endpoints/en.wikipedia.org/w/api.php", query=query))
-    chunk = plan.steps[-1]
+    wait, headers, chunk = plan.steps
+    assert isinstance(wait, Wait)
+    assert wait.seconds > 0
+    assert isinstance(headers, Headers)
+    assert headers.status == 200
     assert isinstance(chunk, Chunk)
     (page,) = json.loads(chunk.data)["query"]["pages"].values()
     assert page.keys() == keys
@@ -235,13 +176,13 @@ graph = StateGraph(State).add_node("look", lambda state: {}).add_edge(START, "lo
 def test_a_search_is_answered_while_a_module_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "searches_as_it_is_imported.py").write_text(SEARCHES)
     monkeypatch.syspath_prepend(tmp_path)
-    own_graph("searches_as_it_is_imported:graph", [{"question": "a"}])
+    own_graph("searches_as_it_is_imported:graph", [ASKED])
     assert len(sys.modules["searches_as_it_is_imported"].found["results"]) == 2
 
 
 def test_a_table_is_for_simulated_services() -> None:
     with pytest.raises(ConfigurationError, match="services='own' leave them out"):
-        dl.compare(graph=graph_of(tavily), inputs=[{"question": "a"}], endpoints="x.toml", services="own", clock="wall")
+        dl.compare(graph=graph_of(search=tavily), inputs=[ASKED], endpoints="x.toml", services="own", clock="wall")
 
 
 def test_the_options_of_the_services_carry_the_file_to_their_process() -> None:
@@ -256,15 +197,8 @@ def mcp_study(monkeypatch: pytest.MonkeyPatch, place: str) -> dl.Study:
     monkeypatch.chdir(EXAMPLES)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("MCP_SERVER", place)
-    return dl.compare(
-        graph="langgraph.json:mcp_tools",
-        inputs="mcp_tools.jsonl",
-        runs=1,
-        alternatives="C",
-        decision_timeout_s=30,
-        profile="fast",
-        workers=None,
-    )
+    names = {"graph": "langgraph.json:mcp_tools", "inputs": "mcp_tools.jsonl"}
+    return dl.compare(30, 1, **names, alternatives="C", profile="fast", workers=None)
 
 
 def test_an_mcp_server_in_this_process_is_reached_in_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +241,7 @@ def test_a_replay_answers_a_service_with_the_recorded_text_after_the_recorded_ti
         answers.append(found["results"][0]["content"])
         return {}
 
-    options: dict[str, Any] = {"graph": graph_of(search), "inputs": [{"question": "a"}]}
+    options: dict[str, Any] = {"graph": graph_of(search), "inputs": [ASKED]}
     recording = {"record": tmp_path / "recording", "record_text": True}
     dl.compare(**options, **recording, runs=1, alternatives="A", decision_timeout_s=5, services="own", clock="wall")
     hosts.append("https://api.tavily.com")

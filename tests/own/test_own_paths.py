@@ -100,17 +100,12 @@ def test_no_path_of_the_machine_is_in_a_study_of_a_program(module: Path, tmp_pat
 
 
 def test_a_changed_file_of_endpoints_makes_another_study_with_its_new_rows(module: Path, tmp_path: Path) -> None:
+    design: dict[str, Any] = {"graph": f"{module}:graph", "inputs": [{"question": "a"}], "repeats": 1}
+    design |= {"endpoints": str(tmp_path / "endpoints.toml")}
+
     def returned_at_s(out: str) -> float:
-        study = dl.sweep(
-            {
-                "graph": f"{module}:graph",
-                "inputs": [{"question": "a"}],
-                "endpoints": str(tmp_path / "endpoints.toml"),
-                "repeats": 1,
-                "factors": {"alternative": "A", "decision_timeout_s": 5},
-            },
-            out=tmp_path / out,
-        )
+        factors = {"alternative": "A", "decision_timeout_s": 5}
+        study = dl.sweep({**design, "factors": factors}, out=tmp_path / out)
         return float(study.runs["returned_at_s"].iloc[0])
 
     first_s = returned_at_s("one")

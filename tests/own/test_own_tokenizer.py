@@ -8,19 +8,12 @@ from typing import Any
 
 import pytest
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from langgraph.graph import START, StateGraph
-from typing_extensions import TypedDict
+from own_runs import graph_of, simulated
 
-import docmind_lab as dl
 from docmind_lab.network.replacements import Replacements
 from docmind_lab.workloads.own.tokenizer import provide_vocabularies
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("tiktoken") is None, reason="needs tiktoken")
-
-
-class Question(TypedDict, total=False):
-    question: str
-    size: int
 
 
 @pytest.fixture(autouse=True)
@@ -32,26 +25,18 @@ def nothing_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "ENCODINGS", {})
 
 
-def graph_of(node: Any) -> Any:
-    builder = StateGraph(Question)
-    builder.add_node("count", node)
-    builder.add_edge(START, "count")
-    return builder.compile()
-
-
 def outcomes(node: Any) -> set[str]:
-    study = dl.compare(graph=graph_of(node), inputs=[{"question": "why?"}], runs=1, alternatives="unguarded,A")
-    return set(study.runs["outcome"].astype("str"))
+    return {run.run.outcome for run in simulated(graph_of(count=node), alternatives="unguarded,A")}
 
 
 def test_a_run_needs_no_download_of_a_tokenizer_for_embeddings() -> None:
     embeddings = OpenAIEmbeddings()
-    assert outcomes(lambda state: {"size": len(embeddings.embed_query(state["question"]))}) == {"answered"}
+    assert outcomes(lambda state: {"answer": len(embeddings.embed_query(state["question"]))}) == {"answered"}
 
 
 def test_a_run_needs_no_download_of_a_tokenizer_to_count_tokens() -> None:
     model = ChatOpenAI(model="gpt-4o")
-    assert outcomes(lambda state: {"size": model.get_num_tokens(state["question"])}) == {"answered"}
+    assert outcomes(lambda state: {"answer": model.get_num_tokens(state["question"])}) == {"answered"}
 
 
 def test_a_made_up_tokenizer_gives_the_text_back_and_is_forgotten_with_the_hooks(tmp_path: Path) -> None:

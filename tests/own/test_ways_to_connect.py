@@ -34,17 +34,10 @@ import urllib3
 import websockets
 import zmq
 from curl_cffi import requests as curl_requests
-from langgraph.graph import START, StateGraph
-from own_runs import simulated
-from typing_extensions import TypedDict
+from own_runs import State, graph_of, simulated
 from websockets.sync.client import connect as connect_sync
 
 from docmind_lab.core.errors import NotSimulated
-
-
-class State(TypedDict, total=False):
-    question: str
-
 
 Way = Callable[[int], Any]
 
@@ -226,10 +219,6 @@ def listener() -> Iterator[tuple[int, Callable[[], int]]]:
         yield port, arrivals
 
 
-def graph_of(node: Callable[[State], State]) -> Any:
-    return StateGraph(State).add_node("fetch", node).add_edge(START, "fetch").compile()
-
-
 # What a refusal leaves open is collected here, where nobody minds.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
@@ -243,7 +232,7 @@ def test_a_connection_is_refused_by_name_past_every_fallback(way: str, listener:
         return {}
 
     with pytest.raises(NotSimulated, match=r"in node fetch|outside every node") as refused:
-        simulated(graph_of(fetch), alternatives="A", decision_timeout_s=5.0, given={"question": "a"})
+        simulated(graph_of(fetch), decision_timeout_s=5.0)
     assert "wall" in str(refused.value)
     assert arrivals() == 0
     del refused
@@ -294,7 +283,7 @@ def test_a_loop_that_is_made_once_and_kept_is_named_in_the_next_run_and_fails_no
         return {}
 
     with pytest.raises(NotSimulated, match=r"event loop made at .*test_ways_to_connect\.py:\d+.*make one in each run"):
-        simulated(graph_of(fetch), alternatives="A,C", decision_timeout_s=5.0, given={"question": "a"})
+        simulated(graph_of(fetch), alternatives="A,C", decision_timeout_s=5.0)
     gc.collect()
 
 
@@ -305,5 +294,5 @@ def test_a_pool_that_is_made_once_and_kept_serves_every_run_alike() -> None:
         pool().submit(time.sleep, 1.0).result()
         return {}
 
-    runs = simulated(graph_of(fetch), alternatives="unguarded,A,E", decision_timeout_s=5.0, given={"question": "a"})
+    runs = simulated(graph_of(fetch), alternatives="unguarded,A,E", decision_timeout_s=5.0)
     assert [(run.run.outcome, run.run.returned_at_s) for run in runs] == [("answered", 1.0)] * 3

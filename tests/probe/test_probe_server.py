@@ -209,23 +209,23 @@ def probe_of(*trials: Trial) -> ServerProbe:
     return ServerProbe("a server", "http://127.0.0.1:1/v1", usual, trials)
 
 
-def test_trials_that_disagree_say_nothing_of_their_phase() -> None:
-    found = probe_of(trial(1.0, 0.1), trial(1.0, 9.0, how="RST", work_ends="at_its_end")).phase("generation")
-    assert found.work_ends == "unknown"
-    assert "the trials disagree: FIN at_once" in found.note
+POLLED = trial(1.0, 9.0, how="FIN, polled", work_ends="at_its_end")
+UNTOLD = trial(math.nan, math.nan, work_ends="unknown", note="no queue was seen", evidence="none")
 
 
-def test_what_polling_changes_is_said_and_is_not_the_verdict() -> None:
-    polled = trial(1.0, 9.0, how="FIN, polled", work_ends="at_its_end")
-    found = probe_of(trial(1.0, 0.1), polled).phase("generation")
-    assert (found.work_ends, found.trials) == ("at_once", 1)
-    assert "while its counters are polled: at_its_end" in found.note
-
-
-def test_a_phase_without_evidence_says_why() -> None:
-    nan = math.nan
-    untold = trial(nan, nan, phase="queue", work_ends="unknown", note="no queue was seen", evidence="none")
-    assert probe_of(untold).phase("queue").note == "no queue was seen"
+@pytest.mark.parametrize(
+    ("trials", "ends", "note"),
+    [
+        ([trial(1.0, 0.1), trial(1.0, 9.0, how="RST", work_ends="at_its_end")], "unknown", "disagree: FIN at_once"),
+        ([trial(1.0, 0.1), POLLED], "at_once", "while its counters are polled: at_its_end"),
+        ([UNTOLD], "unknown", "no queue was seen"),
+    ],
+    ids=["trials that disagree", "polling", "no evidence"],
+)
+def test_what_a_phase_comes_to_and_why_it_is_unknown(trials: list[Trial], ends: str, note: str) -> None:
+    found = probe_of(*trials).phase("generation")
+    assert (found.work_ends, found.trials) == (ends, 1 if POLLED in trials else len(trials))
+    assert note in found.note
 
 
 # ---- mistakes

@@ -98,9 +98,7 @@ def crash_test(
             own, or one in memory where it has none.
         durability: When LangGraph writes checkpoints: "sync", "async" or "exit".
         deadline_key: Key of the graph's input that takes the deadline.
-        context: As `compare` takes it.
-        config: As `compare` takes it.
-        resume: As `compare` takes it.
+        context, config, resume: As `compare` takes them.
         endpoints: As `compare` takes them. Their POST, PUT, PATCH and DELETE requests are counted as side effects.
         profile: Of the simulated services' latencies.
         seed: Keys every draw.

@@ -52,17 +52,11 @@ def lint_graph(
     and its `rows_to_fill_in` a table of endpoints for them; until it is given, the verdicts rest on made-up answers.
 
     Args:
-        graph: As `compare` takes it.
-        inputs: As `compare` takes them.
+        graph, inputs, context, config, store, resume, endpoints: As `compare` takes them.
         decision_timeout_s: The budget, in seconds.
         slack_s: How much later the caller may be back, and the last work be over, in seconds.
         alternatives: Those in question; None for every way to enforce a deadline.
         deadline_key: Key of the graph's input that takes the deadline.
-        context: As `compare` takes it.
-        config: As `compare` takes it.
-        store: As `compare` takes it.
-        resume: As `compare` takes it.
-        endpoints: As `compare` takes them.
         profile: Of the simulated services' latencies.
         seed: Keys every draw of the simulated services.
         progress: Called with (done, all) runs under a deadline.

@@ -88,9 +88,11 @@ def read_inputs(
 
     Raises: ConfigurationError, which names the line (or item) and the key that does not fit.
     """
+    if isinstance(inputs, Mapping):
+        raise ConfigurationError("inputs is a list of inputs; put the one into brackets: inputs=[{…}]")
     schema = _Schema(graph, general or RunSettings())
     is_file = isinstance(inputs, str | os.PathLike)
-    items = _lines(Path(inputs)) if is_file else enumerate(_checked_list(inputs), 1)  # type: ignore[arg-type]
+    items = _lines(Path(inputs)) if is_file else enumerate(inputs, 1)  # type: ignore[arg-type]
     named = f"{Path(inputs).name} line" if is_file else "inputs item"  # type: ignore[arg-type]
     placed = ((f"{named} {number}", item, number) for number, item in items)
     made = tuple(
@@ -141,14 +143,10 @@ def share_of_gold(question: Question, answer: str) -> float:
 
 def fingerprint(inputs: Sequence[GraphInput]) -> str:
     """Return a short digest of the inputs; equal inputs have equal ones."""
-    content = json.dumps(
-        [[one.id, one.given, one.gold_facts, *_given_besides(one)] for one in inputs], sort_keys=True, default=repr
-    )
+    besides = [[] if one.settings == RunSettings() else [vars(one.settings)] for one in inputs]
+    asked = [[one.id, one.given, one.gold_facts, *more] for one, more in zip(inputs, besides, strict=True)]
+    content = json.dumps(asked, sort_keys=True, default=repr)
     return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
-
-
-def _given_besides(one: GraphInput) -> list[Any]:
-    return [] if one.settings == RunSettings() else [vars(one.settings)]
 
 
 def input_keys(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -283,12 +281,6 @@ def _parse_item(schema: _Schema, item: Any, where: str, number: int) -> GraphInp
     besides = {key: item[key] for key in ("context", "config", "resume") if is_wrapped and key in item}
     settings = RunSettings.of(**besides, where=where).over(schema.general).for_graph(schema.graph, where)
     return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=given, settings=settings)
-
-
-def _checked_list(inputs: Iterable[Any]) -> Iterable[Any]:
-    if isinstance(inputs, Mapping):
-        raise ConfigurationError("inputs is a list of inputs; put the one into brackets: inputs=[{…}]")
-    return inputs
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -29,7 +29,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.observer import role_of
 from docmind_lab.services.endpoints import EndpointTable, read_endpoints
 from docmind_lab.virtual_time import current_clock, outside_simulation
-from docmind_lab.workloads.agents import Agent, AgentGraph
+from docmind_lab.workloads.agents import AgentGraph
 from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, refusal_of
 from docmind_lab.workloads.agents.load import as_question
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, shown_name
@@ -163,6 +163,10 @@ def own_kind(workload: str) -> WorkloadKind:
         made = OwnWorkload(name, graph, None if services == "own" else simulated, key, store, make)
         return made.in_node_mode(around.node_mode)
 
+    more: dict[str, Any] = {"notes": notes_on_module(reference)}
+    if isinstance(graph, AgentGraph):
+        more = {"notes": notes_on(graph.agent), "refusal": functools.partial(refusal_of, graph.agent)}
+        more["carried_out_by"] = functools.partial(carried_out_by, graph.agent)
     return WorkloadKind(
         name=name,
         title=name,
@@ -177,17 +181,8 @@ def own_kind(workload: str) -> WorkloadKind:
         retries=own_retries,
         async_only=is_async_only(graph),
         endpoints=options.get("endpoints", ""),
-        **(_of_agent(graph.agent) if isinstance(graph, AgentGraph) else {"notes": notes_on_module(reference)}),
+        **more,
     )
-
-
-def _of_agent(agent: Agent) -> dict[str, Any]:
-    """Return what the kind of an agent has and that of a graph has not."""
-    return {
-        "refusal": functools.partial(refusal_of, agent),
-        "carried_out_by": functools.partial(carried_out_by, agent),
-        "notes": notes_on(agent),
-    }
 
 
 @functools.cache

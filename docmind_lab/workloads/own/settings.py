@@ -78,8 +78,7 @@ class RunSettings:
         The context stays as it was given: an object of a user's class cannot go to a worker process that has not
         imported the user's module yet.
 
-        Raises:
-            ConfigurationError: A context that does not fit, or that the graph needs and nobody gave.
+        Raises: ConfigurationError for a context that does not fit, or that the graph needs and nobody gave.
         """
         schema = graph.context_schema
         if schema is None:
@@ -95,8 +94,7 @@ class RunSettings:
     def context_for(self, graph: Pregel[Any, Any, Any, Any]) -> Any:
         """Return the context as the graph's schema has it, its defaults included; None without a schema.
 
-        Raises:
-            ValidationError: pydantic's, for a context that does not fit.
+        Raises: pydantic's ValidationError for a context that does not fit.
         """
         schema = graph.context_schema
         if schema is None or (self.context is not None and not isinstance(self.context, Mapping)):
@@ -133,8 +131,7 @@ def _example(schema: Any, name: str) -> Any:
 def store_for_run(maker: StoreMaker | None) -> BaseStore:
     """Return the store of one run: what the function makes, or an empty one in memory.
 
-    Raises:
-        ConfigurationError: The function made something else.
+    Raises: ConfigurationError if the function made something else.
     """
     made = InMemoryStore() if maker is None else maker()
     if not isinstance(made, BaseStore):
