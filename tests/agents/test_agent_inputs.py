@@ -67,17 +67,13 @@ def test_a_question_is_a_text_or_a_mapping_with_keywords_of_the_function(
         ({"question": "why?", "tone": 1}, "line 1: the agent takes no argument 'tone'; it takes question, depth"),
         (["why?"], "line 1: a question is a text, not a list"),
         ("  ", "line 1: the question is empty; write one"),
+        ("why?", "line 1: the agent needs the argument 'depth'; add the key to the input"),
     ],
 )
 def test_an_item_that_is_no_question_is_named_with_what_would_fit(item: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        as_question(load_agent(takes), item, "line 1")
-    assert str(refused.value) == message
-
-
-def test_an_argument_that_the_function_needs_must_be_in_the_input() -> None:
     def needs(question: str, depth: int) -> str:
         return question
 
-    with pytest.raises(ConfigurationError, match="needs the argument 'depth'; add the key to the input"):
-        as_question(load_agent(needs), "why?", "line 1")
+    with pytest.raises(ConfigurationError) as refused:
+        as_question(load_agent(needs), item, "line 1")
+    assert str(refused.value) == message

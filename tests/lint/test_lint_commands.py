@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -74,13 +76,11 @@ def test_the_command_of_a_trial_has_all_that_was_given_and_measures_the_same_run
         resume=[{"word": "yes"}],
         endpoints=str(rows),
     )
-    try:
+    with contextlib.closing(bench):
         (question,) = bench.questions()
         trial = Trial("A", 5.0, question.id)
         measured = bench.measure(trial)
         words = shlex.split(bench.command(trial))
-    finally:
-        bench.close()
     assert measured.run.outcome == "answered"
     with pytest.raises(SystemExit) as ended:
         main([*words[1:], "--workers", "1", "--out", str(tmp_path / "again"), "--json"])
@@ -92,19 +92,11 @@ def test_the_command_of_a_trial_has_all_that_was_given_and_measures_the_same_run
 
 
 def test_what_is_in_memory_has_a_placeholder_in_the_command() -> None:
-    bench = TrialBench(
-        "graphs_to_mutate:plain",
-        [{"question": "Why?"}],
-        deadline_key="deadline_ts",
-        profile="fast",
-        seed=3,
-        store=make_store,
-    )
-    try:
+    fixed: dict[str, Any] = {"deadline_key": "deadline_ts", "profile": "fast", "seed": 3, "store": make_store}
+    bench = TrialBench("graphs_to_mutate:plain", [{"question": "Why?"}], **fixed)
+    with contextlib.closing(bench):
         (question,) = bench.questions()
         words = shlex.split(bench.command(Trial("A", 5.0, question.id)))
-    finally:
-        bench.close()
     assert words[words.index("--inputs") + 1] == "inputs.jsonl"
     assert words[words.index("--store") + 1] == "module:attribute"
 

@@ -74,34 +74,6 @@ def test_an_unknown_gateway_is_refused_with_those_that_there_are(capsys: pytest.
     assert "gateways are caddy, nginx" in " ".join(capsys.readouterr().err.split())
 
 
-def rows(*trials: tuple[str, str, str, float, str]) -> pd.DataFrame:
-    columns = ["phase", "how", "work_ends", "low_s", "note"]
-    frame = pd.DataFrame(trials, columns=columns).assign(gateway="g", version="1", measured_on="2026-11-23")
-    return frame.assign(high_s=frame["low_s"])
-
-
-def test_the_table_says_of_each_phase_when_the_server_learned() -> None:
-    table = as_markdown(
-        rows(
-            ("queue", "FIN", "at_its_end", 4.2, ""),
-            ("prefill", "FIN", "at_once", 0.001, ""),
-            ("prefill", "FIN", "at_once", 0.2, ""),
-            ("generation", "RST", "at_once", 0.0, ""),
-            ("generation", "FIN", "at_its_end", 1.2, ""),
-            ("before_first_token", "FIN", "at_next_write", 0.8, ""),
-            ("mid_stream", "FIN", "unknown", 0.0, "held back"),
-        )
-    )
-    cells = [cell.strip() for cell in table.splitlines()[2].split("|")[4:-1]]
-    assert cells == [
-        "never: 4.2 s more",
-        "within 0.20 s",
-        "1 of 2 never: 1.2 s more; 1 of 2 within 0.01 s",
-        "at its next write, 0.80 s",
-        "held back",
-    ]
-
-
 def test_the_page_has_the_table_of_the_rows_in_the_repository() -> None:
     page = (ROOT / "docs" / "does-it-stop.md").read_text(encoding="utf-8")
     assert as_markdown(pd.read_csv(ROOT / "data" / "gateway_probes.csv")) in page

@@ -286,20 +286,6 @@ def test_the_key_of_an_endpoint_goes_to_no_other_server(
     assert keys == ["", "secret"]
 
 
-def test_trials_that_were_done_are_saved_when_the_probe_is_interrupted(
-    serving: Callable[..., Target], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(target: Target, *, on_trial: Callable[[Trial], object], **options: Any) -> ServerProbe:
-        on_trial(trial(1.0, 0.1))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("docmind_lab.experiments.probe.probe_server", interrupted)
-    rows = tmp_path / "new" / "rows.csv"
-    assert run("probe", "server", serving().base_url, "--yes", "--trials", str(rows)) == 130
-    assert "1 trials are in" in capsys.readouterr().err
-    assert len(rows.read_text(encoding="utf-8").splitlines()) == 2
-
-
 @pytest.mark.wall
 @pytest.mark.full
 def test_the_command_writes_a_profile_that_compare_plays(

@@ -33,7 +33,7 @@ _VIRTUAL_ONLY = "the deadline lint runs in virtual time only; measure this graph
 
 
 class TrialBench(Bench):
-    """A user's graph as `own_graph` takes it, with its inputs and its settings; it runs each trial once.
+    """A user's graph as `own_graph` takes it, with its inputs and its settings.
 
     Raises: ConfigurationError if the graph or its inputs cannot be used.
     """
@@ -45,7 +45,6 @@ class TrialBench(Bench):
         super().__init__(own.workload, own.corpus)
         self._given = _words_of(graph, inputs, settings)
         self._deadline_key, self._profile, self._seed, self._inputs = deadline_key, profile, seed, own.questions
-        self._done: dict[Trial, MeasuredRun] = {}
         # The lint says which answers were made up, and goes on.
         self._runs_of = cast(OwnWorkload, self.system.workload)
         self._runs_of.goes_on_made_up = True
@@ -60,12 +59,10 @@ class TrialBench(Bench):
         return tuple(question for _, question in self._comparison(Trial("unguarded", 1.0, "")).questions())
 
     def measure(self, trial: Trial, *, seen_by: Any = None) -> MeasuredRun:
-        """Measure the trial. seen_by: wraps its alternative in an observing one; such a run is not cached.
+        """Measure the trial. seen_by: wraps its alternative in an observing one.
 
         Raises: NotSimulated for a graph that leaves virtual time, saying by what and in which node.
         """
-        if seen_by is None and trial in self._done:
-            return self._done[trial]
         comparison = self._comparison(trial)
         (order,) = [one for one in comparison.orders() if one.question.id == trial.question_id]
         if trial.awaited:
@@ -79,7 +76,7 @@ class TrialBench(Bench):
             endpoints=comparison.kind.endpoints,
         )
         try:
-            measured = self.system.measure(order, services)
+            return self.system.measure(order, services)
         except NotSimulated as error:
             # What the lab cannot answer needs services of the user's own; a program only needs real time.
             own = " --services own" if str(error).endswith(REMEDY) else ""
@@ -87,9 +84,6 @@ class TrialBench(Bench):
             raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {what}; {_VIRTUAL_ONLY}{own}") from error
         except SimulationStalled as error:
             raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {error}\n{_VIRTUAL_ONLY}") from error
-        if seen_by is None:
-            self._done[trial] = measured
-        return measured
 
     @property
     def unanswered(self) -> tuple[Unanswered, ...]:

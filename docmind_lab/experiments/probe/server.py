@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, Literal
 
@@ -69,15 +68,13 @@ def probe_server(
     most_tokens: int = 2048,
     by_waiting: bool = False,
     progress: Progress | None = None,
-    on_trial: Callable[[Trial], object] | None = None,
 ) -> ServerProbe:
     """Leave calls to a server in each phase, and see when its work on them ends.
 
     target: the server. Nothing else should use it meanwhile. repeats: trials of each phase and way of leaving. seconds:
     how long an answer should take, about; more makes the intervals smaller beside it. most_tokens: limit of the tokens
     of each answer. by_waiting: judge by the wait of other requests even where the server keeps count of its work.
-    progress: called with (trials done, all trials). on_trial: called with each trial when it is over, for who may stop
-    the probe.
+    progress: called with (trials done, all trials).
 
     Raises: ConfigurationError for numbers that cannot be used; ServiceError when the server cannot be reached, or
         refuses the calls, or when the speed of its calls changed meanwhile, so that they tell nothing of those left.
@@ -100,8 +97,6 @@ def probe_server(
         if progress is not None:
             progress(number, len(trials))
         results.append(_leave(bench, phase, how, repeat))
-        if on_trial is not None:
-            on_trial(results[-1])
     if progress is not None:
         progress(len(trials), len(trials))
     bench.require_steady()

@@ -1,7 +1,6 @@
 """What follows from calls that were left: a trial for each, and the behaviour of the server in each phase.
 
 probe = probe_server(Target("http://127.0.0.1:8080/v1", "tiny"))
-probe.phases                            # a row for each phase
 probe.trials                            # a row for each call that was left
 probe.behaviour("my-server")            # what `compare(server_behaviour=...)` plays
 """
@@ -95,11 +94,6 @@ class ServerProbe:
     undisturbed: Undisturbed
     results: tuple[Trial, ...]
     limits: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def phases(self) -> pd.DataFrame:
-        """A row for each phase; the columns are the fields of `PhaseBehaviour`."""
-        return pd.DataFrame([{"phase": phase} | self.phase(phase).model_dump() for phase in PHASES])
 
     @property
     def trials(self) -> pd.DataFrame:
