@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Final
@@ -49,6 +50,11 @@ class Trial:
     def faults(self) -> list[str]:
         """The faults, one by one."""
         return [] if self.fault == "none" else self.fault.split(_AND)
+
+    @property
+    def undisturbed(self) -> Trial:
+        """The same run, not cut: what it is held against."""
+        return dataclasses.replace(self, decision_timeout_s=math.inf)
 
     @property
     def is_cut(self) -> bool:

@@ -14,7 +14,6 @@ They measure in virtual time, on simulated services: seconds of work, no waiting
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 from typing import Any
 
@@ -112,7 +111,7 @@ def cut_at(
     subject = Subject.of(graph, [given], **options)
     with contextlib.closing(CrashBench(subject)) as bench:
         trial = Trial(alternative, at_s, subject.inputs[0].id, schedule=schedule)
-        undisturbed = bench.observe(dataclasses.replace(trial, decision_timeout_s=math.inf))
+        undisturbed = bench.observe(trial.undisturbed)
         require_usable(undisturbed)
         control = bench.observe(Trial(alternative, math.inf, trial.question_id, is_control=True))
         observation = bench.observe(trial)

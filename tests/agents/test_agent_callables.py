@@ -52,26 +52,23 @@ def test_a_hang_is_left_at_the_budget_and_goes_on_where_nothing_cuts_it(agent: A
     }
 
 
-def test_a_function_with_should_stop_is_told_to_stop_and_its_text_is_a_partial_answer() -> None:
-    runs = runs_of(agents_here.ask_in_steps, decision_timeout_s=1.0, alternatives="unguarded,B,B:drain,D")
+async def in_steps_async(question: str, should_stop: Any) -> str:
+    count = 0
+    while not should_stop():
+        await agents_here.ask_async(question)
+        count += 1
+    return f"{count} requests"
+
+
+@pytest.mark.parametrize("agent", [agents_here.ask_in_steps, in_steps_async], ids=["sync", "async"])
+def test_a_function_with_should_stop_is_told_to_stop_and_its_text_is_a_partial_answer(agent: Any) -> None:
+    runs = runs_of(agent, decision_timeout_s=1.0, alternatives="B,B:drain,D")
     flagged = runs.loc["stop_flag"]
     assert (flagged["outcome"], flagged["stop_reason"]) == ("partial", "stop_flag")
     # It looks at its flag between two requests, each of some tenths of a second.
     assert 0.0 < flagged["caller_overrun_s"] < 1.0
     by_options = runs.loc["hard_timeout"].set_index("alternative_options")["work_overrun_s"]
     assert by_options['{"drain_on_timeout": true}'] == flagged["work_overrun_s"] < by_options["{}"]
-
-
-def test_an_async_function_with_should_stop_is_told_in_the_same_way() -> None:
-    async def in_steps(question: str, should_stop: Any) -> str:
-        count = 0
-        while not should_stop():
-            await agents_here.ask_async(question)
-            count += 1
-        return f"{count} requests"
-
-    flagged = runs_of(in_steps, decision_timeout_s=1.0, alternatives="D").loc["stop_flag"]
-    assert (flagged["outcome"], flagged["stop_reason"]) == ("partial", "stop_flag")
 
 
 def test_an_answer_before_the_deadline_is_no_partial_one() -> None:

@@ -14,7 +14,6 @@ from own_runs import QUESTION
 
 import docmind_lab as dl
 from docmind_lab.analysis.study import Study
-from docmind_lab.interfaces.cli.app import main
 
 # The command line looks for a graph in the folder that it runs in.
 GRAPHS = Path(__file__).parents[1] / "support"
@@ -49,30 +48,3 @@ def test_worker_processes_find_a_graph_by_its_reference(tmp_path: Path) -> None:
     one, two = (Study.load(tmp_path / name) for name in ("one", "two"))
     assert one.runs.equals(two.runs)
     assert one.calls.equals(two.calls)
-
-
-@pytest.mark.parametrize(
-    ("graph", "line", "said"),
-    [
-        (
-            "graphs_mixed:make",
-            '{"query": "a"}',
-            "inputs.jsonl line 1: the graph's input has no key 'query'; it has question,",
-        ),
-        ("graphs_mixed:State", '{"question": "a"}', "graph 'graphs_mixed:State' is a class (State), not a LangGraph"),
-        (
-            "graphs_nowhere:make",
-            '{"question": "a"}',
-            "graph 'graphs_nowhere:make': module graphs_nowhere does not import:",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(
-    graph: str, line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    inputs = tmp_path / "inputs.jsonl"
-    inputs.write_text(line, encoding="utf-8")
-    with pytest.raises(SystemExit) as ended:
-        main(["compare", "--graph", graph, "--inputs", str(inputs), "--out", str(tmp_path / "out"), "--json"])
-    (only,) = capsys.readouterr().err.splitlines()
-    assert (ended.value.code, only[: len(said) + 13]) == (2, f"docmind-lab: {said}")

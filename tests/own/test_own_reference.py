@@ -15,6 +15,7 @@ from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
+from own_runs import graph_of
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
@@ -161,10 +162,7 @@ async def look_up(text: str) -> str:
 
 
 def holding(node: Any) -> Any:
-    builder = StateGraph(MessagesState)
-    builder.add_node("held", node)
-    builder.add_edge(START, "held")
-    return builder.compile()
+    return graph_of(schema=MessagesState, held=node)
 
 
 @pytest.mark.parametrize(
@@ -193,26 +191,20 @@ def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"graph": "graphs_agent:make"}, "graph without inputs"),
-        ({"inputs": ["a"]}, "inputs without graph"),
-        ({"services": "own"}, "services and enforced are for a graph of your own"),
-        ({"graph": "graphs_agent:make", "inputs": ["a"], "services": "mine"}, "services must be one of simulated, own"),
-        (
-            {"graph": "graphs_agent:make", "inputs": ["a"], "services": "own", "clock": "virtual"},
-            "not reached in virtual",
-        ),
-        ({"graph": "graphs_agent:make", "inputs": ["a"], "retries": 1}, "retries is for the lab's own systems"),
-        ({"graph": "graphs_agent:make", "inputs": ["a"], "workload": "peers"}, "workload is for the lab's own systems"),
-        ({"graph": "graphs_agent:make", "inputs": ["a"], "fault": "hang:planner"}, "the graph has no node 'planner'"),
-        (
-            {"graph": "graphs_agent:make", "inputs": ["a"], "alternatives": "A:equal"},
-            "divided over the lab's own roles",
-        ),
+        ({"inputs": None}, "graph without inputs"),
+        ({"graph": None}, "inputs without graph"),
+        ({"graph": None, "inputs": None, "services": "own"}, "services and enforced are for a graph of your own"),
+        ({"services": "mine"}, "services must be one of simulated, own"),
+        ({"services": "own", "clock": "virtual"}, "not reached in virtual"),
+        ({"retries": 1}, "retries is for the lab's own systems"),
+        ({"workload": "peers"}, "workload is for the lab's own systems"),
+        ({"fault": "hang:planner"}, "the graph has no node 'planner'"),
+        ({"alternatives": "A:equal"}, "divided over the lab's own roles"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        compare(runs=1, **options)
+        compare(**({"runs": 1, "graph": "graphs_agent:make", "inputs": ["a"]} | options))
 
 
 def test_an_endpoint_of_the_labs_own_systems_is_not_taken_for_the_graphs() -> None:
@@ -222,10 +214,8 @@ def test_an_endpoint_of_the_labs_own_systems_is_not_taken_for_the_graphs() -> No
 
 
 def test_a_tool_node_with_fallbacks_is_looked_into() -> None:
-    builder = StateGraph(MessagesState)
     tools = ToolNode([StructuredTool.from_function(measure)])
-    builder.add_node("tools", tools.with_fallbacks([RunnableLambda(lambda state: state)], exception_key="error"))
-    builder.add_edge(START, "tools")
-    kind = workload_kind(own_graph(builder.compile(), ["a"]).workload)
+    held = holding(tools.with_fallbacks([RunnableLambda(lambda state: state)], exception_key="error"))
+    kind = workload_kind(own_graph(held, ["a"]).workload)
     assert kind.parts["tools"] == ("measure",)
     assert not kind.async_only

@@ -39,12 +39,12 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Plan:
-    """Everything that is tried. points: all of a place; chosen: those that are tried."""
+    """Everything that is tried. references: by undisturbed trial. points: all of a place; chosen: those tried."""
 
     subject: Subject
     places: tuple[Place, ...]
     schedules: tuple[int | None, ...]
-    references: Mapping[tuple[str, str, int | None], Reference]
+    references: Mapping[Trial, Reference]
     points: Mapping[Place, list[CutPoint]]
     chosen: Mapping[Place, list[CutPoint]]
 
@@ -56,10 +56,6 @@ class _Plan:
             for schedule in self.schedules
             for point in self.chosen[input_id, alternative]
         ]
-
-    def reference(self, trial: Trial) -> Reference:
-        """Return what a trial is held against."""
-        return self.references[trial.question_id, trial.alternative, trial.schedule]
 
 
 def crash_test(
@@ -115,7 +111,10 @@ def crash_test(
         NotSimulated: The graph leaves virtual time; it says what for.
         GraphError: The graph fails without any deadline.
     """
-    _require_counts(runs, schedules)
+    if runs is not None and runs < 1:
+        raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
+    if schedules < 1:
+        raise ConfigurationError(f"schedules must be 1 or more, not {schedules!r}")
     subject = Subject.of(
         graph,
         inputs,
@@ -137,13 +136,6 @@ def crash_test(
         is_stopped = stop is not None and stop.is_set()
         shown = graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name())
         return _report(shown, plan, observations, pool if shrink and not is_stopped else None)
-
-
-def _require_counts(runs: int | None, schedules: int) -> None:
-    if runs is not None and runs < 1:
-        raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
-    if schedules < 1:
-        raise ConfigurationError(f"schedules must be 1 or more, not {schedules!r}")
 
 
 def _alternatives(given: str | None, *, async_only: bool, kill: bool) -> list[str]:
@@ -197,21 +189,19 @@ def _plan(
     undisturbed = [Trial(name, math.inf, one, schedule=order) for one, name in places for order in orders]
     controls = {one.id: Trial(names[0], math.inf, one.id, is_control=True) for one in subject.inputs}
     counted.all = len(undisturbed) + len(controls)
-    seen = {
-        each.trial: each for each in observe_all(subject, [*controls.values(), *undisturbed], pool, stop, counted.add)
-    }
-    for observation in seen.values():
+    seen: dict[Trial, Observation] = {}
+    for observation in observe_all(subject, [*controls.values(), *undisturbed], pool, stop, counted.add):
         require_usable(observation)
+        seen[observation.trial] = observation
     references = {}
-    for trial in undisturbed:
-        if trial in seen:
-            control = seen.get(controls[trial.question_id], seen[trial])
-            base = seen.get(Trial(names[0], math.inf, trial.question_id), seen[trial])
-            references[trial.question_id, trial.alternative, trial.schedule] = Reference(
-                seen[trial], volatile_keys(base, control)
-            )
-    places = tuple(place for place in places if all((*place, order) in references for order in orders))
-    points = {place: cut_points(references[*place, None].undisturbed) for place in places}
+    for trial in (trial for trial in undisturbed if trial in seen):
+        control = seen.get(controls[trial.question_id], seen[trial])
+        base = seen.get(Trial(names[0], math.inf, trial.question_id), seen[trial])
+        references[trial] = Reference(seen[trial], volatile_keys(base, control))
+    # Where it was stopped, some have none.
+    absent = {(trial.question_id, trial.alternative) for trial in undisturbed if trial not in references}
+    places = tuple(place for place in places if place not in absent)
+    points = {(one, name): cut_points(seen[Trial(name, math.inf, one)]) for one, name in places}
     each = None if runs is None else max(1, runs // max(1, len(places) * len(orders)))
     chosen = {place: in_turn(points[place], each) for place in places}
     counted.all += sum(len(of_place) for of_place in chosen.values()) * len(orders)
@@ -239,7 +229,7 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrink
     rows: list[tuple[Any, ...]] = []
     for observation in observations:
         trial = observation.trial
-        for verdict in judge(observation, plan.reference(trial)):
+        for verdict in judge(observation, plan.references[trial.undisturbed]):
             place = trial.question_id, trial.alternative, trial.schedule, trial.decision_timeout_s
             rows.append((*place, verdict.invariant, verdict.status, verdict.what))
             judged[verdict.invariant] += verdict.status != "not judged"
@@ -274,23 +264,21 @@ def _finding(key: tuple[str, str, bool], found: list[Found], plan: _Plan, shrink
     invariant, what, is_left = key
     questions: dict[str, GraphInput] = {one.id: one for one in plan.subject.inputs}
     # The smallest input, then the first schedule, then the earliest cut.
-    example = min(
-        found,
-        key=lambda each: (
-            size_of(questions[each[0].trial.question_id].given),
-            -1 if each[0].trial.schedule is None else each[0].trial.schedule,
-            each[0].trial.decision_timeout_s,
-            each[0].trial.alternative,
-        ),
-    )
+
+    def rank(each: Found) -> tuple[int, int, float, str]:
+        trial = each[0].trial
+        size = size_of(questions[trial.question_id].given)
+        return size, trial.schedule or -1, trial.decision_timeout_s, trial.alternative
+
+    example = min(found, key=rank)
     trial = example[0].trial
     given: Mapping[str, Any] = questions[trial.question_id].given
     if shrinks is not None:
         place = trial.question_id, trial.alternative
         tried = {point.at_s for point in plan.chosen[place]}
-        earlier = [point.at_s for point in plan.points[place] if point.at_s < trial.decision_timeout_s]
-        untried = [at_s for at_s in earlier if at_s not in tried]
-        reference = plan.reference(trial)
+        points = [point.at_s for point in plan.points[place] if point.at_s < trial.decision_timeout_s]
+        untried = [at_s for at_s in points if at_s not in tried]
+        reference = plan.references[trial.undisturbed]
         try:
             example, given = shrinks.submit(shrink_finding, plan.subject, example, reference, untried).result()
         except SimulationStalled:
@@ -331,10 +319,9 @@ def _notes(plan: _Plan) -> tuple[str, ...]:
     graph = graph_named(plan.subject.workload)
     if saver_maker(plan.subject) is None and not isinstance(graph.checkpointer, BaseCheckpointSaver):
         notes.append("The graph has no checkpointer of its own; it was given one in memory.")
-    reference = next(iter(plan.references.values()), None)
     volatile = sorted({key for each in plan.references.values() for key in each.volatile})
     if volatile:
         notes.append(f"Not compared, since it depends on time or chance: {', '.join(volatile)}.")
-    if reference is not None and not any(each.effects for each in plan.references.values()):
+    if plan.references and not any(each.effects for each in plan.references.values()):
         notes.append("No side effect was seen: only declared tools and endpoints of a file are counted.")
     return tuple(notes)

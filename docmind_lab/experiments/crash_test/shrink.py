@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +31,7 @@ class Shrinking:
 
     def __init__(self, bench: CrashBench, most_runs: int = MOST_RUNS) -> None:
         self._bench, self._left = bench, most_runs
-        self._references: dict[tuple[str, str, int | None], Reference] = {}
+        self._references: dict[Trial, Reference] = {}
 
     def shrink(self, found: Found, reference: Reference, untried: Sequence[float]) -> tuple[Found, Mapping[str, Any]]:
         """Return the smallest trial that shows a finding, its verdict, and its input.
@@ -41,7 +40,7 @@ class Shrinking:
         instants of the same run that were not tried.
         """
         trial = found[0].trial
-        self._references[trial.question_id, trial.alternative, trial.schedule] = reference
+        self._references[trial.undisturbed] = reference
         for at_s in sorted(untried):
             if self._left <= MOST_RUNS // 2:
                 break
@@ -90,15 +89,14 @@ class Shrinking:
         return None
 
     def _reference(self, trial: Trial) -> Reference | None:
-        key = trial.question_id, trial.alternative, trial.schedule
-        if key not in self._references:
+        if trial.undisturbed not in self._references:
             self._left -= 1
-            undisturbed = self._bench.observe(dataclasses.replace(trial, decision_timeout_s=math.inf))
+            undisturbed = self._bench.observe(trial.undisturbed)
             if undisturbed.not_judged or undisturbed.first.outcome == "failed":
                 return None
             volatile = next(iter(self._references.values())).volatile
-            self._references[key] = Reference(undisturbed, volatile)
-        return self._references[key]
+            self._references[trial.undisturbed] = Reference(undisturbed, volatile)
+        return self._references[trial.undisturbed]
 
 
 def _place_of(observation: Observation) -> tuple[str, int]:

@@ -8,13 +8,12 @@ mcp_tools.py     tools of MCP servers, whose callers give up
 verdicts.py      what follows from them: the trials, and the behaviour of the server
 """
 
-from docmind_lab.experiments.probe.calls import ProbeCall, Target
+from docmind_lab.experiments.probe.calls import Target
 from docmind_lab.experiments.probe.server import most_to_be_sent, probe_server
 from docmind_lab.experiments.probe.truth import first_model
 from docmind_lab.experiments.probe.verdicts import ServerProbe, Trial, Undisturbed
 
 __all__ = [
-    "ProbeCall",
     "ServerProbe",
     "Target",
     "Trial",

@@ -13,24 +13,18 @@ watch.py         requests, from hooks below HTTP clients, and where they go
 unsimulated.py   what has no virtual time, refused by name: other connections, drivers, programs
 """
 
-from docmind_lab.workloads.own.calls import GraphCallbacks, Place, RunCalls, RunTree
 from docmind_lab.workloads.own.inputs import GraphInput, Inputs, read_inputs
 from docmind_lab.workloads.own.kind import OwnGraph, graph_named, own_graph, own_kind
 from docmind_lab.workloads.own.references import load_graph
-from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
+from docmind_lab.workloads.own.settings import StoreMaker
 from docmind_lab.workloads.own.watch import Services
 from docmind_lab.workloads.own.workload import OwnWorkload
 
 __all__ = [
-    "GraphCallbacks",
     "GraphInput",
     "Inputs",
     "OwnGraph",
     "OwnWorkload",
-    "Place",
-    "RunCalls",
-    "RunSettings",
-    "RunTree",
     "Services",
     "StoreMaker",
     "graph_named",
