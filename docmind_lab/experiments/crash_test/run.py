@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import GraphInput, Inputs, graph_named
 
 _VERDICT_COLUMNS: Final = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
+
+_Observe = Callable[[Sequence[Trial]], Iterable[Observation]]
 
 Place = tuple[str, str]
 """An input and an alternative."""
@@ -115,24 +118,15 @@ def crash_test(
         raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
     if schedules < 1:
         raise ConfigurationError(f"schedules must be 1 or more, not {schedules!r}")
-    subject = Subject.of(
-        graph,
-        inputs,
-        checkpointer=checkpointer,
-        durability=durability,
-        deadline_key=deadline_key,
-        context=context,
-        config=config,
-        resume=resume,
-        endpoints=endpoints,
-        profile=profile,
-        seed=seed,
-    )
+    options = {"durability": durability, "deadline_key": deadline_key, "profile": profile, "seed": seed}
+    of_runs: dict[str, Any] = {"context": context, "config": config, "resume": resume, "endpoints": endpoints}
+    subject = Subject.of(graph, inputs, checkpointer=checkpointer, **of_runs, **options)
     names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only, kill=kill)
     with _workers(subject, checkpointer, workers) as pool:
         counted = _Counter(progress)
-        plan = _plan(subject, names, schedules, runs, pool, stop, counted)
-        observations = list(observe_all(subject, plan.trials(), pool, stop, counted.add))
+        observe = functools.partial(observe_all, subject, workers=pool, stop=stop, done=counted.add)
+        plan = _plan(subject, names, schedules, runs, observe, counted)
+        observations = list(observe(plan.trials()))
         is_stopped = stop is not None and stop.is_set()
         shown = graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name())
         return _report(shown, plan, observations, pool if shrink and not is_stopped else None)
@@ -175,13 +169,7 @@ class _Counter:
 
 
 def _plan(
-    subject: Subject,
-    names: Sequence[str],
-    schedules: int,
-    runs: int | None,
-    pool: Workers,
-    stop: threading.Event | None,
-    counted: _Counter,
+    subject: Subject, names: Sequence[str], schedules: int, runs: int | None, observe: _Observe, counted: _Counter
 ) -> _Plan:
     """Run each input undisturbed, and choose at which of its cut points it is tried."""
     orders: tuple[int | None, ...] = (None, *range(1, schedules))
@@ -190,7 +178,7 @@ def _plan(
     controls = {one.id: Trial(names[0], math.inf, one.id, is_control=True) for one in subject.inputs}
     counted.all = len(undisturbed) + len(controls)
     seen: dict[Trial, Observation] = {}
-    for observation in observe_all(subject, [*controls.values(), *undisturbed], pool, stop, counted.add):
+    for observation in observe([*controls.values(), *undisturbed]):
         require_usable(observation)
         seen[observation.trial] = observation
     references = {}

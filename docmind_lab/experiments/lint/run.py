@@ -73,18 +73,8 @@ def lint_graph(
     names = [name.strip() for name in given.split(",") if name.strip()]
     if not names:
         raise ConfigurationError(f"alternatives: name at least one of {_all_that_enforce()}")
-    bench = TrialBench(
-        graph,
-        inputs,
-        deadline_key=deadline_key,
-        profile=profile,
-        seed=seed,
-        context=context,
-        config=config,
-        store=store,
-        resume=resume,
-        endpoints=endpoints,
-    )
+    of_runs = {"context": context, "config": config, "store": store, "resume": resume, "endpoints": endpoints}
+    bench = TrialBench(graph, inputs, deadline_key=deadline_key, profile=profile, seed=seed, **of_runs)
     try:
         names = bench.possible(names) if alternatives is None else names
         modes = {name: one.node_mode for name, one in zip(names, bench.parse(",".join(names)), strict=True)}
