@@ -5,20 +5,25 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from served_here import Here
 
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.server_behaviour import PHASES
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.scripted_model import Conversation
 from docmind_lab.services.scripted_model.any_agent import SUB_AGENT, is_answering, reply_of_agent
 from docmind_lab.services.server import ServiceAddresses
+from surveys import gateways
+from surveys.__main__ import main
 from surveys.agent_services import AGENT_FAULTS, AgentServices
 from surveys.agent_table import AgentRow, mark_of, read_rows, write_rows
 from surveys.agents import Cell, cells_of, counts_from, probe_agents, run_cell
@@ -401,3 +406,68 @@ def test_a_page_without_its_marks_is_refused() -> None:
 def test_nothing_measured_is_no_figure() -> None:
     with pytest.raises(ConfigurationError, match="no measured rows"):
         matrix([])
+
+
+# ---- gateways: whether the server behind one learns that the client has left
+
+# A gateway whose truth is known: it passes bytes on, and closes the connection behind it when its client leaves, or
+# never before the answer is there.
+PASSES_ON = """
+import asyncio, sys
+port, upstream, tells = int(sys.argv[1]), sys.argv[2].split(":"), sys.argv[3] == "tells"
+async def pump(source, target):
+    while data := await source.read(65536):
+        target.write(data)
+    return target
+async def serve(reader, writer):
+    behind, to_server = await asyncio.open_connection(*upstream)
+    asking, answering = asyncio.create_task(pump(reader, to_server)), asyncio.create_task(pump(behind, writer))
+    await asyncio.wait([asking, answering] if tells else [answering], return_when=asyncio.FIRST_COMPLETED)
+    to_server.close(), writer.close()
+async def run():
+    async with await asyncio.start_server(serve, "127.0.0.1", port) as server:
+        await server.serve_forever()
+asyncio.run(run())
+"""
+
+
+def passing_on(habit: str) -> gateways.Gateway:
+    arguments = ["-c", PASSES_ON.replace("{", "{{").replace("}", "}}"), "{port}", "{upstream}", habit]
+    return gateways.Gateway(habit, sys.executable, ["--version"], arguments)
+
+
+@pytest.mark.wall
+@pytest.mark.full
+@pytest.mark.parametrize(("habit", "ends"), [("tells", "at_once"), ("is silent", "at_its_end")])
+def test_the_verdict_is_what_the_gateway_does(habit: str, ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A second for each trial instead of three.
+    quick = gateways._BEHIND.scaled(0.5)
+    monkeypatch.setattr(gateways, "_BEHIND", quick)
+    trials = gateways.probe_gateway(passing_on(habit), repeats=1)
+    assert set(trials["work_ends"]) == {ends}
+    assert set(trials["phase"]) == set(PHASES)
+    assert set(trials["evidence"]) == {"log"}
+
+
+def test_a_gateway_that_does_not_start_is_named_with_what_it_printed() -> None:
+    broken = gateways.Gateway("broken", sys.executable, ["--version"], ["-c", "raise SystemExit('no such option')"])
+    with (
+        pytest.raises(ServiceError, match="broken did not start; it printed last: no such option"),
+        gateways.started(broken, "http://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_a_gateway_that_is_not_installed_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="the program no-such-gateway is not on the PATH"):
+        gateways.probe_gateway(gateways.Gateway("absent", "no-such-gateway", [], []))
+
+
+def test_an_unknown_gateway_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateways", "apache"]) == 2
+    assert "gateways are caddy, nginx" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_page_has_the_table_of_the_gateways() -> None:
+    page = (ROOT / "docs" / "does-it-stop.md").read_text(encoding="utf-8")
+    assert gateways.as_markdown(pd.read_csv(ROOT / "data" / "gateway_probes.csv")) in page

@@ -31,7 +31,7 @@ LONGEST: Final = (
     "test_server_behaviour.py",
     "test_wall_door.py",
     "test_live_recording.py",
-    "test_caps_of_any_client.py",
+    "test_other_clients.py",
     "test_leaks.py",
     "test_agents_that_know_their_time.py",
     "test_lint_mutations.py",
