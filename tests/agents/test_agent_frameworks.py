@@ -21,8 +21,8 @@ from docmind_lab.workloads.programs.program import service_variables
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-# CrewAI, Google ADK and AG2 before 1.0 cannot be installed together with the others, and are skipped then.
-HAS_NATIVE = {name: name not in ("ag2", "autogen") for name in FRAMEWORKS}
+# CrewAI and Google ADK cannot be installed together with the others, and are skipped then.
+HAS_NATIVE = {name: name != "ag2" for name in FRAMEWORKS}
 # A workflow of LlamaIndex goes on when who awaits it is cancelled; others are in a thread.
 CANCELLATION_ENDS_WORK = {"openai-agents", "pydantic-ai", "ag2", "google-adk"}
 # An interrupt of smolagents is noticed between steps; CrewAI waits for the thread that its timeout leaves.
@@ -52,7 +52,7 @@ def test_an_agent_of_a_framework_answers_without_further_code(framework: str) ->
     assert list(runs.index) == wanted + ["native"] * HAS_NATIVE[framework]
     assert set(runs["outcome"]) == {"answered"}
     # With one tool: a request before it, and one after it.
-    assert set(runs["llm_calls"]) == {1 if framework in ("llamaindex", "autogen") else 2}
+    assert set(runs["llm_calls"]) == {1 if framework == "llamaindex" else 2}
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

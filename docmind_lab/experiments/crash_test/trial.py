@@ -291,10 +291,8 @@ class TrialRun:
         return returned
 
     def _workload(self, graph: AnyGraph) -> OwnWorkload:
-        addresses, subject = ServiceAddresses.at_port(PORT), self.bench.subject
-        simulated = SimulatedDestinations(
-            addresses.openai_base_url, addresses.qdrant_url, EndpointTable(subject.endpoints)
-        )
+        subject = self.bench.subject
+        simulated = SimulatedDestinations.at(ServiceAddresses.at_port(PORT), EndpointTable(subject.endpoints))
         return OwnWorkload("crash-test", graph, simulated, subject.deadline_key)
 
     # ---- what remains

@@ -16,9 +16,6 @@ from typing import Any
 
 from docmind_lab.workloads.agents.agent import Agent, NativeTimeout, NativeTimeoutReached
 
-# A request and the result of a tool are two turns.
-_MOST_REPLIES = 20
-
 
 def _of_openai_agents(found: Any, reference: str) -> Agent:
     """Return an `agents.Agent` as an agent of the lab. Its tracing is off: nothing leaves while it is measured."""
@@ -129,25 +126,6 @@ def _of_ag2(found: Any, reference: str) -> Agent:
     return Agent(reference or found.name, call, is_async=True, framework="AG2")
 
 
-def _of_autogen(found: Any, reference: str) -> Agent:
-    """Return a `ConversableAgent` of AG2 before 1.0: a user without a person asks it, and runs its tools."""
-    from autogen import ConversableAgent
-
-    def call(question: str, **options: Any) -> Any:
-        user = ConversableAgent(
-            "user",
-            llm_config=False,
-            human_input_mode="NEVER",
-            max_consecutive_auto_reply=_MOST_REPLIES,
-            is_termination_msg=lambda message: not message.get("tool_calls"),
-            function_map=found.function_map,
-        )
-        # In the calling thread; `ConversableAgent.run` starts one that knows nothing of the run.
-        return user.initiate_chat(found, message=question, silent=True, **options).summary
-
-    return Agent(reference or found.name, call, is_async=False, framework="AG2")
-
-
 def _of_smolagents(found: Any, reference: str) -> Agent:
     """Return an agent of smolagents as an agent of the lab. It prints its steps no longer."""
     from smolagents import LogLevel
@@ -223,7 +201,6 @@ FRAMEWORKS: Mapping[str, Callable[[Any, str], Agent]] = MappingProxyType(
         "workflows.workflow.Workflow": _of_llamaindex,
         "crewai.crew.Crew": _of_crewai,
         "ag2.agent.Agent": _of_ag2,
-        "autogen.agentchat.conversable_agent.ConversableAgent": _of_autogen,
         "smolagents.agents.MultiStepAgent": _of_smolagents,
         "google.adk.agents.base_agent.BaseAgent": _of_google_adk,
         "google.adk.runners.Runner": _of_google_adk,

@@ -156,10 +156,7 @@ def own_kind(workload: str) -> WorkloadKind:
         make = functools.partial(_made_for_run, make, services, options.get("endpoints", ""))
 
     def build(around: Surroundings) -> OwnWorkload:
-        addresses = around.addresses
-        simulated = SimulatedDestinations(
-            addresses.openai_base_url, addresses.qdrant_url, EndpointTable(options.get("endpoints", ""))
-        )
+        simulated = SimulatedDestinations.at(around.addresses, EndpointTable(options.get("endpoints", "")))
         made = OwnWorkload(name, graph, None if services == "own" else simulated, key, store, make)
         return made.in_node_mode(around.node_mode)
 

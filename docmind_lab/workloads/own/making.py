@@ -72,7 +72,7 @@ class _Watch:
                 table = self.anywhere.endpoints
                 options = ServiceOptions(LatencyProfile.named("fast"), endpoints=table.file)
                 addresses = self._stack.enter_context(ServiceProcess(options)).addresses
-                self._to = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url, table)
+                self._to = SimulatedDestinations.at(addresses, table)
             return self._to
 
     def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> BaseException:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from langchain_core.runnables.config import var_child_runnable_config
@@ -28,6 +28,7 @@ from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services import vector_service
 from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
+from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.unanswered import PROVISIONAL, Unanswered
 from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
@@ -74,6 +75,11 @@ class SimulatedDestinations:
     openai_base_url: str
     qdrant_url: str
     endpoints: EndpointTable = field(default_factory=EndpointTable)
+
+    @classmethod
+    def at(cls, addresses: ServiceAddresses, endpoints: EndpointTable) -> Self:
+        """Return those of services that are at these addresses."""
+        return cls(addresses.openai_base_url, addresses.qdrant_url, endpoints)
 
     def of(self, method: str, url: str) -> str:
         """Return the simulated URL for a request. Raises: NotSimulated if neither service has the path."""
