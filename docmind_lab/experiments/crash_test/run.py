@@ -118,7 +118,7 @@ def crash_test(
         raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
     if schedules < 1:
         raise ConfigurationError(f"schedules must be 1 or more, not {schedules!r}")
-    options = {"durability": durability, "deadline_key": deadline_key, "profile": profile, "seed": seed}
+    options: dict[str, Any] = {"durability": durability, "deadline_key": deadline_key, "profile": profile, "seed": seed}
     of_runs: dict[str, Any] = {"context": context, "config": config, "resume": resume, "endpoints": endpoints}
     subject = Subject.of(graph, inputs, checkpointer=checkpointer, **of_runs, **options)
     names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only, kill=kill)

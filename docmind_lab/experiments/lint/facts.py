@@ -82,11 +82,10 @@ class NodeFacts:
     """What the lint knows of one node of the outermost graph.
 
     mode: sync, async, sync inside (async, with sync code in threads), blocking async, or that it takes no time, as an
-    event loop saw it. calls: kind → how many in
-    one run. timeouts_s: of its requests, each of one read; empty where there is none. capped: how many
-    requests of how many the deadline reached where it travels with the run. code_s: the longest stretch
-    without a request under way, which no deadline cuts in sync code. has_key: whether each visit of the node, and of
-    those inside, was given the key of the deadline; None for a graph that is not asked to have one.
+    event loop saw it. calls: kind → how many in one run. timeouts_s: of its requests, each of one read; empty where
+    there is none. capped: how many requests of how many the deadline reached where it travels with the run. code_s: the
+    longest stretch without a request under way, which no deadline cuts in sync code. has_key: whether each visit of the
+    node, and of those inside, was given the key of the deadline; None for a graph that is not asked to have one.
     """
 
     node: str

@@ -234,7 +234,8 @@ def _judge(
 
 
 def _unknown(which: Which, note: str) -> Trial:
-    return Trial(*which, *[math.nan] * 5, None, "none", "unknown", note)
+    nan = math.nan
+    return Trial(*which, nan, nan, nan, nan, nan, None, "none", "unknown", note)
 
 
 # ---- limits that a request asks for
