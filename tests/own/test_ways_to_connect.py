@@ -72,6 +72,12 @@ def curl(port: int) -> Any:
     return made
 
 
+def http_request(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", "/")
+    connection.getresponse()
+
+
 def grpc_call(port: int) -> Any:
     return grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary("/a/b")
 
@@ -123,7 +129,7 @@ REFUSED: dict[str, Way] = {
     "requests": lambda port: requests.get(address(port), timeout=5),
     "urllib3": lambda port: urllib3.request("GET", address(port)),
     "urllib": lambda port: urllib.request.urlopen(address(port)),
-    "http.client": lambda port: http.client.HTTPConnection("127.0.0.1", port).request("GET", "/"),
+    "http.client": http_request,
     "smtplib": lambda port: smtplib.SMTP("127.0.0.1", port),
     "ftplib": lambda port: ftplib.FTP().connect("127.0.0.1", port),
     "redis": lambda port: redis.Redis(port=port).ping(),

@@ -219,8 +219,8 @@ def test_rows_come_back_as_they_were_written_and_a_cell_that_is_measured_anew_ta
     assert read_rows(path)[:2] == rows
     write_rows(path, [row(mark="error"), row(case="b")])
     assert [(each.case, each.way, each.mark) for each in read_rows(path)] == [
-        ("a", "x", "stopped"),
         ("a", "w", "error"),
+        ("a", "x", "stopped"),
         ("b", "w", "stopped"),
     ]
 
