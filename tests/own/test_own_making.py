@@ -13,7 +13,6 @@ from own_runs import graph_of, simulated
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.network.replacements import Replacements
 from docmind_lab.workloads.own.tokenizer import provide_vocabularies
 
@@ -41,30 +40,15 @@ graph = StateGraph(State).add_node(look).add_edge(START, "look").compile()
 """
 
 
-@pytest.fixture
-def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    name = f"embeds_as_it_is_{request.param}"
-    (tmp_path / f"{name}.py").write_text(MODULE, encoding="utf-8")
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "embeds_as_it_is_imported.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    return name
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("module", ["linted"], indirect=True)
-def test_the_lint_too_answers_what_a_module_asks_as_it_is_imported(module: str) -> None:
-    report = lint_graph(f"{module}:graph", [{"question": "Which hunt?"}], alternatives="A")
-    assert [verdict.alternative for verdict in report.verdicts] == ["A"]
-
-
-@pytest.mark.parametrize("module", ["compared"], indirect=True)
-def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(module: str) -> None:
-    study = dl.compare(
-        graph=f"{module}:graph", inputs=[{"question": "Which hunt?"}], runs=2, alternatives="unguarded,A"
-    )
+    graph, asked = "embeds_as_it_is_imported:graph", [{"question": "Which hunt?"}]
+    study = dl.compare(graph=graph, inputs=asked, runs=2, alternatives="unguarded,A")
     assert set(study.runs["outcome"].astype("str")) == {"answered"}
-    imported = sys.modules[module]
+    imported = sys.modules["embeds_as_it_is_imported"]
     assert imported.motto
     assert len(imported.store.store) == 2
 

@@ -40,12 +40,6 @@ def answer(question):
 """
 ROWS = '[[endpoint]]\nhost = "api.example.org"\nmethod = "GET"\npath = "/degrees"\n'
 ROWS += "json = {{ degrees = 21 }}\nlatency = {latency_s}\n"
-PROGRAM = """
-import os, sys, urllib.request
-sys.stdin.read()
-urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/models").read()
-print("an answer")
-"""
 
 
 @pytest.fixture
@@ -53,7 +47,6 @@ def module(tmp_path: Path) -> Iterator[Path]:
     file = tmp_path / f"paths_{tmp_path.name.replace('-', '_')}.py"
     file.write_text(MODULE)
     (tmp_path / "endpoints.toml").write_text(ROWS.format(latency_s=1.0))
-    (tmp_path / "program.py").write_text(PROGRAM)
     before = list(sys.path)
     yield file
     sys.path[:] = before
@@ -88,15 +81,6 @@ def test_no_path_of_the_machine_is_in_a_study_of_ones_own(module: Path, tmp_path
     kept = [file.read_bytes() for name in ("one", "two") for file in (tmp_path / name).rglob("*") if file.is_file()]
     assert kept
     assert not [content for content in kept if str(tmp_path).encode() in content]
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_no_path_of_the_machine_is_in_a_study_of_a_program(module: Path, tmp_path: Path) -> None:
-    command = [sys.executable, str(tmp_path / "program.py")]
-    study = dl.compare(command=command, inputs=["a"], runs=1, alternatives="B", decision_timeout_s=5)
-    assert str(tmp_path) not in everything_of(study)
-    assert sys.executable not in everything_of(study)
 
 
 def test_a_changed_file_of_endpoints_makes_another_study_with_its_new_rows(module: Path, tmp_path: Path) -> None:

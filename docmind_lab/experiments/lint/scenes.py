@@ -16,7 +16,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.graph import START
 
-from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
+from docmind_lab.alternatives.base import Inputs, Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.addresses import redact_url
@@ -38,6 +38,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.faults import Fault
 from docmind_lab.virtual_time import current_clock
+from docmind_lab.workloads.agents.enforcing import Around
 from docmind_lab.workloads.own.calls import Place, RunTree
 from docmind_lab.workloads.own.references import one_line
 from docmind_lab.workloads.own.watch import SentRequest, watch_of_calling_code
@@ -138,14 +139,11 @@ class _NodeVisits(BaseCallbackHandler):
             visit.ended_at_s, visit.error_type = self._since(), error_type
 
 
-class ObservedAlternative:
-    """A wrapper that runs an alternative and observes it; all other attributes are those of the alternative."""
+@dataclass(frozen=True)
+class ObservedAlternative(Around):
+    """Runs a graph under an alternative and observes it."""
 
-    def __init__(self, inner: Alternative, seen: Observation) -> None:
-        self._inner, self._seen = inner, seen
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+    seen: Observation
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         """Run the graph as the alternative does, and observe it."""
@@ -153,29 +151,29 @@ class ObservedAlternative:
         def since() -> float:
             return recorder.clock.now() - recorder.started_at
 
-        visits = _NodeVisits(self._seen, since)
+        visits = _NodeVisits(self.seen, since)
         watched: Any = runnable.with_config({"callbacks": [visits]})
         watch = watch_of_calling_code(current_clock())
         looking = None
-        if self._inner.node_mode == "async" and self._seen.tick_s:
+        if self.alternative.node_mode == "async" and self.seen.tick_s:
             looking = shared_loop().submit(self._watch_loop(since))
         try:
-            return self._inner.run(watched, inputs, deadline, recorder)
+            return self.alternative.run(watched, inputs, deadline, recorder)
         finally:
             if looking is not None:
                 looking.cancel()
             if watch is not None:
-                self._seen.sent = watch.sent
+                self.seen.sent = watch.sent
                 for (method, url, node), count in watch.answered.items():
-                    self._seen.requests[f"{method} {redact_url(url)}", node] += count
+                    self.seen.requests[f"{method} {redact_url(url)}", node] += count
 
     async def _watch_loop(self, since: Callable[[], float]) -> None:
-        tick_s = self._seen.tick_s
+        tick_s = self.seen.tick_s
         while True:
             due_at_s = since() + tick_s
             await asyncio.sleep(tick_s)
             if since() - due_at_s > _NO_TIME_S:
-                self._seen.blocked.append((due_at_s, since()))
+                self.seen.blocked.append((due_at_s, since()))
 
 
 def _is_tool_calls(given: Any) -> bool:

@@ -56,10 +56,19 @@ def carried_out_by(agent: Agent, alternative: Alternative) -> Any:
 
 
 @dataclass(frozen=True)
-class OnAgent:
-    """Runs an agent under an alternative; what it returns because it was told to stop is a partial answer."""
+class Around:
+    """Carries an alternative out, and is else what the alternative is."""
 
     alternative: Alternative
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.alternative, name)
+
+
+class OnAgent(Around):
+    """Runs an agent under an alternative; what it returns because it was told to stop is a partial answer."""
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """See `Alternative.run`."""
@@ -68,11 +77,6 @@ class OnAgent:
         if outcome.outcome != "answered" or not run.has_stopped:
             return outcome
         return Outcome("partial", outcome.answer, outcome.documents, "stop_flag", state=outcome.state)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.alternative, name)
 
 
 @dataclass(frozen=True)

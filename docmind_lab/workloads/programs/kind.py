@@ -10,7 +10,6 @@ import shlex
 import signal
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Self
@@ -26,6 +25,7 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.workloads.agents.agent import Agent
+from docmind_lab.workloads.agents.enforcing import Around
 from docmind_lab.workloads.agents.graph import agent_graph
 from docmind_lab.workloads.agents.load import as_question
 from docmind_lab.workloads.kinds import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
@@ -217,15 +217,12 @@ def notes_on(program: Program) -> tuple[str, ...]:
     return SIGNALS_IN_WORDS, own, *(f"{letter_of(kind.name)} is left out: {why}." for kind, why in refusals if why)
 
 
-@dataclass(frozen=True)
-class OnProgram:
+class OnProgram(Around):
     """Runs a program under an alternative.
 
     A caller that sends SIGTERM waits for the end of the process, as long as that takes. What the process has started,
     and what goes on in its group, is work of the run until the run is over, and then killed.
     """
-
-    alternative: Alternative
 
     def run(self, runnable: ProgramRun, inputs: Mapping[str, Any], deadline: Deadline, recorder: RunLog) -> Outcome:
         """Start the program, wait for it, and signal it at the deadline. Raises: as `ProgramRun.start`."""
@@ -244,11 +241,6 @@ class OnProgram:
         if has_own and (running.code == _TIMED_OUT_CODE or deadline.passed()):
             return _stopped(running, "node_timeout")
         return Outcome("failed", running.text(), (), "error", running.error_type, running.failure())
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.alternative, name)
 
 
 def _stopped(running: RunningProgram, reason: str) -> Outcome:
