@@ -15,7 +15,7 @@ LONGEST: Final = (
     "test_enforcement.py",
     "test_lint_requests.py",
     "test_programs.py",
-    "test_made_up_answers.py",
+    "test_not_simulated.py",
     "test_enforce.py",
     "test_asgi.py",
     "test_tune.py",
