@@ -8,8 +8,7 @@ bench.py        the graph and its services, for one trial after the other
 trial.py        one trial: run, cut or kill, come to rest, go on
 cut_points.py   the instants at which an undisturbed run can be cut, and which are tried
 invariants.py   the verdicts on a trial
-cells.py        trials over worker processes
-shrink.py       the smallest trial that shows a finding
+cells.py        trials over worker processes, and the smallest trial that shows a finding
 report.py       a finding with its timeline and its test, the report and its lines
 run.py          crash_test
 """

@@ -22,12 +22,11 @@ from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.batch.workers import Workers, in_this_process, workers_for
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.crash_test.bench import SaverMaker, Subject, saver_maker
-from docmind_lab.experiments.crash_test.cells import observe_all, shrink_finding
+from docmind_lab.experiments.crash_test.cells import Found, observe_all, shrink_finding, size_of
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.report import Coverage, CrashReport, Finding, timeline_of
-from docmind_lab.experiments.crash_test.shrink import Found, size_of
 from docmind_lab.experiments.examination import KILL, Trial
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import GraphInput, Inputs, graph_named

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from docmind_lab.core.errors import ServiceError
-from docmind_lab.experiments.probe.calls import ProbeCall, Target
-from docmind_lab.experiments.probe.truth import LEAST_GAP_S, Counters, LabLog, Look
+from docmind_lab.experiments.probe.truth import LEAST_GAP_S, Counters, LabLog, Look, ProbeCall, Target
 from docmind_lab.experiments.probe.verdicts import Undisturbed
 
 TOKEN_LIMIT: Final = 8

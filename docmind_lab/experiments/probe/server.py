@@ -19,8 +19,7 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES, Phase, WorkEnds
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.probe.bench import LONGEST_PROMPT, PREFILL_S, STEADY, TOKEN_LIMIT, Bench
-from docmind_lab.experiments.probe.calls import Leaving, Target
-from docmind_lab.experiments.probe.truth import Counters, LabLog, Look, truth_of
+from docmind_lab.experiments.probe.truth import Counters, LabLog, Leaving, Look, Target, truth_of
 from docmind_lab.experiments.probe.verdicts import ENDED_BY, STREAMING, ServerProbe, Trial, work_ends_of
 
 # Where in its phase a call is left, as a share of the phase: the first trial, and how much later each further one.

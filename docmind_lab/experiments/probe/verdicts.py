@@ -16,7 +16,7 @@ from typing import Final
 import pandas as pd
 
 from docmind_lab.core.server_behaviour import PHASES, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
-from docmind_lab.experiments.probe.calls import Leaving
+from docmind_lab.experiments.probe.truth import Leaving
 
 STREAMING: Final = frozenset({"before_first_token", "mid_stream"})
 # Work that has ended before half of what was left of it had passed was ended; what lasts longer was not.
