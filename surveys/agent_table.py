@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_text, write_or_refuse
-from docmind_lab.services.agent_services import AGENT_FAULTS
+from surveys.agent_services import AGENT_FAULTS
 
 Mark = Literal["stopped", "caller only", "neither", "error", "not measured"]
 Outcome = Literal["answer", "timeout", "error"]

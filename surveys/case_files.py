@@ -21,7 +21,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
-from docmind_lab.services.agent_services import AgentFault
+from surveys.agent_services import AgentFault
 
 Means = Literal["own", "language", "enforce"]
 """Whose timeout it is: the framework's own, one that the language offers, or the lab's around the framework."""

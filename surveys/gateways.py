@@ -30,8 +30,8 @@ from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.probe.calls import Target
 from docmind_lab.experiments.probe.server import probe_server
+from docmind_lab.experiments.probe.truth import Target
 from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.services.server import ServiceOptions, ServiceProcess, bind
 

@@ -26,12 +26,12 @@ from docmind_lab.analysis.traces.model import TracedRun
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.crash_test import CrashReport
 from docmind_lab.experiments.crash_test import Finding as CrashFinding
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.findings import Evidence, Finding
 from docmind_lab.experiments.lint.report import Verdict
 from docmind_lab.experiments.load import LoadStudy
 from docmind_lab.experiments.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.trials import Trial
 
 SECRET = "sk-not-to-be-shown"
 MOST_LINES, MOST_CHARACTERS = 60, 8_000

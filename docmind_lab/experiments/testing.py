@@ -13,20 +13,19 @@ They measure in virtual time, on simulated services: seconds of work, no waiting
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import math
 from typing import Any
 
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
-from docmind_lab.experiments.crash_test.findings import timeline_of
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
-from docmind_lab.experiments.crash_test.report import CrashReport
+from docmind_lab.experiments.crash_test.report import CrashReport, timeline_of
 from docmind_lab.experiments.crash_test.run import crash_test, require_usable, volatile_keys
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.report import summary_of
-from docmind_lab.experiments.trials import Trial
 from docmind_lab.workloads.own import Inputs
 
 __all__ = ["assert_keeps_deadline", "assert_survives_cuts", "cut_at"]
@@ -110,9 +109,9 @@ def cut_at(
     __tracebackhide__ = True
     require_seconds("at_s", at_s)
     subject = Subject.of(graph, [given], **options)
-    with CrashBench(subject).closing() as bench:
+    with contextlib.closing(CrashBench(subject)) as bench:
         trial = Trial(alternative, at_s, subject.inputs[0].id, schedule=schedule)
-        undisturbed = bench.observe(dataclasses.replace(trial, decision_timeout_s=math.inf))
+        undisturbed = bench.observe(trial.undisturbed)
         require_usable(undisturbed)
         control = bench.observe(Trial(alternative, math.inf, trial.question_id, is_control=True))
         observation = bench.observe(trial)

@@ -17,8 +17,7 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads import Surroundings, workload_kind
 from docmind_lab.workloads.own import Inputs
 from docmind_lab.workloads.programs import Program, own_program
-from docmind_lab.workloads.programs.environment import service_variables
-from docmind_lab.workloads.programs.program import TIMEOUT_VARIABLE, TIMEOUT_WORD
+from docmind_lab.workloads.programs.program import TIMEOUT_VARIABLE, TIMEOUT_WORD, service_variables
 
 _CLIENT = (
     "have its client read OPENAI_BASE_URL (or ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL, OLLAMA_HOST), and no fixed "
@@ -29,13 +28,10 @@ _CLIENT = (
 def diagnose_program(command: str | Sequence[str], inputs: Inputs, limit_s: float) -> Iterator[Check]:
     """Yield the result of each check of a program: it is found, its variables, its own timeout, one question.
 
-    Args:
-        command: The program and its arguments.
-        inputs: Its questions, of which the first is asked, on simulated services.
-        limit_s: How long the question may take, in seconds; the program is ended then.
+    inputs: its questions, of which the first is asked, on simulated services. limit_s: how long the question may take,
+    in seconds; the program is ended then.
 
-    Raises:
-        ConfigurationError: The command cannot be started, or its questions cannot be used.
+    Raises: ConfigurationError if the command cannot be started, or its questions cannot be used.
     """
     program = Program.of(command)
     yield Check("program", "ok", f"{program.command[0]} is {shutil.which(program.command[0])}")

@@ -26,7 +26,6 @@ virtual_door.py     plays plans in virtual time, for clients in the same process
 virtual_http.py     the server's end of a connection there, and a plan played over it
 virtual_host.py     an asyncio server there: the peers' and the hops'
 connections.py      HTTP connections that are closed when the client neither sends nor reads
-agent_services.py   a model, a tool and one thing that takes long, for agents of any framework
 server.py           the services as a process of their own
 tiny_server.py      a real model server: llama.cpp's, with random weights
 """

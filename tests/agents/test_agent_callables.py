@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import types
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.interfaces.cli.app import main
+from docmind_lab.workloads.agents.agent import text_of
+from docmind_lab.workloads.agents.load import as_question, load_agent
 
 
 def runs_of(agent: Any, *, decision_timeout_s: float = 30.0, **options: Any) -> pd.DataFrame:
@@ -52,26 +55,23 @@ def test_a_hang_is_left_at_the_budget_and_goes_on_where_nothing_cuts_it(agent: A
     }
 
 
-def test_a_function_with_should_stop_is_told_to_stop_and_its_text_is_a_partial_answer() -> None:
-    runs = runs_of(agents_here.ask_in_steps, decision_timeout_s=1.0, alternatives="unguarded,B,B:drain,D")
+async def in_steps_async(question: str, should_stop: Any) -> str:
+    count = 0
+    while not should_stop():
+        await agents_here.ask_async(question)
+        count += 1
+    return f"{count} requests"
+
+
+@pytest.mark.parametrize("agent", [agents_here.ask_in_steps, in_steps_async], ids=["sync", "async"])
+def test_a_function_with_should_stop_is_told_to_stop_and_its_text_is_a_partial_answer(agent: Any) -> None:
+    runs = runs_of(agent, decision_timeout_s=1.0, alternatives="B,B:drain,D")
     flagged = runs.loc["stop_flag"]
     assert (flagged["outcome"], flagged["stop_reason"]) == ("partial", "stop_flag")
     # It looks at its flag between two requests, each of some tenths of a second.
     assert 0.0 < flagged["caller_overrun_s"] < 1.0
     by_options = runs.loc["hard_timeout"].set_index("alternative_options")["work_overrun_s"]
     assert by_options['{"drain_on_timeout": true}'] == flagged["work_overrun_s"] < by_options["{}"]
-
-
-def test_an_async_function_with_should_stop_is_told_in_the_same_way() -> None:
-    async def in_steps(question: str, should_stop: Any) -> str:
-        count = 0
-        while not should_stop():
-            await agents_here.ask_async(question)
-            count += 1
-        return f"{count} requests"
-
-    flagged = runs_of(in_steps, decision_timeout_s=1.0, alternatives="D").loc["stop_flag"]
-    assert (flagged["outcome"], flagged["stop_reason"]) == ("partial", "stop_flag")
 
 
 def test_an_answer_before_the_deadline_is_no_partial_one() -> None:
@@ -189,3 +189,73 @@ def test_doctor_takes_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str
         main(["doctor", *options, "--decision-timeout", "3", "--json"])
     assert ended.value.code == 0
     assert json.loads(capsys.readouterr().out)["verdicts"]
+
+
+# ---- questions to an agent, and how its result is read
+
+
+def thing(**attributes: Any) -> Any:
+    return types.SimpleNamespace(**attributes)
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ("a text", "a text"),
+        (thing(text="a"), "a"),
+        (thing(content="a"), "a"),
+        (thing(output="a"), "a"),
+        (thing(final_output="a"), "a"),
+        (thing(answer="a"), "a"),
+        (thing(response=thing(content="a")), "a"),
+        (thing(raw="a"), "a"),
+        ({"answer": "a"}, "a"),
+        (thing(content=[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), "ab"),
+        (thing(text=lambda: "never called", output="a"), "a"),
+        (42, "42"),
+        (None, ""),
+    ],
+)
+def test_the_text_of_a_result_is_read_from_the_first_attribute_that_has_one(result: Any, text: str) -> None:
+    assert text_of(result) == text
+
+
+def takes(question: str, depth: int = 1) -> str:
+    return question
+
+
+@pytest.mark.parametrize(
+    ("item", "question", "keywords", "rest"),
+    [
+        ("why?", "why?", {}, {}),
+        ({"question": "why?"}, "why?", {}, {}),
+        ({"input": "why?"}, "why?", {}, {}),
+        ({"question": "why?", "depth": 2}, "why?", {"depth": 2}, {}),
+        ({"input": {"question": "why?", "depth": 2}, "gold": ["x"]}, "why?", {"depth": 2}, {"gold": ["x"]}),
+        ({"question": "why?", "id": "q1"}, "why?", {}, {"id": "q1"}),
+    ],
+)
+def test_a_question_is_a_text_or_a_mapping_with_keywords_of_the_function(
+    item: Any, question: str, keywords: dict[str, Any], rest: dict[str, Any]
+) -> None:
+    made = as_question(load_agent(takes), item, "line 1")
+    assert made == {"input": {"question": question, "keywords": keywords}, **rest}
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({"prompt": "why?"}, "line 1: a question has the key question or input; this has prompt"),
+        ({"question": "why?", "tone": 1}, "line 1: the agent takes no argument 'tone'; it takes question, depth"),
+        (["why?"], "line 1: a question is a text, not a list"),
+        ("  ", "line 1: the question is empty; write one"),
+        ("why?", "line 1: the agent needs the argument 'depth'; add the key to the input"),
+    ],
+)
+def test_an_item_that_is_no_question_is_named_with_what_would_fit(item: Any, message: str) -> None:
+    def needs(question: str, depth: int) -> str:
+        return question
+
+    with pytest.raises(ConfigurationError) as refused:
+        as_question(load_agent(needs), item, "line 1")
+    assert str(refused.value) == message

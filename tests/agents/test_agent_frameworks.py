@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import agents_here
@@ -13,12 +16,13 @@ from often import often
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.workloads.agents import load_agent
+from docmind_lab.workloads.agents import frameworks, load_agent
+from docmind_lab.workloads.programs.program import service_variables
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-# CrewAI, Google ADK and AG2 before 1.0 cannot be installed together with the others, and are skipped then.
-HAS_NATIVE = {name: name not in ("ag2", "autogen") for name in FRAMEWORKS}
+# CrewAI and Google ADK cannot be installed together with the others, and are skipped then.
+HAS_NATIVE = {name: name != "ag2" for name in FRAMEWORKS}
 # A workflow of LlamaIndex goes on when who awaits it is cancelled; others are in a thread.
 CANCELLATION_ENDS_WORK = {"openai-agents", "pydantic-ai", "ag2", "google-adk"}
 # An interrupt of smolagents is noticed between steps; CrewAI waits for the thread that its timeout leaves.
@@ -48,7 +52,7 @@ def test_an_agent_of_a_framework_answers_without_further_code(framework: str) ->
     assert list(runs.index) == wanted + ["native"] * HAS_NATIVE[framework]
     assert set(runs["outcome"]) == {"answered"}
     # With one tool: a request before it, and one after it.
-    assert set(runs["llm_calls"]) == {1 if framework in ("llamaindex", "autogen") else 2}
+    assert set(runs["llm_calls"]) == {1 if framework == "llamaindex" else 2}
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -103,3 +107,40 @@ def test_on_the_wall_clock_simulated_services_answer_the_same_agent(framework: s
     assert runs.loc["hard_timeout", "work_overrun_s"] == pytest.approx(4.0, abs=0.1)
     assert runs.loc["cooperative", "work_overrun_s"] < 0.5
     assert agents_here.HOST not in str(runs)
+
+
+# ---- the page on other agents: its Python runs, and its commands are what the command line takes
+
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/other-agents.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.full
+def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    first, second, program = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(first, names)
+    assert set(names["study"].runs["outcome"]) == {"answered"}
+    exec(second, names)
+    assert set(names["study"].runs["alternative"]) == {"hard_timeout", "stop_flag"}
+    # There is no such program here; the call itself is as it should be.
+    with pytest.raises(ConfigurationError, match=r"no program 'node-of-nobody' is found"):
+        exec(program.replace('"node"', '"node-of-nobody"'), names)
+
+
+def test_the_commands_of_the_page_name_options_that_there_are() -> None:
+    options = (ROOT / "docmind_lab/interfaces/cli/compare.py").read_text(encoding="utf-8")
+    for line in re.findall(r"^\$ docmind-lab compare (.*)$", PAGE, re.MULTILINE):
+        for word in shlex.split(line):
+            if word.startswith("--"):
+                assert f"    {word.removeprefix('--').replace('-', '_')}: " in options, word
+
+
+def test_the_page_names_every_variable_of_an_address_and_every_framework() -> None:
+    for name, value in service_variables("http://host").items():
+        assert name in PAGE or not value.startswith("http") or name == "OPENAI_API_BASE", name
+    assert len(re.findall(r"^\| (?!framework|control|[BCDF] |\||---).*`.*\|$", PAGE, re.MULTILINE)) >= len(
+        set(frameworks.FRAMEWORKS.values())
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -29,7 +28,7 @@ from docmind_lab.interfaces.program_diagnosis import diagnose_program
 from docmind_lab.services.asgi import request_of_run
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.workloads import Surroundings, workload_kind
-from docmind_lab.workloads.programs import ProcessGroup, own_program
+from docmind_lab.workloads.programs import own_program
 
 SUPPORT = Path(__file__).parents[1] / "support"
 BUDGET_S = 1.5
@@ -186,28 +185,17 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alternatives", "message"),
-    [
-        ("A", "alternative A cooperative: a deadline does not travel into another process; use a signal (B, C) or"),
-        ("E", "alternative E hybrid: a deadline does not travel into another process"),
-        ("B:propagate", "alternative B hard timeout (propagate): a deadline does not travel"),
-        ("D", "alternative D stop flag: a program has no steps between which a flag could be looked at"),
-        (
-            "B:drain",
-            "alternative B hard timeout (drain_on_timeout): a program is ended by a signal or by its own timeout",
-        ),
-        ("F:per_step", "alternative F native (per_step): a program is ended by a signal or by its own timeout"),
-    ],
-)
-def test_an_alternative_that_a_program_cannot_have_is_refused_by_name(alternatives: str, message: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        dl.compare(command=python_program("plain"), inputs=[QUESTION], alternatives=alternatives)
-    assert str(refused.value).startswith(message)
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
+        (
+            {"alternatives": "A"},
+            "A cooperative: a deadline does not travel into another process; use a signal (B, C)",
+        ),
+        ({"alternatives": "E"}, "alternative E hybrid: a deadline does not travel into another process"),
+        ({"alternatives": "B:propagate"}, "B hard timeout (propagate): a deadline does not travel"),
+        ({"alternatives": "D"}, "D stop flag: a program has no steps between which a flag could be looked at"),
+        ({"alternatives": "B:drain"}, "(drain_on_timeout): a program is ended by a signal or by its own timeout"),
+        ({"alternatives": "F:per_step"}, "F native (per_step): a program is ended by a signal or by its own timeout"),
         ({"command": []}, "command must be a list of texts"),
         ({"command": ["no-such-program"]}, "command: no program 'no-such-program' is found"),
         ({"command": 'node "agent'}, "cannot be read: No closing quotation"),
@@ -219,7 +207,7 @@ def test_an_alternative_that_a_program_cannot_have_is_refused_by_name(alternativ
         ({"inputs": [{"prompt": "x"}]}, "inputs item 1: a question has the key question or input; this has prompt"),
     ],
 )
-def test_options_that_a_program_cannot_have_are_refused(options: dict[str, Any], message: str) -> None:
+def test_options_and_alternatives_that_a_program_cannot_have_are_refused(options: dict[str, Any], message: str) -> None:
     asked: dict[str, Any] = {"command": python_program("plain"), "inputs": [QUESTION], **options}
     with pytest.raises(ConfigurationError) as refused:
         dl.compare(**asked)
@@ -233,14 +221,6 @@ def test_a_run_that_its_path_names_is_tagged_like_one_that_its_headers_name() ->
     names = ("run-id", "seed", "role", "attempt")
     assert [tagged.tag(name) for name in names] == ["r-1", "42", "program", "3"]
     assert request_of_run(ServiceRequest("GET", "/v1/models")).path == "/v1/models"
-
-
-def test_a_process_that_has_ended_and_left_nothing_is_over() -> None:
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    group = ProcessGroup([sys.executable, "-c", "pass"], os.environ, **quiet)
-    group.wait_until_over()
-    assert not group.is_alive()
-    group.kill()
 
 
 def _children() -> list[str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import operator
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from pathlib import Path
@@ -14,10 +18,11 @@ import pandas as pd
 import pytest
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
+from own_runs import graph_of
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
+from docmind_lab.experiments.batch.workers import Workers, processes
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
 from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
@@ -37,33 +42,29 @@ def _beside_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GRAPHS)
 
 
-def steps(*names: str, wait_s: float = 0.1) -> Any:
-    builder = StateGraph(State)
-
+def steps(*names: str) -> Any:
     def step(name: str) -> Any:
         def node(state: State) -> dict[str, Any]:
-            time.sleep(wait_s)
+            time.sleep(0.1)
             return {"said": [name]}
 
         return node
 
-    for name in names:
-        builder.add_node(name, step(name))
-    builder.add_edge(START, names[0])
-    for before, after in itertools.pairwise(names):
-        builder.add_edge(before, after)
-    return builder.compile()
+    return graph_of(schema=State, **{name: step(name) for name in names})
+
+
+GIVEN: list[Any] = [{"said": []}]
 
 
 def test_a_good_graph_survives_with_every_durability() -> None:
     for durability in ("sync", "async", "exit"):
-        report = assert_survives_cuts(steps("a", "b"), [{"said": []}], alternatives="A", durability=durability, runs=24)
+        report = assert_survives_cuts(steps("a", "b"), GIVEN, alternatives="A", durability=durability, runs=24)
         assert report.judged["resume"] == report.trials
         assert "No findings." in str(report)
 
 
 def test_every_cut_point_is_tried_before_at_and_after_its_instant() -> None:
-    report = crash_test(steps("only"), [{"said": []}], alternatives="A", kill=False)
+    report = crash_test(steps("only"), GIVEN, alternatives="A", kill=False)
     (coverage,) = report.coverage
     assert coverage.found == coverage.tried == report.trials
     assert {"node begins", "node ends", "checkpoint begins", "checkpoint ends", "pending write begins"} <= set(
@@ -78,10 +79,7 @@ def test_each_chunk_of_a_stream_is_a_cut_point() -> None:
     def node(state: State) -> dict[str, Any]:
         return {"said": [model.invoke("Which words are there?").text]}
 
-    builder = StateGraph(State)
-    builder.add_node("node", node)
-    builder.add_edge(START, "node")
-    (coverage,) = crash_test(builder.compile(), [{"said": []}], alternatives="A", kill=False, runs=6).coverage
+    (coverage,) = crash_test(graph_of(node, schema=State), GIVEN, alternatives="A", kill=False, runs=6).coverage
     assert coverage.kinds["chunk"][0] > coverage.kinds["first byte"][0]
 
 
@@ -94,7 +92,7 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice() -> None:
 
 
 def test_a_limited_test_says_what_it_skipped() -> None:
-    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="A,D", runs=12)
+    report = crash_test(steps("a", "b"), GIVEN, alternatives="A,D", runs=12)
     assert report.trials == 12
     assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)
 
@@ -113,7 +111,7 @@ def test_worker_processes_find_the_same() -> None:
 
 
 def test_schedules_try_each_cut_under_further_orders() -> None:
-    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="A", kill=False, runs=12, schedules=3)
+    report = crash_test(steps("a", "b"), GIVEN, alternatives="A", kill=False, runs=12, schedules=3)
     (coverage,) = report.coverage
     assert coverage.schedules == 3
     assert report.trials == 3 * coverage.tried
@@ -143,7 +141,7 @@ def test_cut_at_repeats_one_cut_and_passes_on_a_corrected_graph() -> None:
 
 
 def test_a_hard_timeout_is_told_of_what_it_leaves_and_has_no_finding_for_it() -> None:
-    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="B", kill=False, runs=20)
+    report = crash_test(steps("a", "b"), GIVEN, alternatives="B", kill=False, runs=20)
     assert report.holds
     assert {left.invariant for left in report.left} >= {"begins", "checkpoint"}
 
@@ -156,7 +154,7 @@ def test_a_checkpointer_that_cannot_be_read_is_found() -> None:
             return super().get_tuple(config)
 
     report = crash_test(
-        steps("a", "b"), [{"said": []}], alternatives="D", kill=False, runs=9, checkpointer=Unreadable, shrink=False
+        steps("a", "b"), GIVEN, alternatives="D", kill=False, runs=9, checkpointer=Unreadable, shrink=False
     )
     assert "the thread cannot be read" in {finding.what for finding in report.findings}
 
@@ -166,10 +164,7 @@ def test_an_answer_that_depends_on_time_is_not_compared() -> None:
         time.sleep(0.1)
         return {"said": [str(time.time())]}
 
-    builder = StateGraph(State)
-    builder.add_node("node", node)
-    builder.add_edge(START, "node")
-    report = crash_test(builder.compile(), [{"said": []}], alternatives="A", runs=12)
+    report = crash_test(graph_of(node, schema=State), GIVEN, alternatives="A", runs=12)
     assert report.holds
     assert any("depends on time or chance: said" in note for note in report.notes)
 
@@ -182,7 +177,7 @@ def test_a_stopped_test_reports_what_is_done() -> None:
         if done > 6:
             stop.set()
 
-    report = crash_test(steps("a", "b"), [{"said": []}], alternatives="A", progress=progress, stop=stop)
+    report = crash_test(steps("a", "b"), GIVEN, alternatives="A", progress=progress, stop=stop)
     assert 0 < report.trials < seen[-1][1]
     assert any("it was stopped" in each.skipped for each in report.coverage)
 
@@ -202,18 +197,15 @@ def test_a_stopped_test_reports_what_is_done() -> None:
 )
 def test_a_value_that_cannot_be_used_is_named(options: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
-        crash_test(steps("only"), [{"said": []}], **options)
+        crash_test(steps("only"), GIVEN, **options)
 
 
 def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
     def fail(state: State) -> dict[str, Any]:
         raise ValueError("no harbour")
 
-    builder = StateGraph(State)
-    builder.add_node("fail", fail)
-    builder.add_edge(START, "fail")
     with pytest.raises(GraphError, match=r"without a deadline: the graph ends failed .*no harbour"):
-        crash_test(builder.compile(), [{"said": []}])
+        crash_test(graph_of(fail, schema=State), GIVEN)
 
 
 def test_the_command_prints_findings_and_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -251,3 +243,129 @@ def test_the_figure_has_each_cut_at_its_place_with_its_worst_verdict() -> None:
     axes = dl.plots.cut_points(verdicts)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["deadline, A", "kill"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.500", "4.000"]
+
+
+# ---- the command: what it is given, how wide its lines are, and how Ctrl-C ends it
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and their children after them.
+LISTENING_TO_CTRL_C = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from docmind_lab.interfaces.cli import main
+main()
+"""
+PATIENCE_S = 120.0
+
+
+def given_to(graph: str, tmp_path: Path, *words: str) -> list[str]:
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text('{"ship": "Meridian"}\n')
+    return ["crash-test", "--graph", graph, "--inputs", str(inputs), *words]
+
+
+def test_the_command_gives_a_graph_its_context_configuration_and_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ["--alternatives", "A", "--no-kill", "--runs", "6", "--workers", "1", "--json"]
+    words = given_to("given_graph.py:make_asking", tmp_path, *few)
+    given = ["--context", '{"captain": "Ada"}', "--config", '{"configurable": {"berth": "7"}}']
+    assert exit_code([*words, *given, "--resume", "yes"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["trials"] == 6
+    assert report["judged"]["resume"] == 6
+    assert exit_code([*words, "--context", "Ada"]) == 2
+    assert "--context is not JSON" in capsys.readouterr().err
+
+
+def services_in(folder: Path, row: str) -> Path:
+    """Write a file with one simulated endpoint."""
+    path = folder / "services.toml"
+    path.write_text(f'[[endpoint]]\n{row}\njson = {{ status = "paid", report = "well" }}\n')
+    return path
+
+
+@pytest.mark.parametrize(("row", "effects"), [("", True), ("effect = false\n", False)])
+def test_the_key_of_an_endpoint_says_whether_it_changes_something(row: str, effects: bool, tmp_path: Path) -> None:
+    services = services_in(tmp_path, f'host = "pay.example.com"\npath = "/charges"\nmethod = "POST"\n{row}')
+    report = crash_test(
+        "planted_double_charge.py:broken", [{"order": "17"}], endpoints=services, runs=6, workers=1, shrink=False
+    )
+    assert any("No side effect was seen" in note for note in report.notes) is not effects
+
+
+def test_a_get_that_is_declared_to_change_something_is_an_effect(tmp_path: Path) -> None:
+    services = services_in(tmp_path, 'host = "slow.example.com"\npath = "/report"\neffect = true\nlatency = 1.0\n')
+    report = crash_test(
+        "planted_file_left.py:mended", [{"about": "x"}], alternatives="E", endpoints=services, runs=20, workers=1
+    )
+    assert "GET slow.example.com/report is done twice" in {finding.what for finding in report.findings}
+
+
+def test_lines_end_at_80_columns_in_a_terminal_of_80(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("docmind_lab.interfaces.cli.console._WIDTH", 80)
+    words = given_to("planted_double_charge.py:broken", tmp_path, "--alternatives", "A", "--no-kill", "--runs", "9")
+    Path(words[words.index("--inputs") + 1]).write_text('{"order": "17"}\n')
+    assert exit_code([*words, "--endpoints", "crash_services.toml", "--workers", "1"]) == 1
+    shown = capsys.readouterr().out
+    test = shown[shown.index("import pytest") : shown.index("\nbegins ")]
+    others = shown.replace(test, "").splitlines()
+    assert max(map(len, others)) <= 80
+    # The code is to be pasted, so its lines stay whole.
+    compile(textwrap.dedent("      " + test), "pasted", "exec")
+
+
+@pytest.mark.full
+def test_worker_processes_have_one_order_of_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    with Workers(processes(1)) as workers:
+        assert workers.submit(os.getenv, "PYTHONHASHSEED").result() == "0"
+
+
+@pytest.mark.full
+def test_ctrl_c_ends_a_crash_test_with_its_workers_and_writes_nothing(tmp_path: Path) -> None:
+    steps, tests = tmp_path / "steps", tmp_path / "test_found.py"
+    words = given_to("given_graph.py:make_waiting", tmp_path, "--workers", "2", "--tests", str(tests))
+    process = subprocess.Popen(
+        [sys.executable, "-c", LISTENING_TO_CTRL_C, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TEST_STEPS_FILE": str(steps)},
+        start_new_session=True,
+    )
+    try:
+        until(lambda: process.poll() is not None or (steps.exists() and len(pids_in(steps)) > 1))
+        # As a terminal does: to every process of the group.
+        os.killpg(process.pid, signal.SIGINT)
+        said, complaints = process.communicate(timeout=PATIENCE_S)
+    finally:
+        process.kill()
+    assert process.returncode == 130, complaints
+    assert "interrupted" in complaints
+    assert "Traceback" not in complaints
+    assert said == ""
+    assert sorted(tmp_path.iterdir()) == sorted([steps, tmp_path / "inputs.jsonl"])
+    until(lambda: not any(map(lives, pids_in(steps))))
+
+
+def pids_in(steps: Path) -> set[int]:
+    return {int(line) for line in steps.read_text().splitlines() if line}
+
+
+def lives(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(holds: Any) -> None:
+    """Wait until something holds that another process brings about."""
+    end_s = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end_s
+        time.sleep(0.05)

@@ -20,10 +20,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
+from own_runs import graph_of
 
 from docmind_lab.core.errors import NotSimulated
 from docmind_lab.experiments.crash_test import crash_test
-from docmind_lab.experiments.crash_test.saved_thread import read_thread
+from docmind_lab.experiments.crash_test.checkpointers import read_thread
 from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
 from docmind_lab.virtual_time import VirtualClock
 
@@ -45,12 +46,7 @@ def two_steps(*, is_async: bool = False) -> Any:
 
         return anode if is_async else node
 
-    builder = StateGraph(State)
-    builder.add_node("first", say("first"))
-    builder.add_node("second", say("second"))
-    builder.add_edge(START, "first")
-    builder.add_edge("first", "second")
-    return builder.compile()
+    return graph_of(schema=State, first=say("first"), second=say("second"))
 
 
 def file_in(folder: str) -> str:

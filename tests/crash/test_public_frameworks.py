@@ -46,17 +46,6 @@ def gone(package: str, page: str) -> str:
     )
 
 
-def require_finding(
-    case: str, package: str, page: str, alternative: str, at_s: float, words: str, **options: Any
-) -> None:
-    said = ""
-    try:
-        cut_at(reference(case), QUESTION, alternative, at_s, **options)
-    except AssertionError as error:
-        said = str(error)
-    assert words in said, gone(package, page)
-
-
 def test_a_thread_without_the_input_in_it_is_given_the_input_again() -> None:
     """Killed before the graph's end under "exit", the thread has a checkpoint that LangGraph cannot resume."""
     seen = cut_at(reference("deep_agent"), QUESTION, "kill", 5.294066436, durability="exit")
@@ -67,54 +56,43 @@ def test_a_thread_without_the_input_in_it_is_given_the_input_again() -> None:
 # ---- the findings, at their instants
 
 REFUSED = "a provider refuses the conversation when the user goes on"
+FAILS = "the user's next message fails"
 TWICE = "letter (tool send_letter) is done twice"
-REFUSALS = [
-    ("agent", "langchain", 0.001, REFUSED),
-    ("react_agent", "langgraph-prebuilt", 0.001, "the user's next message fails"),
-    ("react_agent_v1", "langgraph-prebuilt", 0.001, "the user's next message fails"),
-]
+AGAIN, NEXT, SKIPPED = "tool-called-again", "next-message-refused", "cancelled-call-skipped"
+SAVERS = f"{ROOT}/examples/crash/savers.py"
+IN_A_FILE, IN_A_FILE_ASYNC = {"checkpointer": f"{SAVERS}:sqlite"}, {"checkpointer": f"{SAVERS}:async_sqlite"}
+ON_EXIT = {"durability": "exit"}
 
 
-@pytest.mark.parametrize(("case", "package", "at_s", "words"), REFUSALS)
-def test_the_next_message_is_refused(case: str, package: str, at_s: float, words: str) -> None:
-    require_finding(case, package, "next-message-refused", "D", at_s, words)
-
-
-# D stops after the step that is under way, so it is cut in that of the model; C cuts the tools at their work.
-@pytest.mark.parametrize(("saver", "alternative", "at_s"), [("sqlite", "D", 0.001), ("async_sqlite", "C", 1.9)])
-def test_the_next_message_is_refused_by_a_thread_in_a_file(saver: str, alternative: str, at_s: float) -> None:
-    saver = f"{ROOT}/examples/crash/savers.py:{saver}"
-    words = "the user's next message fails"
-    page = "next-message-refused"
-    require_finding("react_agent", "langgraph-prebuilt", page, alternative, at_s, words, checkpointer=saver)
-
-
-def test_a_tool_is_called_again_after_a_kill_that_a_file_survived() -> None:
-    saver = f"{ROOT}/examples/crash/savers.py:sqlite"
-    require_finding("agent", "langgraph", "tool-called-again", "kill", 2.111034738, TWICE, checkpointer=saver)
-
-
-def test_an_agent_below_a_supervisor_is_given_its_work_again() -> None:
-    """At one instant in every process: the hand-over tools of the example are in an order."""
-    require_finding("supervisor", "langgraph-supervisor", "tool-called-again", "C", 4.612819657, TWICE)
-
-
-def test_a_finished_tool_is_called_again_with_its_siblings() -> None:
-    require_finding("react_agent_v1", "langgraph-prebuilt", "tool-called-again", "C", 2.013162292, TWICE)
-
-
-def test_a_tool_is_called_again_after_a_kill_before_its_write() -> None:
-    require_finding("agent", "langgraph", "tool-called-again", "kill", 2.111034738, TWICE)
-
-
-@pytest.mark.full
-def test_a_sub_agent_starts_over_when_checkpoints_are_written_on_exit() -> None:
-    require_finding("swarm", "langgraph", "tool-called-again", "D", 2.7050624, TWICE, durability="exit")
-
-
-def test_a_cancelled_call_is_skipped_by_the_resumed_deep_agent() -> None:
-    words = "a provider refuses the conversation when the run is resumed"
-    require_finding("deep_agent", "langgraph", "cancelled-call-skipped", "C", 4.275962976, words)
+@pytest.mark.parametrize(
+    ("case", "package", "page", "alternative", "at_s", "words", "options"),
+    [
+        ("agent", "langchain", NEXT, "D", 0.001, REFUSED, {}),
+        ("react_agent", "langgraph-prebuilt", NEXT, "D", 0.001, FAILS, {}),
+        ("react_agent_v1", "langgraph-prebuilt", NEXT, "D", 0.001, FAILS, {}),
+        # D stops after the step that is under way, so it is cut in that of the model; C cuts the tools at their work.
+        ("react_agent", "langgraph-prebuilt", NEXT, "D", 0.001, FAILS, IN_A_FILE),
+        ("react_agent", "langgraph-prebuilt", NEXT, "C", 1.9, FAILS, IN_A_FILE_ASYNC),
+        ("agent", "langgraph", AGAIN, "kill", 2.111034738, TWICE, {}),
+        ("agent", "langgraph", AGAIN, "kill", 2.111034738, TWICE, IN_A_FILE),
+        # At one instant in every process: the hand-over tools of the example are in an order.
+        ("supervisor", "langgraph-supervisor", AGAIN, "C", 4.612819657, TWICE, {}),
+        # A finished tool, with its siblings.
+        ("react_agent_v1", "langgraph-prebuilt", AGAIN, "C", 2.013162292, TWICE, {}),
+        # A sub-agent starts over.
+        pytest.param("swarm", "langgraph", AGAIN, "D", 2.7050624, TWICE, ON_EXIT, marks=pytest.mark.full),
+        ("deep_agent", "langgraph", SKIPPED, "C", 4.275962976, "refuses the conversation when the run is resumed", {}),
+    ],
+)
+def test_a_finding_is_there_at_its_instant(
+    case: str, package: str, page: str, alternative: str, at_s: float, words: str, options: dict[str, Any]
+) -> None:
+    said = ""
+    try:
+        cut_at(reference(case), QUESTION, alternative, at_s, **options)
+    except AssertionError as error:
+        said = str(error)
+    assert words in said, gone(package, page)
 
 
 # ---- where it was looked for and not found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from pathlib import Path
@@ -11,11 +12,12 @@ import pytest
 from langchain_core.messages import HumanMessage
 from often import often
 
+from docmind_lab.core.catalogue import letter_of
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.overruns import Overrun
-from docmind_lab.experiments.lint.probing import probe
+from docmind_lab.experiments.lint.probing import GraphProbe
 
 pytestmark = pytest.mark.filterwarnings("default")
 FOLDER = Path(__file__).parents[2] / "examples" / "graphs"
@@ -23,14 +25,6 @@ EXAMPLES = sorted(json.loads((FOLDER / "langgraph.json").read_text())["graphs"])
 KINDS = ("hang", "http_500", "retrieval_hang", "retrieval_503")
 TIMEOUT_S = 5.0
 ALTERNATIVES = "A,B,C,D,E,F"
-LETTERS = {
-    "cooperative": "A",
-    "hard_timeout": "B",
-    "async_cancellation": "C",
-    "stop_flag": "D",
-    "hybrid": "E",
-    "native": "F",
-}
 # How bad a verdict is.
 ORDER = ("keeps", "caller only", "does not keep")
 ASKED: dict[str, Any] = {"question": "Why?"}
@@ -48,11 +42,8 @@ SMALL = {
 
 def faults_of(graph: Any, inputs: Any) -> list[list[str]]:
     """Each fault of a node, or of one request, that `compare` can be given: those the lint tries, and of every node."""
-    bench = TrialBench(graph, inputs, deadline_key="deadline_ts", profile="typical", seed=7)
-    try:
-        probed = probe(bench, TIMEOUT_S, 0.15, "")
-    finally:
-        bench.close()
+    with contextlib.closing(TrialBench(graph, inputs, deadline_key="deadline_ts", profile="typical", seed=7)) as bench:
+        probed = GraphProbe(bench, TIMEOUT_S, 0.15, "")
     tried = [fault.split(" + ") for _, fault, _ in probed.trials if fault != "none"]
     by_node = [[f"{kind}:{node}"] for node in probed.nodes() for kind in KINDS]
     return [list(each) for each in dict.fromkeys(map(tuple, (*tried, *by_node)))]
@@ -81,7 +72,7 @@ def check(graph: Any, inputs: Any, runs: int) -> None:
             workers=None,
         )
         for name, group in study.runs.groupby("alternative", observed=True):
-            letter, seen = LETTERS[str(name)], worst_of(group, report.slack_s)
+            letter, seen = letter_of(str(name)), worst_of(group, report.slack_s)
             # What compare shows is in the verdict.
             if verdicts[letter].keeping != "does not run":
                 assert ORDER.index(verdicts[letter].keeping) >= ORDER.index(seen), (letter, faults, seen)

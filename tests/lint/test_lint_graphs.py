@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from often import often
 
-from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.lint import LintReport, lint_graph
 
 QUESTION = "What does a with statement do?"
@@ -51,15 +49,6 @@ def test_no_measured_overrun_lacks_a_finding_and_no_finding_a_run(graph: str) ->
         assert all(evidence.run_id and evidence.says for evidence in finding.evidence)
         assert finding.remedy
         assert ((finding.node, finding.kind) in late) == bool(finding.defeats)
-
-
-@pytest.mark.parametrize("graph", often(GRAPHS, "graphs_agent:make", "graphs_mixed:make"))
-def test_a_verdict_is_what_the_runs_of_its_alternative_were(graph: str) -> None:
-    report = linted(graph)
-    for verdict in report.verdicts:
-        late = [overrun for overrun in report.overruns if overrun.trial.alternative == verdict.alternative]
-        assert (verdict.keeping == "keeps") == (not late)
-        assert (verdict.keeping == "does not keep") == any(overrun.caller_s > report.slack_s for overrun in late)
 
 
 def test_a_team_of_async_agents_is_kept_by_cancellation_and_not_past_the_waits_between_sync_tries() -> None:
@@ -117,27 +106,3 @@ def test_a_key_that_a_send_does_not_pass_on_is_found_where_it_is_missing() -> No
     assert found("graphs_mixed:make")["work", "key"] == ()
     assert [facts.has_key for facts in linted("graphs_mixed:make").nodes] == [True, False, True, True]
     assert {facts.has_key for facts in linted("graphs_agent:make").nodes} == {None}
-
-
-def test_a_finding_is_confirmed_by_the_same_run_measured_by_compare() -> None:
-    asked = {finding.kind: finding for finding in linted("graphs_mixed:make").findings if finding.defeats}
-    for kind, finding in asked.items():
-        worst = [found for found in linted("graphs_mixed:make").overruns if found.cause == kind]
-        overrun = next(one for one in worst if one.node == finding.node)
-        trial = overrun.trial
-        study = compare(
-            trial.decision_timeout_s,
-            1,
-            7,
-            graph="graphs_mixed:make",
-            inputs=[GRAPHS["graphs_mixed:make"]],
-            alternatives=parse_alternatives(trial.alternative),
-            fault=[] if trial.fault == "none" else [trial.fault],
-            profile="typical",
-            deadline_key="stop_by",
-        )
-        assert study.runs["run_id"].tolist() == [overrun.run_id], kind
-        if not overrun.is_unfinished:
-            assert study.runs["caller_overrun_s"].tolist() == [pytest.approx(overrun.caller_s)]
-        assert (study.runs["outcome"] == "unfinished").tolist() == [overrun.is_unfinished]
-    assert set(asked) == {"code", "blocks_loop", "thread", "call", "retries"}

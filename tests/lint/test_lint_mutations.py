@@ -49,10 +49,21 @@ def test_the_graph_itself_keeps_its_deadline_and_nothing_defeats_an_alternative(
     assert kinds(unbroken()) == {("draft", "call"), ("answer", "call")}
 
 
-def test_a_retry_that_was_added_is_found_at_each_node_that_has_it() -> None:
-    report = linted(graphs_to_mutate.made(retries=2))
-    assert new(report) == {("draft", "retries"), ("answer", "retries")}
-    assert keeping(report) == {"A": "does not keep", "C": "keeps", "E": "keeps"}
+@pytest.mark.parametrize(
+    ("mutation", "found", "of_a"),
+    [
+        ({"retries": 2}, {("draft", "retries"), ("answer", "retries")}, "does not keep"),
+        ({"drops_key": True}, {("answer", "key")}, "keeps"),
+    ],
+)
+def test_a_retry_that_was_added_and_a_key_that_was_dropped_are_found_where_they_are(
+    mutation: dict[str, Any], found: set[tuple[str, str]], of_a: str
+) -> None:
+    report = linted(graphs_to_mutate.made(**mutation))
+    assert new(report) == found
+    assert keeping(report) == {"A": of_a, "C": "keeps", "E": "keeps"}
+    is_key = "drops_key" in mutation
+    assert {facts.node: facts.has_key for facts in report.nodes} == {"draft": True, "answer": not is_key}
 
 
 def test_a_call_that_blocks_the_loop_is_found_and_defeats_what_is_async() -> None:
@@ -60,17 +71,8 @@ def test_a_call_that_blocks_the_loop_is_found_and_defeats_what_is_async() -> Non
     assert new(report) == {("answer", "blocks_loop")}
     # Outside the loop, a caller of E leaves it behind; one that awaits E cannot.
     assert keeping(report) == {"A": "keeps", "C": "does not keep", "E": "does not keep"}
-    waited = {
-        (overrun.trial.alternative, overrun.trial.awaited) for overrun in report.overruns if overrun.caller_s > 0.15
-    }
-    assert waited == {("C", False), ("E", True)}
-
-
-def test_a_state_key_that_was_dropped_is_found() -> None:
-    report = linted(graphs_to_mutate.made(drops_key=True))
-    assert new(report) == {("answer", "key")}
-    assert {facts.node: facts.has_key for facts in report.nodes} == {"draft": True, "answer": False}
-    assert report.keeps
+    late = [overrun.trial for overrun in report.overruns if overrun.caller_s > 0.15]
+    assert {(trial.alternative, trial.awaited) for trial in late} == {("C", False), ("E", True)}
 
 
 def test_a_cap_for_each_read_is_found_with_what_it_let_through() -> None:
@@ -112,8 +114,9 @@ def only(mode: str) -> Any:
     return one_node(async_node if mode == "async" else sync_node)
 
 
-def test_a_node_that_is_async_only_runs_on_an_event_loop_under_every_alternative() -> None:
-    report = linted(only("async"))
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_graph_that_nothing_happens_in_keeps_its_deadline_whatever_its_mode(mode: str) -> None:
+    report = linted(only(mode))
     assert keeping(report) == {"A": "keeps", "C": "keeps", "E": "keeps"}
     assert not report.findings
 
@@ -129,12 +132,6 @@ def test_a_node_whose_sync_form_fails_defeats_what_is_sync() -> None:
     assert keeping(report) == {"A": "does not run", "C": "keeps", "E": "keeps"}
     (finding,) = [finding for finding in report.findings if finding.kind == "cannot_run"]
     assert (finding.node, finding.defeats) == ("answer", ("A",))
-
-
-def test_a_graph_that_nothing_happens_in_keeps_its_deadline() -> None:
-    report = linted(only("sync"))
-    assert keeping(report) == {"A": "keeps", "C": "keeps", "E": "keeps"}
-    assert not report.findings
 
 
 def test_a_reference_and_a_live_graph_are_linted_alike() -> None:

@@ -135,18 +135,6 @@ def test_a_request_of_a_run_is_an_attempt_of_its_call(web, stub, watching) -> No
     assert watched.seen == [("GET", f"{server.url}/v1?a=b", True)]
 
 
-@pytest.mark.parametrize("web", [httpx, httpx2])
-def test_an_async_request_of_a_run_is_an_attempt_too(web, stub, watching) -> None:
-    server, watched = stub(answering), watching()
-
-    async def ask() -> str:
-        async with web.AsyncClient() as client:
-            return (await client.get(server.url)).text
-
-    assert asyncio.run(ask()) == "ok"
-    assert [attempt.outcome for attempt in watched.attempts] == ["ok"]
-
-
 def test_a_connection_from_before_the_run_is_not_used_in_it(stub, watching) -> None:
     server = stub(answering)
     with httpx.Client() as client:
@@ -205,13 +193,3 @@ def test_a_trickled_body_is_cut_at_the_deadline_by_what_no_except_exception_catc
     assert 0.0 <= time.monotonic() - deadline.at_s < 0.5
     assert raised.value.error.stop_reason == "deadline"
     assert [attempt.outcome for attempt in watched.attempts] == ["timeout"]
-
-
-@pytest.mark.wall
-def test_a_cap_for_each_read_lets_a_trickle_through_and_surfaces_as_the_librarys_own_timeout(stub, watching) -> None:
-    def silent(request, connection):
-        connection.pause(5.0)
-
-    watching(read_timeout_s=0.2)
-    with httpx.Client(timeout=10.0) as client, pytest.raises(httpx.ReadTimeout):
-        client.get(stub(silent).url)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import json
 import sys
 import urllib.request
@@ -15,28 +17,29 @@ import httplib2
 import pytest
 import requests
 from curl_cffi import requests as curl
-from langgraph.graph import START, StateGraph
-from own_runs import measured_on_the_wall, services, simulated
-from typing_extensions import TypedDict
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from often import often
+from own_runs import State, graph_of, measured_on_the_wall, services, simulated
 
-from docmind_lab.core.errors import NotSimulated
+import docmind_lab as dl
+from docmind_lab.core.errors import ConfigurationError, NotSimulated
+from docmind_lab.network.grpc_channels import grpc_targets
 from docmind_lab.workloads.own import unsimulated
 from docmind_lab.workloads.own.watch import hold, release
 
 URL = "https://api.openai.com/v1/chat/completions"
 
 
-class State(TypedDict, total=False):
-    question: str
-    answer: str
+class Asking(State, total=False):
+    url: str
 
 
 def body(*, stream: bool = False) -> dict[str, Any]:
     return {"model": "any", "messages": [{"role": "user", "content": "What is yield?"}], "stream": stream}
 
 
-def by_requests(state: State) -> State:
-    response = requests.post(URL, json=body(), timeout=30)
+def by_requests(state: Asking) -> State:
+    response = requests.post(state.get("url", URL), json=body(), timeout=30)
     response.raise_for_status()
     return {"answer": response.json()["choices"][0]["message"]["content"]}
 
@@ -46,14 +49,16 @@ def by_requests_streaming(state: State) -> State:
         return {"answer": _said([line.decode() for line in response.iter_lines()])}
 
 
-def by_urllib(state: State) -> State:
-    request = urllib.request.Request(URL, json.dumps(body()).encode(), {"content-type": "application/json"})
+def by_urllib(state: Asking) -> State:
+    url, headers = state.get("url", URL), {"content-type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body()).encode(), headers)
     with urllib.request.urlopen(request, timeout=30) as response:
         return {"answer": json.load(response)["choices"][0]["message"]["content"]}
 
 
-async def by_aiohttp(state: State) -> State:
-    async with aiohttp.ClientSession() as session, session.post(URL, json=body()) as response:
+async def by_aiohttp(state: Asking) -> State:
+    url = state.get("url", URL)
+    async with aiohttp.ClientSession() as session, session.post(url, json=body()) as response:
         return {"answer": (await response.json())["choices"][0]["message"]["content"]}
 
 
@@ -102,22 +107,9 @@ NODES = [
 ]
 
 
-def graph_of(node: Any) -> Any:
-    builder = StateGraph(State)
-    builder.add_node("fetch", node)
-    builder.add_edge(START, "fetch")
-    return builder.compile()
-
-
 def run(node: Any, alternatives: str, faults: str = "none", timeout_s: float = 10.0) -> Any:
-    return simulated(
-        graph_of(node),
-        alternatives=alternatives,
-        decision_timeout_s=timeout_s,
-        faults=faults,
-        given={"question": "What is yield?"},
-        profile="fast",
-    )
+    options = {"alternatives": alternatives, "decision_timeout_s": timeout_s, "faults": faults, "profile": "fast"}
+    return simulated(graph_of(schema=Asking, fetch=node), **options)
 
 
 def client_calls(measured: Any) -> list[Any]:
@@ -125,22 +117,16 @@ def client_calls(measured: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_each_library_is_answered_in_virtual_time_and_its_request_is_a_call_of_the_node(node: Any) -> None:
-    (measured,) = run(node, "A")
-    assert measured.run.outcome == "answered"
-    (call,) = client_calls(measured)
-    assert (call.kind, call.role, call.outcome) == ("llm", "fetch", "ok")
-    assert measured.run.returned_at_s > 0.05
-
-
-@pytest.mark.parametrize("node", NODES)
-def test_a_run_in_virtual_time_is_answered_while_runs_on_the_wall_clock_are_watched_too(node: Any) -> None:
+def test_each_library_is_answered_in_virtual_time_while_runs_on_the_wall_clock_are_watched_too(node: Any) -> None:
     hold(None)
     try:
         (measured,) = run(node, "A")
     finally:
         release(None)
     assert measured.run.outcome == "answered"
+    (call,) = client_calls(measured)
+    assert (call.kind, call.role, call.outcome) == ("llm", "fetch", "ok")
+    assert measured.run.returned_at_s > 0.05
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -171,23 +157,14 @@ def test_a_broken_response_is_the_librarys_own_error(node: Any, error: str) -> N
     assert (measured.run.outcome, measured.run.error_type) == ("failed", error)
 
 
-def test_the_timeout_of_requests_ends_a_hang_in_virtual_time() -> None:
+@pytest.mark.parametrize(("library", "error"), [(requests, "ReadTimeout"), (curl, "Timeout")])
+def test_a_timeout_of_a_library_ends_a_hang_in_virtual_time_by_its_own_error(library: Any, error: str) -> None:
     def impatient(state: State) -> State:
-        requests.post(URL, json=body(), timeout=1.5)
+        library.post(URL, json=body(), timeout=1.5)
         return {}
 
     (measured,) = run(impatient, "unguarded", "hang:*")
-    assert (measured.run.outcome, measured.run.error_type) == ("failed", "ReadTimeout")
-    assert measured.run.returned_at_s == 1.5
-
-
-def test_the_timeout_of_curl_cffi_is_its_own_error() -> None:
-    def impatient(state: State) -> State:
-        curl.post(URL, json=body(), timeout=1.5)
-        return {}
-
-    (measured,) = run(impatient, "unguarded", "hang:*")
-    assert (measured.run.outcome, measured.run.error_type) == ("failed", "Timeout")
+    assert (measured.run.outcome, measured.run.error_type) == ("failed", error)
     assert measured.run.returned_at_s == 1.5
 
 
@@ -211,7 +188,7 @@ def test_retries_of_urllib3_are_attempts_that_wait_in_virtual_time() -> None:
 @pytest.mark.parametrize("node", [by_requests, by_curl, by_aiohttp_streaming])
 def test_each_library_is_answered_by_the_simulated_services_over_sockets(node: Any) -> None:
     with services() as here:
-        (measured,) = measured_on_the_wall(here, graph_of(node), "A", 30.0, given={"question": "a"})
+        (measured,) = measured_on_the_wall(here, graph_of(schema=Asking, fetch=node), "A", 30.0)
     assert measured.run.outcome == "answered"
     sides = {call.seen_from: call.call_id for call in measured.calls}
     assert sides["client"] == sides["server"]
@@ -243,3 +220,100 @@ def test_a_client_below_which_nothing_can_be_watched_is_refused_by_name(monkeypa
             run(search, "A")
     finally:
         unsimulated._compiled.cache_clear()
+
+
+# ---- with services of the graph's own, a cap counts requests of every library, and refuses what it cannot see
+
+
+def twice(node: Any) -> Any:
+    async def both_async(state: Asking) -> State:
+        return [await node(state) for _ in range(2)][-1]
+
+    def both(state: Asking) -> State:
+        return [node(state) for _ in range(2)][-1]
+
+    return both_async if inspect.iscoroutinefunction(node) else both
+
+
+def by_a_model_in_this_process(state: State) -> State:
+    return {"answer": FakeListChatModel(responses=["yes"]).invoke("a").content}
+
+
+def compared(node: Any, url: str, **options: Any) -> dl.Study:
+    options = {"runs": 4, "alternatives": "unguarded", "decision_timeout_s": 30} | options
+    graph = graph_of(schema=Asking, ask=node)
+    return dl.compare(graph=graph, inputs=[{"url": url}], services="own", clock="wall", **options)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("node", often([by_requests, by_urllib, by_aiohttp], by_requests))
+def test_no_request_past_the_cap_is_sent_whatever_library_sends_it(node: Any) -> None:
+    with services() as here:
+        # Two runs warm up, with two requests each; so one run of the four is left, and half of another.
+        study = compared(twice(node), f"{here.addresses.openai_base_url}/chat/completions", max_requests=7)
+        assert len(here.door.log.rows("")) == 7
+    assert study.manifest["sent"]["requests"] == 7
+    assert study.manifest["sent"]["requests_with_estimated_tokens"] == 0
+    assert study.manifest["sent"]["tokens"] > 0
+    assert study.manifest["ended_by"] == "max_requests: 7 requests were sent"
+    assert list(study.runs["llm_calls"]) == [2]
+    assert set(study.calls["outcome"].astype("str")) == {"ok"}
+
+
+@pytest.mark.wall
+def test_a_capped_study_of_a_model_whose_requests_are_not_seen_ends_with_one_line() -> None:
+    with pytest.raises(ConfigurationError, match="the model of node ask answered, and no HTTP request of it was seen"):
+        compared(by_a_model_in_this_process, "", max_requests=5)
+
+
+@pytest.mark.full
+def test_a_cap_is_refused_beside_an_open_grpc_channel_before_anything_is_sent() -> None:
+    grpc = pytest.importorskip("grpc")
+    asked: list[str] = []
+    with grpc.insecure_channel("127.0.0.1:9"):
+        with pytest.raises(ConfigurationError, match=r"a gRPC channel to dns:///127.0.0.1:9 is open.*transport='rest'"):
+            compared(lambda state: asked.append(state["url"]), "", max_requests=5)
+    assert not asked
+    assert grpc_targets() == [], "it is closed"
+
+
+@pytest.mark.full
+def test_a_grpc_channel_that_a_node_opens_ends_a_capped_study() -> None:
+    grpc = pytest.importorskip("grpc")
+    opened: list[Any] = []
+
+    def ask(state: Asking) -> State:
+        opened.append(grpc.insecure_channel("models.example:443"))
+        return {"answer": "yes"}
+
+    try:
+        with pytest.raises(ConfigurationError, match=r"a gRPC channel to dns:///models\.example:443 is open"):
+            compared(ask, "", max_requests=5)
+        # Two runs warm up, and the second of the four may have begun when the first is looked at.
+        assert len(opened) <= 4
+    finally:
+        for channel in opened:
+            channel.close()
+
+
+def test_channels_of_event_loops_are_found_and_those_to_collectors_are_not() -> None:
+    aio = pytest.importorskip("grpc.aio")
+
+    async def targets() -> list[str]:
+        async with aio.insecure_channel("models.example:443"), aio.insecure_channel("127.0.0.1:4317"):
+            return grpc_targets()
+
+    assert [target.removeprefix("dns:///") for target in asyncio.run(targets())] == ["models.example:443"]
+
+
+@pytest.mark.full
+@pytest.mark.wall
+def test_a_deadline_cuts_a_request_that_its_library_sends_itself() -> None:
+    for node in (by_requests, by_aiohttp):
+        with services("hang:*") as here:
+            url = f"{here.addresses.openai_base_url}/chat/completions"
+            study = compared(node, url, runs=1, alternatives="A", decision_timeout_s=1.0)
+        (run,) = study.runs.itertuples()
+        assert run.outcome == "timed_out"
+        # A busy machine of two cores wakes a thread within this.
+        assert run.caller_overrun_s < 0.4

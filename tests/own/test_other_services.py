@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 import httpx
 import pytest
 import requests
-from langgraph.graph import START, StateGraph
-from own_runs import simulated
+from own_runs import ASKED, State, graph_of, simulated
 from stub_server import StubConnection, StubRequest, StubServer
 from tavily import TavilyClient
-from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
+from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import (
+    ENDPOINTS_PATH,
+    READY,
+    Endpoint,
     EndpointRequest,
     EndpointService,
+    EndpointTable,
     filled,
     read_endpoints,
 )
@@ -30,19 +36,6 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Wait
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.workloads.own import own_graph
-
-
-class State(TypedDict, total=False):
-    question: str
-    answer: Any
-
-
-def graph_of(node: Any) -> Any:
-    builder = StateGraph(State)
-    builder.add_node("search", node)
-    builder.add_edge(START, "search")
-    return builder.compile()
-
 
 TABLE = """
 [[endpoint]]
@@ -86,17 +79,9 @@ def tavily(state: State) -> State:
     return {"answer": found[0]["content"]}
 
 
-def run(node: Any, endpoints: Path | None, *, faults: str = "none", alternatives: str = "A", **options: Any) -> Any:
-    (measured,) = simulated(
-        graph_of(node),
-        alternatives=alternatives,
-        decision_timeout_s=5.0,
-        faults=faults,
-        given={"question": "a"},
-        profile="fast",
-        endpoints=endpoints,
-        **options,
-    )
+def run(node: Any, endpoints: Path | None, faults: str = "none") -> Any:
+    options = {"decision_timeout_s": 5.0, "faults": faults, "profile": "fast", "endpoints": endpoints}
+    (measured,) = simulated(graph_of(search=node), **options)
     return measured
 
 
@@ -107,43 +92,20 @@ def test_a_row_of_the_file_answers_with_values_of_the_request_after_its_latency(
     assert {(call.kind, call.role, call.outcome) for call in measured.calls} == {("tool", "search", "ok")}
 
 
-def test_a_function_of_the_file_answers_in_virtual_time(table: Path) -> None:
-    study = dl.compare(
-        graph=graph_of(ticket),
-        inputs=[{"question": "a"}],
-        runs=1,
-        alternatives="A",
-        decision_timeout_s=5,
-        endpoints=table,
-        profile="fast",
-    )
+@pytest.mark.parametrize(
+    "clock", ["virtual", pytest.param("wall", marks=[pytest.mark.full, pytest.mark.wall])], ids=["virtual", "wall"]
+)
+def test_a_function_of_the_file_answers_on_both_clocks(clock: Any, table: Path) -> None:
+    options: dict[str, Any] = {"alternatives": "A", "profile": "fast", "clock": clock}
+    study = dl.compare(20, 1, graph=graph_of(search=ticket), inputs=[ASKED], endpoints=table, **options)
     assert list(study.runs["outcome"].astype("str")) == ["answered"]
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_a_function_of_the_file_answers_over_sockets(table: Path) -> None:
-    study = dl.compare(
-        graph=graph_of(ticket),
-        inputs=[{"question": "a"}],
-        runs=1,
-        alternatives="A",
-        decision_timeout_s=20,
-        endpoints=table,
-        profile="fast",
-        clock="wall",
-    )
-    assert list(study.runs["outcome"].astype("str")) == ["answered"]
-
-
-def test_tavily_is_answered_without_a_file() -> None:
-    assert run(tavily, None).run.outcome == "answered"
 
 
 @pytest.mark.parametrize(
-    ("fault", "outcome"), [("hang:search", "timed_out"), ("http_500:search", "failed"), ("stall=2:search", "answered")]
+    ("fault", "outcome"),
+    [("none", "answered"), ("hang:search", "timed_out"), ("http_500:search", "failed"), ("stall=2:search", "answered")],
 )
-def test_a_fault_strikes_an_endpoint_by_the_node_that_asks_it(fault: str, outcome: str) -> None:
+def test_tavily_is_answered_without_a_file_and_struck_by_the_node_that_asks(fault: str, outcome: str) -> None:
     assert run(tavily, None, faults=fault).run.outcome == outcome
 
 
@@ -153,25 +115,8 @@ def test_a_template_keeps_the_type_of_a_value_and_leaves_out_what_is_not_there()
     )
     template = {"id": "{json.user.ids.1}", "on": "{json.on}", "text": "{query.q} by {method}, {json.no}{header.accept}"}
     assert filled(template, request) == {"id": 5, "on": True, "text": "sun by POST, text/plain"}
-
-
-def test_a_template_takes_a_part_of_the_path_by_its_number() -> None:
     asked = EndpointRequest("GET", "tickets.example.com", "/v1/tickets/17")
     assert filled("ticket {path.3} of {path}, {path.4}{path.0}{path.x}", asked) == "ticket 17 of /v1/tickets/17, "
-
-
-def test_an_answer_is_a_plan_that_waits_as_its_row_says() -> None:
-    service = EndpointService(LatencyProfile.named("fast"))
-    plan = service.plan(
-        ServiceRequest("GET", "/endpoints/en.wikipedia.org/w/api.php", query="titles=Rome&prop=extracts")
-    )
-    wait, headers, chunk = plan.steps
-    assert isinstance(wait, Wait)
-    assert wait.seconds > 0
-    assert isinstance(headers, Headers)
-    assert headers.status == 200
-    assert isinstance(chunk, Chunk)
-    assert b'"title": "Rome"' in chunk.data
 
 
 @pytest.mark.parametrize(
@@ -185,7 +130,11 @@ def test_a_page_of_wikipedia_has_the_properties_that_are_asked_for_and_no_others
     """A client takes a page with pageprops for a list of pages of the same name."""
     service = EndpointService(LatencyProfile.named("fast"))
     plan = service.plan(ServiceRequest("GET", "/endpoints/en.wikipedia.org/w/api.php", query=query))
-    chunk = plan.steps[-1]
+    wait, headers, chunk = plan.steps
+    assert isinstance(wait, Wait)
+    assert wait.seconds > 0
+    assert isinstance(headers, Headers)
+    assert headers.status == 200
     assert isinstance(chunk, Chunk)
     (page,) = json.loads(chunk.data)["query"]["pages"].values()
     assert page.keys() == keys
@@ -235,13 +184,13 @@ graph = StateGraph(State).add_node("look", lambda state: {}).add_edge(START, "lo
 def test_a_search_is_answered_while_a_module_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "searches_as_it_is_imported.py").write_text(SEARCHES)
     monkeypatch.syspath_prepend(tmp_path)
-    own_graph("searches_as_it_is_imported:graph", [{"question": "a"}])
+    own_graph("searches_as_it_is_imported:graph", [ASKED])
     assert len(sys.modules["searches_as_it_is_imported"].found["results"]) == 2
 
 
 def test_a_table_is_for_simulated_services() -> None:
     with pytest.raises(ConfigurationError, match="services='own' leave them out"):
-        dl.compare(graph=graph_of(tavily), inputs=[{"question": "a"}], endpoints="x.toml", services="own", clock="wall")
+        dl.compare(graph=graph_of(search=tavily), inputs=[ASKED], endpoints="x.toml", services="own", clock="wall")
 
 
 def test_the_options_of_the_services_carry_the_file_to_their_process() -> None:
@@ -256,15 +205,8 @@ def mcp_study(monkeypatch: pytest.MonkeyPatch, place: str) -> dl.Study:
     monkeypatch.chdir(EXAMPLES)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("MCP_SERVER", place)
-    return dl.compare(
-        graph="langgraph.json:mcp_tools",
-        inputs="mcp_tools.jsonl",
-        runs=1,
-        alternatives="C",
-        decision_timeout_s=30,
-        profile="fast",
-        workers=None,
-    )
+    names = {"graph": "langgraph.json:mcp_tools", "inputs": "mcp_tools.jsonl"}
+    return dl.compare(30, 1, **names, alternatives="C", profile="fast", workers=None)
 
 
 def test_an_mcp_server_in_this_process_is_reached_in_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +249,7 @@ def test_a_replay_answers_a_service_with_the_recorded_text_after_the_recorded_ti
         answers.append(found["results"][0]["content"])
         return {}
 
-    options: dict[str, Any] = {"graph": graph_of(search), "inputs": [{"question": "a"}]}
+    options: dict[str, Any] = {"graph": graph_of(search), "inputs": [ASKED]}
     recording = {"record": tmp_path / "recording", "record_text": True}
     dl.compare(**options, **recording, runs=1, alternatives="A", decision_timeout_s=5, services="own", clock="wall")
     hosts.append("https://api.tavily.com")
@@ -316,3 +258,76 @@ def test_a_replay_answers_a_service_with_the_recorded_text_after_the_recorded_ti
     assert answers == ["recorded"]
     # What the stub waits, and what a request over loopback takes on a busy machine.
     assert 0.4 <= study.runs["returned_at_s"].iloc[0] < 0.7
+
+
+# ---- the rows that are always there, and each file of examples/endpoints
+
+
+FILES = sorted((Path(__file__).parents[2] / "examples" / "endpoints").glob("*.toml"))
+FAST = LatencyProfile.named("fast")
+
+
+def a_request_of(row: Endpoint) -> tuple[str, str, str]:
+    """Return a method, a host and a path that the patterns of a row fit."""
+    host, path = (
+        re.sub(r"\[!?(.)[^]]*\]", lambda match: "a" if "!" in match[0] else match[1], pattern)
+        .replace("?", "x")
+        .replace("*", "x")
+        for pattern in (row.host, row.path)
+    )
+    return "GET" if row.method == "*" else row.method, host, path if path.startswith("/") else f"/{path}"
+
+
+def answer(table: EndpointTable, method: str, host: str, path: str) -> tuple[int, str, str]:
+    """Return the status, the kind and the text of an answer."""
+    body = b"{}" if method == "POST" else b""
+    plan = EndpointService(FAST, table=table).plan(ServiceRequest(method, f"{ENDPOINTS_PATH}{host}{path}", {}, body))
+    (head,) = [step for step in plan.steps if isinstance(step, Headers)]
+    data = b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
+    return head.status, dict(head.headers)["content-type"], data.decode()
+
+
+def addresses_in(value: Any) -> list[str]:
+    if isinstance(value, dict | list):
+        return [url for each in (value.values() if isinstance(value, dict) else value) for url in addresses_in(each)]
+    return [value] if isinstance(value, str) and re.match("https?://", value) else []
+
+
+@pytest.mark.parametrize("file", [None, *FILES], ids=lambda file: file.stem if file else "ready")
+def test_every_row_answers_and_so_does_every_address_in_its_answer(file: Path | None) -> None:
+    table = EndpointTable(str(file) if file else "")
+    for row in read_endpoints(file) if file else READY:
+        asked = a_request_of(row)
+        assert table.row(*asked) is not None, asked
+        status, kind, text = answer(table, *asked)
+        assert status == row.status, (asked, text)
+        if "xml" in kind and "svg" not in kind:
+            ElementTree.fromstring(text)
+        for url in addresses_in(json.loads(text)) if kind == "application/json" else ():
+            assert table.row("GET", str(urlsplit(url).hostname), urlsplit(url).path or "/"), (asked, url)
+
+
+@pytest.mark.parametrize("file", [None, *FILES], ids=lambda file: file.stem if file else "ready")
+def test_no_row_stands_behind_another_that_answers_its_requests(file: Path | None) -> None:
+    table = EndpointTable(str(file) if file else "")
+    hidden = []
+    for row in read_endpoints(file) if file else READY:
+        method, *place = a_request_of(row)
+        if all(table.row(each, *place) != row for each in (("GET", "POST") if row.method == "*" else (method,))):
+            hidden.append((row.method, row.host, row.path))
+    assert hidden == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_no_row_of_an_example_takes_a_request_from_a_model_or_from_a_ready_row(file: Path) -> None:
+    table = EndpointTable(str(file))
+    for url in (
+        "https://api.openai.com/v1/chat/completions",
+        "https://api.anthropic.com/v1/messages",
+        "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent",
+    ):
+        parts = urlsplit(url)
+        assert is_answered("POST", url)
+        assert table.of_user("POST", str(parts.hostname), parts.path) is None
+    for row in READY:
+        assert table.of_user(*a_request_of(row)) is None, row

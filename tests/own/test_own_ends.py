@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,13 +13,12 @@ from langgraph.channels import LastValue
 from langgraph.types import Command, Interrupt
 
 from docmind_lab.alternatives.base import INTERRUPT, FreeState, RunProgress, run_to_outcome, run_to_outcome_async
-from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
-from docmind_lab.core.errors import NotSimulated, RunCut
+from docmind_lab.core.errors import RunCut
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.own.calls import NOWHERE, RunTree
 from docmind_lab.workloads.own.doorway import RunDoorway, free_state
-from docmind_lab.workloads.own.watch import Own, RunWatch, SimulatedDestinations, kind_of
+from docmind_lab.workloads.own.watch import RunWatch, SimulatedDestinations, kind_of
 
 
 class Frozen:
@@ -43,15 +41,6 @@ def raising(error: BaseException) -> Callable[[], None]:
     return work
 
 
-def test_a_cut_is_read_as_what_it_stands_for() -> None:
-    cuts = [RunCut(DEADLINE.exceeded("node", "network")), RunCut(DEADLINE.refused("node", "graph"))]
-    ends = [run_to_outcome(RunProgress(), raising(cut)) for cut in cuts]
-    assert [(end.outcome, end.stop_reason) for end in ends] == [
-        ("timed_out", "deadline"),
-        ("timed_out", "budget_refused"),
-    ]
-
-
 def test_a_cut_inside_a_task_group_is_found() -> None:
     async def cut() -> None:
         raise RunCut(DEADLINE.exceeded("node", "network"))
@@ -68,11 +57,6 @@ def test_other_groups_are_failures_and_what_is_no_end_of_a_run_goes_on() -> None
     assert (failed.outcome, failed.error_type) == ("failed", "ExceptionGroup")
     with pytest.raises(BaseExceptionGroup):
         run_to_outcome(RunProgress(), raising(BaseExceptionGroup("two", [KeyboardInterrupt()])))
-
-
-def test_a_cut_for_something_that_nobody_simulates_is_raised_as_that() -> None:
-    with pytest.raises(NotSimulated, match="nobody"):
-        run_to_outcome(RunProgress(), raising(RunCut(NotSimulated("nobody answers"))))
 
 
 def test_a_foreign_state_without_messages_is_an_answer_and_the_labs_own_is_not() -> None:
@@ -97,7 +81,7 @@ def test_keys_of_a_foreign_state_mean_what_they_mean_to_it() -> None:
 
 def doorway(state_key: str = "") -> RunDoorway:
     recorder = Recorder("run", 7, DEADLINE, Frozen())
-    return RunDoorway(RunWatch(recorder, Own()), state_key)
+    return RunDoorway(RunWatch(recorder, None), state_key)
 
 
 def test_the_deadline_is_taken_out_of_what_goes_in_and_put_where_it_is_asked_for() -> None:
@@ -116,19 +100,14 @@ def test_the_deadline_is_taken_out_of_what_goes_in_and_put_where_it_is_asked_for
 
 def test_a_node_in_a_subgraph_belongs_to_the_outermost_one_and_keeps_its_branch() -> None:
     tree = RunTree()
-    begin = functools.partial(tree.note_start, tags=["graph:step:2"])
     outer, between, inner = (object() for _ in range(3))
-    begin(
-        outer,
-        None,
-        metadata={"langgraph_node": "reading_agent", "langgraph_step": 2, "langgraph_path": ("__pregel_push", 1)},
-    )
+
+    def begin(run: object, above: object, **metadata: Any) -> None:
+        tree.note_start(run, above, ["graph:step:2"], {f"langgraph_{name}": value for name, value in metadata.items()})
+
+    begin(outer, None, node="reading_agent", step=2, path=("__pregel_push", 1))
     tree.note_start(between, outer, None, None)
-    begin(
-        inner,
-        between,
-        metadata={"langgraph_node": "tools", "langgraph_step": 9, "langgraph_path": ("__pregel_push", 0)},
-    )
+    begin(inner, between, node="tools", step=9, path=("__pregel_push", 0))
     place = tree.place_of(inner)
     assert (place.role, str(place), place.position) == ("reading", "reading_agent/tools", "2.1-0")
     assert tree.place_of(object()) is NOWHERE
@@ -161,13 +140,6 @@ SIMULATED = SimulatedDestinations("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
 def test_models_and_stores_are_simulated_whichever_host_they_are_at(method, url, to, kind) -> None:
     assert SIMULATED.of(method, url) == f"http://127.0.0.1:1{to}"
     assert kind_of(url) == kind
-    assert Own().of(method, url) is None
-
-
-def test_a_url_is_shown_without_what_may_be_secret_in_it() -> None:
-    assert redact_url("https://user:word@h.example.org:8443/a/b?key=k") == "https://h.example.org:8443/a/b"
-    with pytest.raises(NotSimulated, match=r"GET https://h.example.org/a: no simulated"):
-        SIMULATED.of("GET", "https://h.example.org/a?key=k")
 
 
 # ---- what a run that stops at an interrupt or a breakpoint is
@@ -183,11 +155,6 @@ def outcome_after(*chunks: Any, passes_breakpoint: bool = False) -> str:
     if passes_breakpoint:
         progress.pass_breakpoint()
     return progress.finished().outcome
-
-
-def test_a_run_that_ends_at_a_breakpoint_waits_and_one_that_goes_on_from_it_does_not() -> None:
-    assert outcome_after(STATE, BREAKPOINT) == "interrupted"
-    assert outcome_after(STATE, BREAKPOINT, STATE) == "answered"
 
 
 def test_a_breakpoint_after_the_last_step_can_be_the_end_and_an_interrupt_cannot() -> None:

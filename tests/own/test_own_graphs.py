@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import graphs_mixed
+import httpx
 import pytest
+from graphs_asleep import NAP_S
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
-from own_runs import EVERY, GRAPHS, simulated
+from often import often
+from own_runs import EVERY, GRAPHS, measured_on_the_wall, services, simulated
 
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.experiments.measurement.run import MeasuredRun
@@ -170,3 +175,119 @@ def test_the_same_graph_gives_the_same_tables_every_time() -> None:
 
     again = simulated("graphs_mixed:make", alternatives=EVERY, decision_timeout_s=120.0)
     assert tables(again) == tables(ample("graphs_mixed:make"))
+
+
+# ---- on the wall clock: simulated services over sockets, or its own endpoints
+
+
+SIDES = ("client", "server")
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("graph", often(GRAPHS, "graphs_mixed:make"))
+def test_a_graph_runs_unchanged_over_sockets_under_every_alternative(graph: str) -> None:
+    # A budget of no consequence: what is shown is that everything runs, is redirected, and is seen from both sides.
+    with services() as here:
+        runs = measured_on_the_wall(here, graph, EVERY, 30.0, side_by_side=4)
+    assert [measured.run.outcome for measured in runs] == ["answered"] * 7
+    for measured in runs:
+        seen = {side: {c.call_id for c in measured.calls if c.seen_from == side and c.kind == "llm"} for side in SIDES}
+        assert seen["client"] == seen["server"]
+        assert len(seen["client"]) == measured.run.llm_calls > 1
+
+
+@pytest.mark.full
+@pytest.mark.wall
+def test_a_deadline_that_travels_cuts_a_call_that_hangs_on_the_wall_clock_too() -> None:
+    with services("hang:*") as here:
+        runs = measured_on_the_wall(here, "graphs_agent:make", "A,B:propagate,E", 0.8)
+    for measured in runs:
+        run = measured.run
+        assert run.stop_reason in ("deadline", "hard_timeout")
+        # A retry of client or middleware would wait for half a second first; on an idle machine it is milliseconds.
+        assert run.caller_overrun_s < 0.4
+        assert run.llm_calls == 1
+
+
+@pytest.mark.wall
+def test_a_graphs_own_endpoint_is_asked_as_it_is_and_tells_nothing_of_what_it_did() -> None:
+    with services() as here:
+        model = ChatOpenAI(model="docmind-scripted", base_url=here.addresses.openai_base_url, api_key="k")
+        (measured,) = measured_on_the_wall(here, create_agent(model, []), "A", 30.0, services="own")
+    assert (measured.run.outcome, measured.run.llm_calls) == ("answered", 1)
+    assert math.isnan(measured.run.calls_after_deadline)
+
+
+@pytest.mark.wall
+def test_clients_are_as_they_were_when_the_workload_is_closed() -> None:
+    before = vars(httpx.HTTPTransport)["handle_request"]
+    with services() as here:
+        measured_on_the_wall(here, "graphs_agent:make", "A", 30.0)
+    assert vars(httpx.HTTPTransport)["handle_request"] is before
+
+
+# ---- sync nodes in async runs: a thread that a cancellation leaves behind is work until its own end
+
+
+GIVEN = {"question": "?"}
+BUDGET_S = 0.2
+
+
+def asleep(graph: str, alternative: str, decision_timeout_s: float = BUDGET_S) -> MeasuredRun:
+    (measured,) = simulated(
+        f"graphs_asleep:{graph}", alternatives=alternative, decision_timeout_s=decision_timeout_s, given=GIVEN
+    )
+    return measured
+
+
+def events(measured: MeasuredRun, name: str) -> list[tuple[float, str, dict[str, Any]]]:
+    return [(made.at_s, made.role, json.loads(made.detail)) for made in measured.events if made.event == name]
+
+
+# E's caller waits 50 ms more for its graph to come to rest.
+@pytest.mark.parametrize(("alternative", "returned_at_s"), [("C", BUDGET_S), ("E", BUDGET_S + 0.05), ("F", BUDGET_S)])
+def test_a_run_is_quiet_when_the_thread_of_a_cancelled_node_is_done(alternative: str, returned_at_s: float) -> None:
+    run = asleep("napping", alternative).run
+    assert run.returned_at_s == pytest.approx(returned_at_s)
+    assert (run.quiescent_at_s, run.work_overrun_s) == pytest.approx((NAP_S, NAP_S - BUDGET_S))
+    assert not run.work_censored
+
+
+def test_the_node_ends_with_its_task_and_the_thread_with_its_work() -> None:
+    measured = asleep("napping", "C")
+    assert events(measured, "thread_started") == [(0.0, "nap", {"node": "nap"})]
+    assert events(measured, "node_ended") == [
+        (BUDGET_S, "nap", {"node": "nap", "outcome": "CancelledError", "begun_at_s": 0.0})
+    ]
+    (ended,) = events(measured, "thread_ended")
+    assert ended == (pytest.approx(NAP_S), "nap", {"begun_at_s": 0.0, "node": "nap"})
+
+
+def test_a_thread_is_told_of_with_its_node_and_the_role_of_the_outermost() -> None:
+    ((_, role, detail),) = events(asleep("inside", "C"), "thread_ended")
+    assert (role, detail["node"]) == ("house", "house/nap")
+
+
+def test_a_thread_that_is_not_done_by_the_horizon_has_begun_and_not_ended() -> None:
+    # The horizon is at 5 times the budget, before the nap is over.
+    measured = asleep("napping", "C", NAP_S / 6)
+    assert (measured.run.work_censored, measured.run.threads_left) == (True, 1)
+    assert measured.run.quiescent_at_s == measured.run.horizon_s
+    assert [len(events(measured, name)) for name in ("thread_started", "thread_ended")] == [1, 0]
+
+
+def test_a_sync_run_hands_nothing_to_threads() -> None:
+    measured = asleep("napping", "A")
+    assert measured.run.quiescent_at_s == pytest.approx(NAP_S)
+    assert events(measured, "thread_started") == events(measured, "thread_ended") == []
+
+
+@pytest.mark.wall
+def test_on_the_wall_clock_too_a_thread_is_work_until_its_end() -> None:
+    with services() as here:
+        (measured,) = measured_on_the_wall(here, "graphs_asleep:napping", "C", BUDGET_S, given=GIVEN)
+    run = measured.run
+    # The caller is back while the node sleeps on, whose end is not before its time.
+    assert run.returned_at_s < NAP_S <= run.quiescent_at_s
+    ((ended_at_s, _, _),) = events(measured, "thread_ended")
+    assert run.quiescent_at_s == ended_at_s

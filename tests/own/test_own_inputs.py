@@ -44,10 +44,7 @@ class Conversation(BaseModel):
 
 
 def graph_of(schema: Any) -> Any:
-    builder = StateGraph(schema)
-    builder.add_node("only", lambda state: {})
-    builder.add_edge(START, "only")
-    return builder.compile()
+    return StateGraph(schema).add_node("only", lambda state: {}).add_edge(START, "only").compile()
 
 
 TALK, REPORT, CHECKED = graph_of(MessagesState), graph_of(Report), graph_of(Checked)

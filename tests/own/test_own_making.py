@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from own_runs import graph_of, simulated
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.lint import lint_graph
+from docmind_lab.network.replacements import Replacements
+from docmind_lab.workloads.own.tokenizer import provide_vocabularies
 
 MODULE = """
 from typing import TypedDict
@@ -35,30 +40,15 @@ graph = StateGraph(State).add_node(look).add_edge(START, "look").compile()
 """
 
 
-@pytest.fixture
-def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    name = f"embeds_as_it_is_{request.param}"
-    (tmp_path / f"{name}.py").write_text(MODULE, encoding="utf-8")
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "embeds_as_it_is_imported.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    return name
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("module", ["linted"], indirect=True)
-def test_the_lint_too_answers_what_a_module_asks_as_it_is_imported(module: str) -> None:
-    report = lint_graph(f"{module}:graph", [{"question": "Which hunt?"}], alternatives="A")
-    assert [verdict.alternative for verdict in report.verdicts] == ["A"]
-
-
-@pytest.mark.parametrize("module", ["compared"], indirect=True)
-def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(module: str) -> None:
-    study = dl.compare(
-        graph=f"{module}:graph", inputs=[{"question": "Which hunt?"}], runs=2, alternatives="unguarded,A"
-    )
+    graph, asked = "embeds_as_it_is_imported:graph", [{"question": "Which hunt?"}]
+    study = dl.compare(graph=graph, inputs=asked, runs=2, alternatives="unguarded,A")
     assert set(study.runs["outcome"].astype("str")) == {"answered"}
-    imported = sys.modules[module]
+    imported = sys.modules["embeds_as_it_is_imported"]
     assert imported.motto
     assert len(imported.store.store) == 2
 
@@ -134,3 +124,104 @@ def test_a_module_that_fails_before_it_makes_its_graph_is_refused_and_left_out_o
     with pytest.raises(ConfigurationError, match="does not import: EOFError: nobody answers input"):
         dl.compare(graph=f"{file}:graph", inputs=[{"question": "Who?"}], runs=1, alternatives="A")
     assert file.stem not in sys.modules
+
+
+# ---- a checkpointer that keeps its threads outside the process is reached in real time
+
+
+GRAPH = """
+import sqlite3
+from contextlib import asynccontextmanager
+
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+
+
+async def ask(state):
+    return {{"messages": [await ChatOpenAI(model="any", api_key="none").ainvoke(state["messages"])]}}
+
+
+def ask_in_a_thread(state):
+    return {{"messages": [ChatOpenAI(model="any", api_key="none").invoke(state["messages"])]}}
+
+
+@asynccontextmanager
+async def make_async():
+    async with AsyncSqliteSaver.from_conn_string("{file}") as saver:
+        yield StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile(saver)
+
+
+saver = SqliteSaver(sqlite3.connect("{file}", check_same_thread=False))
+blocking = StateGraph(MessagesState).add_node("ask", ask_in_a_thread).add_edge(START, "ask").compile(saver)
+"""
+
+
+def compared_with_file(tmp_path: Path, attribute: str, alternatives: str) -> Any:
+    file = tmp_path / "threads.db"
+    (tmp_path / f"{attribute}_graph.py").write_text(GRAPH.format(file=file))
+    study = dl.compare(
+        graph=f"{tmp_path}/{attribute}_graph.py:{attribute}",
+        inputs=["When is high water?"],
+        alternatives=alternatives,
+        runs=2,
+        workers=1,
+    )
+    return study, file
+
+
+# LangGraph's blocking one refuses the async methods that C and E call.
+@pytest.mark.parametrize(
+    ("attribute", "alternatives"), [("make_async", "unguarded,A,C,E"), ("blocking", "unguarded,A,B,D")]
+)
+def test_its_runs_are_answered_in_virtual_time_and_its_threads_are_deleted(
+    tmp_path: Path, attribute: str, alternatives: str
+) -> None:
+    study, file = compared_with_file(tmp_path, attribute, alternatives)
+    assert study.runs["outcome"].astype("str").tolist() == ["answered"] * 8
+    assert (study.runs["returned_at_s"] < 20.0).all()
+    assert (study.events["event"].astype("str") == "checkpoint_put").sum() > 8
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("SELECT count(*) FROM checkpoints").fetchone() == (0,)
+
+
+# ---- tokenizers whose files are not on this machine
+
+
+@pytest.fixture(autouse=True)
+def nothing_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tiktoken import registry
+
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setattr(registry, "ENCODINGS", {})
+
+
+def outcomes(node: Any) -> set[str]:
+    return {run.run.outcome for run in simulated(graph_of(count=node), alternatives="unguarded,A")}
+
+
+def test_a_run_needs_no_download_of_a_tokenizer_for_embeddings() -> None:
+    embeddings = OpenAIEmbeddings()
+    assert outcomes(lambda state: {"answer": len(embeddings.embed_query(state["question"]))}) == {"answered"}
+
+
+def test_a_run_needs_no_download_of_a_tokenizer_to_count_tokens() -> None:
+    model = ChatOpenAI(model="gpt-4o")
+    assert outcomes(lambda state: {"answer": model.get_num_tokens(state["question"])}) == {"answered"}
+
+
+def test_a_made_up_tokenizer_gives_the_text_back_and_is_forgotten_with_the_hooks(tmp_path: Path) -> None:
+    import tiktoken
+    from tiktoken import registry
+
+    hooks = Replacements()
+    provide_vocabularies(hooks, lambda: True)
+    text = "A deadline — the moment by which an answer has to be there."
+    encoding = tiktoken.get_encoding("cl100k_base")
+    assert encoding.decode(encoding.encode(text)) == text
+    assert len(encoding.encode(text)) < len(text) / 2
+    hooks.remove()
+    assert registry.ENCODINGS == {}
+    assert list(tmp_path.iterdir()) == []

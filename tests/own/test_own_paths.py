@@ -40,12 +40,6 @@ def answer(question):
 """
 ROWS = '[[endpoint]]\nhost = "api.example.org"\nmethod = "GET"\npath = "/degrees"\n'
 ROWS += "json = {{ degrees = 21 }}\nlatency = {latency_s}\n"
-PROGRAM = """
-import os, sys, urllib.request
-sys.stdin.read()
-urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/models").read()
-print("an answer")
-"""
 
 
 @pytest.fixture
@@ -53,7 +47,6 @@ def module(tmp_path: Path) -> Iterator[Path]:
     file = tmp_path / f"paths_{tmp_path.name.replace('-', '_')}.py"
     file.write_text(MODULE)
     (tmp_path / "endpoints.toml").write_text(ROWS.format(latency_s=1.0))
-    (tmp_path / "program.py").write_text(PROGRAM)
     before = list(sys.path)
     yield file
     sys.path[:] = before
@@ -90,27 +83,13 @@ def test_no_path_of_the_machine_is_in_a_study_of_ones_own(module: Path, tmp_path
     assert not [content for content in kept if str(tmp_path).encode() in content]
 
 
-@pytest.mark.full
-@pytest.mark.wall
-def test_no_path_of_the_machine_is_in_a_study_of_a_program(module: Path, tmp_path: Path) -> None:
-    command = [sys.executable, str(tmp_path / "program.py")]
-    study = dl.compare(command=command, inputs=["a"], runs=1, alternatives="B", decision_timeout_s=5)
-    assert str(tmp_path) not in everything_of(study)
-    assert sys.executable not in everything_of(study)
-
-
 def test_a_changed_file_of_endpoints_makes_another_study_with_its_new_rows(module: Path, tmp_path: Path) -> None:
+    design: dict[str, Any] = {"graph": f"{module}:graph", "inputs": [{"question": "a"}], "repeats": 1}
+    design |= {"endpoints": str(tmp_path / "endpoints.toml")}
+
     def returned_at_s(out: str) -> float:
-        study = dl.sweep(
-            {
-                "graph": f"{module}:graph",
-                "inputs": [{"question": "a"}],
-                "endpoints": str(tmp_path / "endpoints.toml"),
-                "repeats": 1,
-                "factors": {"alternative": "A", "decision_timeout_s": 5},
-            },
-            out=tmp_path / out,
-        )
+        factors = {"alternative": "A", "decision_timeout_s": 5}
+        study = dl.sweep({**design, "factors": factors}, out=tmp_path / out)
         return float(study.runs["returned_at_s"].iloc[0])
 
     first_s = returned_at_s("one")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 import types
 from collections.abc import Callable
@@ -15,7 +18,10 @@ from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
+from own_runs import QUESTION, graph_of
 
+import docmind_lab as dl
+from docmind_lab.analysis.study import Study
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import compare
@@ -161,10 +167,7 @@ async def look_up(text: str) -> str:
 
 
 def holding(node: Any) -> Any:
-    builder = StateGraph(MessagesState)
-    builder.add_node("held", node)
-    builder.add_edge(START, "held")
-    return builder.compile()
+    return graph_of(schema=MessagesState, held=node)
 
 
 @pytest.mark.parametrize(
@@ -193,26 +196,20 @@ def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"graph": "graphs_agent:make"}, "graph without inputs"),
-        ({"inputs": ["a"]}, "inputs without graph"),
-        ({"services": "own"}, "services and enforced are for a graph of your own"),
-        ({"graph": "graphs_agent:make", "inputs": ["a"], "services": "mine"}, "services must be one of simulated, own"),
-        (
-            {"graph": "graphs_agent:make", "inputs": ["a"], "services": "own", "clock": "virtual"},
-            "not reached in virtual",
-        ),
-        ({"graph": "graphs_agent:make", "inputs": ["a"], "retries": 1}, "retries is for the lab's own systems"),
-        ({"graph": "graphs_agent:make", "inputs": ["a"], "workload": "peers"}, "workload is for the lab's own systems"),
-        ({"graph": "graphs_agent:make", "inputs": ["a"], "fault": "hang:planner"}, "the graph has no node 'planner'"),
-        (
-            {"graph": "graphs_agent:make", "inputs": ["a"], "alternatives": "A:equal"},
-            "divided over the lab's own roles",
-        ),
+        ({"inputs": None}, "graph without inputs"),
+        ({"graph": None}, "inputs without graph"),
+        ({"graph": None, "inputs": None, "services": "own"}, "services and enforced are for a graph of your own"),
+        ({"services": "mine"}, "services must be one of simulated, own"),
+        ({"services": "own", "clock": "virtual"}, "not reached in virtual"),
+        ({"retries": 1}, "retries is for the lab's own systems"),
+        ({"workload": "peers"}, "workload is for the lab's own systems"),
+        ({"fault": "hang:planner"}, "the graph has no node 'planner'"),
+        ({"alternatives": "A:equal"}, "divided over the lab's own roles"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        compare(runs=1, **options)
+        compare(**({"runs": 1, "graph": "graphs_agent:make", "inputs": ["a"]} | options))
 
 
 def test_an_endpoint_of_the_labs_own_systems_is_not_taken_for_the_graphs() -> None:
@@ -222,10 +219,46 @@ def test_an_endpoint_of_the_labs_own_systems_is_not_taken_for_the_graphs() -> No
 
 
 def test_a_tool_node_with_fallbacks_is_looked_into() -> None:
-    builder = StateGraph(MessagesState)
     tools = ToolNode([StructuredTool.from_function(measure)])
-    builder.add_node("tools", tools.with_fallbacks([RunnableLambda(lambda state: state)], exception_key="error"))
-    builder.add_edge(START, "tools")
-    kind = workload_kind(own_graph(builder.compile(), ["a"]).workload)
+    held = holding(tools.with_fallbacks([RunnableLambda(lambda state: state)], exception_key="error"))
+    kind = workload_kind(own_graph(held, ["a"]).workload)
     assert kind.parts["tools"] == ("measure",)
     assert not kind.async_only
+
+
+# ---- compared, in this process and in workers
+
+
+# The command line looks for a graph in the folder that it runs in.
+GRAPHS = Path(__file__).parents[1] / "support"
+
+
+def test_a_live_graph_is_compared_in_this_process_and_the_study_knows_what_it_was() -> None:
+    # Thirty runs of a workload that can be found by name would go to other processes.
+    study = dl.compare(30.0, 10, graph=graphs_agent.make(), inputs=[QUESTION, "Why?"], alternatives="A,B,D")
+    assert len(study.runs) == 30
+    assert set(study.runs["outcome"]) == {"answered"}
+    assert set(study.runs["question_id"]) == {"001", "002"}
+    (name,) = set(study.runs["workload"])
+    assert study.manifest["systems"][name]["asked"] == "inputs"
+    assert set(study.runs["retries"]) == {"own"}
+    assert "10 runs of 2 inputs" in repr(study)
+    assert QUESTION not in json.dumps(study.manifest)
+
+
+def on_the_command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-W", "ignore", "-m", "docmind_lab", "compare", *arguments]
+    return subprocess.run(program, cwd=GRAPHS, env=dict(os.environ), capture_output=True, text=True, check=False)
+
+
+@pytest.mark.full
+def test_worker_processes_find_a_graph_by_its_reference(tmp_path: Path) -> None:
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text(json.dumps({"question": QUESTION}), encoding="utf-8")
+    options = ["--graph", "graphs_mixed:make", "--inputs", str(inputs), "--runs", "5", "--alternatives", "A,C,E"]
+    alone = on_the_command_line(*options, "--workers", "1", "--out", str(tmp_path / "one"), "--json")
+    several = on_the_command_line(*options, "--workers", "2", "--out", str(tmp_path / "two"), "--json")
+    assert (alone.returncode, several.returncode) == (0, 0), alone.stderr + several.stderr
+    one, two = (Study.load(tmp_path / name) for name in ("one", "two"))
+    assert one.runs.equals(two.runs)
+    assert one.calls.equals(two.calls)

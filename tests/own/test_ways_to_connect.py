@@ -34,52 +34,52 @@ import urllib3
 import websockets
 import zmq
 from curl_cffi import requests as curl_requests
-from langgraph.graph import START, StateGraph
-from own_runs import simulated
-from typing_extensions import TypedDict
+from own_runs import State, graph_of, simulated
 from websockets.sync.client import connect as connect_sync
 
 from docmind_lab.core.errors import NotSimulated
 
-
-class State(TypedDict, total=False):
-    question: str
-
-
 Way = Callable[[int], Any]
 
 
-def ran(code: Callable[[int], Any]) -> Way:
-    return lambda port: asyncio.run(code(port))
+def awaiting(code: Callable[[int], Any]) -> Way:
+    """Await what the code makes, within an event loop."""
+
+    async def await_it(port: int) -> None:
+        await code(port)
+
+    return lambda port: asyncio.run(await_it(port))
+
+
+def within(session: Callable[[], Any], use: Callable[[Any, int], Any]) -> Way:
+    """Await what an open session of a client makes."""
+
+    async def use_it(port: int) -> None:
+        async with session() as opened:
+            await use(opened, port)
+
+    return lambda port: asyncio.run(use_it(port))
+
+
+def address(port: int) -> str:
+    return f"http://127.0.0.1:{port}/"
 
 
 def curl(port: int) -> Any:
     made = curl_cffi.Curl()
-    made.setopt(curl_cffi.CurlOpt.URL, f"http://127.0.0.1:{port}/".encode())
+    made.setopt(curl_cffi.CurlOpt.URL, address(port).encode())
     made.setopt(curl_cffi.CurlOpt.WRITEFUNCTION, len)
     return made
 
 
-async def curl_multi(port: int) -> None:
-    await curl_cffi.AsyncCurl().add_handle(curl(port))
+def http_request(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", "/")
+    connection.getresponse()
 
 
-async def curl_session(port: int) -> None:
-    async with curl_requests.AsyncSession() as session:
-        await session.get(f"http://127.0.0.1:{port}/")
-
-
-def curl_websocket(port: int) -> None:
-    with curl_requests.Session() as session:
-        session.ws_connect(f"ws://127.0.0.1:{port}/")
-
-
-def grpc_ready(port: int) -> None:
-    grpc.channel_ready_future(grpc.insecure_channel(f"127.0.0.1:{port}")).result(timeout=2)
-
-
-async def grpc_aio(port: int) -> None:
-    await grpc.aio.insecure_channel(f"127.0.0.1:{port}").unary_unary("/a/b")(b"x", timeout=2)
+def grpc_call(port: int) -> Any:
+    return grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary("/a/b")
 
 
 async def aio_sock_connect(port: int) -> None:
@@ -88,41 +88,9 @@ async def aio_sock_connect(port: int) -> None:
         await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
 
 
-async def aio_datagram(port: int) -> None:
-    await asyncio.get_running_loop().create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=("127.0.0.1", port))
-
-
-async def aio_name(port: int) -> None:
-    await asyncio.get_running_loop().getaddrinfo("localhost", port)
-
-
-async def aio_protocol(port: int) -> None:
-    await asyncio.get_running_loop().create_connection(asyncio.Protocol, "127.0.0.1", port)
-
-
-async def aio_websocket(port: int) -> None:
-    async with websockets.connect(f"ws://127.0.0.1:{port}/"):
-        pass
-
-
-async def aiohttp_get(port: int) -> None:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/"):
-        pass
-
-
-async def aiohttp_websocket(port: int) -> None:
-    async with aiohttp.ClientSession() as session, session.ws_connect(f"ws://127.0.0.1:{port}/"):
-        pass
-
-
-async def httpx_async(port: int) -> None:
-    async with httpx.AsyncClient() as client:
-        await client.get(f"http://127.0.0.1:{port}/")
-
-
-async def anyio_tcp(port: int) -> None:
-    async with await anyio.connect_tcp("127.0.0.1", port):
-        pass
+def aio_datagram(port: int) -> Any:
+    loop = asyncio.get_running_loop()
+    return loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=("127.0.0.1", port))
 
 
 def c_socket(port: int, how: Callable[[Any, Any], Any], kind: int = socket.SOCK_STREAM) -> None:
@@ -141,53 +109,44 @@ def by_ctypes(port: int) -> None:
     library.close(made)
 
 
-def http_request(port: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", "/")
-    connection.getresponse()
-
-
-def zmq_request(port: int) -> None:
-    zmq.Context().socket(zmq.REQ).connect(f"tcp://127.0.0.1:{port}")
-
-
 REFUSED: dict[str, Way] = {
-    "asyncio.open_connection": ran(lambda port: asyncio.open_connection("127.0.0.1", port)),
-    "asyncio create_connection": ran(aio_protocol),
-    "asyncio sock_connect": ran(aio_sock_connect),
-    "asyncio datagram": ran(aio_datagram),
-    "asyncio start_server": ran(lambda port: asyncio.start_server(lambda *_: None, "127.0.0.1", 0)),
-    "asyncio unix": ran(lambda port: asyncio.open_unix_connection("/nowhere")),
-    "asyncio name": ran(aio_name),
-    "asyncio program": ran(lambda port: asyncio.create_subprocess_exec("true")),
-    "anyio": ran(anyio_tcp),
-    "websockets, async": ran(aio_websocket),
+    "asyncio.open_connection": awaiting(lambda port: asyncio.open_connection("127.0.0.1", port)),
+    "asyncio sock_connect": awaiting(aio_sock_connect),
+    "asyncio datagram": awaiting(aio_datagram),
+    "asyncio start_server": awaiting(lambda port: asyncio.start_server(lambda *_: None, "127.0.0.1", 0)),
+    "asyncio unix": awaiting(lambda port: asyncio.open_unix_connection("/nowhere")),
+    "asyncio name": awaiting(lambda port: asyncio.get_running_loop().getaddrinfo("localhost", port)),
+    "asyncio program": awaiting(lambda port: asyncio.create_subprocess_exec("true")),
+    "anyio": awaiting(lambda port: anyio.connect_tcp("127.0.0.1", port)),
+    "websockets, async": awaiting(lambda port: websockets.connect(f"ws://127.0.0.1:{port}/")),
     "websockets": lambda port: connect_sync(f"ws://127.0.0.1:{port}/"),
-    "aiohttp": ran(aiohttp_get),
-    "aiohttp, web socket": ran(aiohttp_websocket),
-    "httpx": lambda port: httpx.get(f"http://127.0.0.1:{port}/"),
-    "httpx, async": ran(httpx_async),
-    "httpx2": lambda port: httpx2.get(f"http://127.0.0.1:{port}/"),
+    "aiohttp": within(aiohttp.ClientSession, lambda session, port: session.get(address(port))),
+    "aiohttp, web socket": within(aiohttp.ClientSession, lambda session, port: session.ws_connect(address(port))),
+    "httpx": lambda port: httpx.get(address(port)),
+    "httpx, async": within(httpx.AsyncClient, lambda client, port: client.get(address(port))),
+    "httpx2": lambda port: httpx2.get(address(port)),
     "httpx, unix": lambda port: httpx.Client(transport=httpx.HTTPTransport(uds="/nowhere")).get("http://a.test/"),
-    "requests": lambda port: requests.get(f"http://127.0.0.1:{port}/", timeout=5),
-    "urllib3": lambda port: urllib3.request("GET", f"http://127.0.0.1:{port}/"),
-    "urllib": lambda port: urllib.request.urlopen(f"http://127.0.0.1:{port}/"),
+    "requests": lambda port: requests.get(address(port), timeout=5),
+    "urllib3": lambda port: urllib3.request("GET", address(port)),
+    "urllib": lambda port: urllib.request.urlopen(address(port)),
     "http.client": http_request,
     "smtplib": lambda port: smtplib.SMTP("127.0.0.1", port),
     "ftplib": lambda port: ftplib.FTP().connect("127.0.0.1", port),
     "redis": lambda port: redis.Redis(port=port).ping(),
-    "redis, async": ran(lambda port: redis.asyncio.Redis(port=port).ping()),
+    "redis, async": awaiting(lambda port: redis.asyncio.Redis(port=port).ping()),
     "curl_cffi, easy": lambda port: curl(port).perform(),
-    "curl_cffi, multi": ran(curl_multi),
-    "curl_cffi, requests": lambda port: curl_requests.get(f"http://127.0.0.1:{port}/"),
-    "curl_cffi, async": ran(curl_session),
-    "curl_cffi, web socket": curl_websocket,
-    "grpc": lambda port: grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary("/a/b")(b"x", timeout=2),
-    "grpc, future": lambda port: grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary("/a/b").future(b"x"),
+    "curl_cffi, multi": awaiting(lambda port: curl_cffi.AsyncCurl().add_handle(curl(port))),
+    "curl_cffi, requests": lambda port: curl_requests.get(address(port)),
+    "curl_cffi, async": within(curl_requests.AsyncSession, lambda session, port: session.get(address(port))),
+    "curl_cffi, web socket": lambda port: curl_requests.Session().ws_connect(f"ws://127.0.0.1:{port}/"),
+    "grpc": lambda port: grpc_call(port)(b"x", timeout=2),
+    "grpc, future": lambda port: grpc_call(port).future(b"x"),
     "grpc, stream": lambda port: list(grpc.insecure_channel(f"127.0.0.1:{port}").unary_stream("/a/b")(b"x")),
-    "grpc, ready": grpc_ready,
-    "grpc, async": ran(grpc_aio),
-    "zmq": zmq_request,
+    "grpc, ready": lambda port: grpc.channel_ready_future(grpc.insecure_channel(f"127.0.0.1:{port}")).result(2),
+    "grpc, async": awaiting(
+        lambda port: grpc.aio.insecure_channel(f"127.0.0.1:{port}").unary_unary("/a/b")(b"x", timeout=2)
+    ),
+    "zmq": lambda port: zmq.Context().socket(zmq.REQ).connect(f"tcp://127.0.0.1:{port}"),
     "socket.create_connection": lambda port: socket.create_connection(("127.0.0.1", port)),
     "socket.connect": lambda port: socket.socket().connect(("127.0.0.1", port)),
     "socket.connect_ex": lambda port: socket.socket().connect_ex(("127.0.0.1", port)),
@@ -226,10 +185,6 @@ def listener() -> Iterator[tuple[int, Callable[[], int]]]:
         yield port, arrivals
 
 
-def graph_of(node: Callable[[State], State]) -> Any:
-    return StateGraph(State).add_node("fetch", node).add_edge(START, "fetch").compile()
-
-
 # What a refusal leaves open is collected here, where nobody minds.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
@@ -243,7 +198,7 @@ def test_a_connection_is_refused_by_name_past_every_fallback(way: str, listener:
         return {}
 
     with pytest.raises(NotSimulated, match=r"in node fetch|outside every node") as refused:
-        simulated(graph_of(fetch), alternatives="A", decision_timeout_s=5.0, given={"question": "a"})
+        simulated(graph_of(fetch), decision_timeout_s=5.0)
     assert "wall" in str(refused.value)
     assert arrivals() == 0
     del refused
@@ -294,7 +249,7 @@ def test_a_loop_that_is_made_once_and_kept_is_named_in_the_next_run_and_fails_no
         return {}
 
     with pytest.raises(NotSimulated, match=r"event loop made at .*test_ways_to_connect\.py:\d+.*make one in each run"):
-        simulated(graph_of(fetch), alternatives="A,C", decision_timeout_s=5.0, given={"question": "a"})
+        simulated(graph_of(fetch), alternatives="A,C", decision_timeout_s=5.0)
     gc.collect()
 
 
@@ -305,5 +260,5 @@ def test_a_pool_that_is_made_once_and_kept_serves_every_run_alike() -> None:
         pool().submit(time.sleep, 1.0).result()
         return {}
 
-    runs = simulated(graph_of(fetch), alternatives="unguarded,A,E", decision_timeout_s=5.0, given={"question": "a"})
+    runs = simulated(graph_of(fetch), alternatives="unguarded,A,E", decision_timeout_s=5.0)
     assert [(run.run.outcome, run.run.returned_at_s) for run in runs] == [("answered", 1.0)] * 3

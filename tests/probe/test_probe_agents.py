@@ -5,29 +5,31 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from served_here import Here
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.services.agent_services import AGENT_FAULTS, AgentServices
+from docmind_lab.core.server_behaviour import PHASES
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.scripted_model import Conversation
 from docmind_lab.services.scripted_model.any_agent import SUB_AGENT, is_answering, reply_of_agent
 from docmind_lab.services.server import ServiceAddresses
+from surveys import gateways
 from surveys.__main__ import main
+from surveys.agent_services import AGENT_FAULTS, AgentServices
 from surveys.agent_table import AgentRow, mark_of, read_rows, write_rows
 from surveys.agents import Cell, cells_of, counts_from, probe_agents, run_cell
 from surveys.case_files import Case, NotMeasured, made_environment, read_cases
 from surveys.matrix import (
     COLOURS,
-    cell_text,
     cells_frame,
     matrix,
     page_part,
@@ -45,16 +47,8 @@ HEAD = 'framework = "Mine"\nlanguage = "python"\npackages = ["mine"]\ndocs = "ht
 
 # ---- marks against known truth
 
-# Way → what it can be given. The program is tests/support/agent_of_known_end.py.
-KNOWN = {
-    "stops": '["ordinary"]',
-    "lets-go": '["ordinary", "sync_tool"]',
-    "waits": '["ordinary"]',
-    "breaks": '["ordinary"]',
-    "dies": '["ordinary"]',
-    "hurries": '["ordinary"]',
-    "stays": '["ordinary"]',
-}
+# The program is tests/support/agent_of_known_end.py. One of its ways meets a slow tool too.
+WAYS = ("stops", "lets-go", "waits", "breaks", "dies", "hurries", "stays")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +56,9 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Case:
     """A case of the standard library alone, whose end is known for each way."""
     folder = tmp_path_factory.mktemp("cases") / "known"
     folder.mkdir()
-    ways = (f'[ways.{way}]\ntitle = "A"\nmeans = "language"\nfaults = {faults}\n' for way, faults in KNOWN.items())
+    slow = ', "sync_tool"'
+    faults = {way: f'["ordinary"{slow * (way == "lets-go")}]' for way in WAYS}
+    ways = (f'[ways.{way}]\ntitle = "A"\nmeans = "language"\nfaults = {faults[way]}\n' for way in WAYS)
     (folder / "case.toml").write_text(HEAD + "".join(ways), encoding="utf-8")
     (folder / "requirements.txt").touch()
     shutil.copy(ROOT / "tests" / "support" / "agent_of_known_end.py", folder / "main.py")
@@ -86,23 +82,18 @@ def measured(known: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[tupl
     return {(row.way, row.fault): row for row in rows}
 
 
-@pytest.mark.full
 @pytest.mark.wall
-@pytest.mark.parametrize(
-    ("way", "fault", "mark"),
-    [
-        ("stops", "ordinary", "stopped"),
-        ("lets-go", "ordinary", "caller only"),
-        ("lets-go", "sync_tool", "caller only"),
-        ("waits", "ordinary", "neither"),
-        ("breaks", "ordinary", "error"),
-        ("dies", "ordinary", "error"),
-        ("hurries", "ordinary", "error"),
-        ("stays", "ordinary", "stopped"),
-    ],
-)
-def test_a_mark_is_the_known_truth(measured: dict[tuple[str, str], AgentRow], way: str, fault: str, mark: str) -> None:
-    assert measured[way, fault].mark == mark
+def test_a_mark_is_the_known_truth(measured: dict[tuple[str, str], AgentRow]) -> None:
+    assert {key: row.mark for key, row in measured.items()} == {
+        ("stops", "ordinary"): "stopped",
+        ("lets-go", "ordinary"): "caller only",
+        ("lets-go", "sync_tool"): "caller only",
+        ("waits", "ordinary"): "neither",
+        ("breaks", "ordinary"): "error",
+        ("dies", "ordinary"): "error",
+        ("hurries", "ordinary"): "error",
+        ("stays", "ordinary"): "stopped",
+    }
 
 
 @pytest.mark.wall
@@ -146,23 +137,6 @@ def test_a_probe_that_is_stopped_ends_its_case_at_once(known: Case, tmp_path: Pa
     stop.set()
     row = run_cell(Cell(known, "waits", "ordinary", 1), made_environment(known, tmp_path), stop, served)
     assert row.mark == "error"
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_a_case_is_run_once_more_where_the_services_failed(known: Case, tmp_path: Path) -> None:
-    tries: list[AgentServices] = []
-
-    def failing(options: AgentServices) -> AbstractContextManager[ServiceAddresses]:
-        tries.append(options)
-        if len(tries) == 2:
-            return served(options)
-        raise ServiceError("the simulated services did not start")
-
-    (only,) = probe_agents([known], cache=tmp_path, ways=["dies"], serve=failing)
-    assert (only.error, len(tries)) == ("the last words", 2)
-    with pytest.raises(ServiceError, match="did not start"):
-        list(probe_agents([known], cache=tmp_path, ways=["dies"], serve=failing))
 
 
 @pytest.mark.full
@@ -238,21 +212,16 @@ def row(case: str = "a", way: str = "w", fault: str = "hang", **more: Any) -> Ag
     return AgentRow(case=case, way=way, fault=fault, **(fixed | more))
 
 
-def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+def test_rows_come_back_as_they_were_written_and_a_cell_that_is_measured_anew_takes_its_place(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     rows = [row(late_s=0.125, tokens_after=0, exited=False, left='{"messages": 1}', error='a "b", c'), row(way="x")]
-    write_rows(path, rows)
-    assert read_rows(path) == rows
-
-
-def test_a_cell_that_is_measured_anew_takes_the_place_of_its_row(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    write_rows(path, [row(fault="hang"), row(fault="ordinary"), row(case="b", way="", fault="", mark="not measured")])
-    write_rows(path, [row(fault="hang", mark="error"), row(case="b")])
-    assert [(each.case, each.fault, each.mark) for each in read_rows(path)] == [
-        ("a", "ordinary", "stopped"),
-        ("a", "hang", "error"),
-        ("b", "hang", "stopped"),
+    write_rows(path, [*rows, row(case="b", way="", fault="", mark="not measured")])
+    assert read_rows(path)[:2] == rows
+    write_rows(path, [row(mark="error"), row(case="b")])
+    assert [(each.case, each.way, each.mark) for each in read_rows(path)] == [
+        ("a", "w", "error"),
+        ("a", "x", "stopped"),
+        ("b", "w", "stopped"),
     ]
 
 
@@ -294,12 +263,6 @@ def test_a_case_that_cannot_be_run_is_a_row_with_its_reason(tmp_path: Path) -> N
     assert (only.mark, only.error) == ("not measured", "it needs a licence")
 
 
-def test_a_case_without_its_lock_is_not_measured(tmp_path: Path) -> None:
-    (case,) = read_cases(written(tmp_path, HEAD + '[ways.a]\ntitle = "A"\nmeans = "own"\nfaults = ["hang"]\n'))
-    with pytest.raises(NotMeasured, match=r"no requirements\.txt"):
-        made_environment(case, tmp_path)
-
-
 def test_ways_and_faults_that_there_are_none_of_are_refused(known: Case) -> None:
     cases = [known]
     with pytest.raises(ConfigurationError, match="--way nap: there is no such; there are breaks, dies"):
@@ -309,12 +272,6 @@ def test_ways_and_faults_that_there_are_none_of_are_refused(known: Case) -> None
     with pytest.raises(ConfigurationError, match="--repeats must be 1 or more"):
         cells_of(cases, [], [], 0)
     assert [cell.repeat for cell in cells_of(cases, ["stops"], ["ordinary"], 3)] == [1, 2, 3]
-
-
-def test_the_command_names_what_it_cannot_find(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words, said in ((["nap"], "no case nap in"), (["--cases", str(tmp_path)], "has no cases")):
-        assert main(["agents", *words]) == 2
-        assert said in capsys.readouterr().err
 
 
 # ---- the model that agents of any framework meet
@@ -338,36 +295,33 @@ def conversation(*messages: dict[str, Any], tools: list[dict[str, Any]]) -> Conv
     return Conversation.from_request({"messages": list(messages), "tools": tools})
 
 
-def test_an_agent_calls_its_tool_once_and_answers_from_the_result() -> None:
-    (call,) = reply_of_agent(conversation(ASKED, tools=LOOKUP)).tool_calls
-    assert (call.name, call.arguments) == ("lookup", {"query": "Why?"})
+MESSAGE = {"type": "object", "properties": {"role": {"enum": ["user"]}, "content": {"type": "string"}}}
+MESSAGES = {"type": "object", "properties": {"messages": {"type": "array", "minItems": 1, "items": MESSAGE}}}
+HAND_OVER = offered(delegate_task_to_member=strings("member_id", "task"), another=strings("task"))
+
+
+@pytest.mark.parametrize(
+    ("tools", "name", "arguments"),
+    [
+        (LOOKUP, "lookup", {"query": "Why?"}),
+        (HAND_OVER, "delegate_task_to_member", {"member_id": SUB_AGENT, "task": "Why?"}),
+        (offered(research=MESSAGES), "research", {"messages": [{"role": "user", "content": "Why?"}]}),
+        (offered(transfer_to_agent=strings("agent_name"), lookup=strings("query")), "lookup", {"query": "Why?"}),
+    ],
+    ids=["one tool", "outer agent by name", "outer agent by messages", "sub-agent that may hand back"],
+)
+def test_an_agent_calls_the_tool_that_leads_on(
+    tools: list[dict[str, Any]], name: str, arguments: dict[str, Any]
+) -> None:
+    (call,) = reply_of_agent(conversation(ASKED, tools=tools)).tool_calls
+    assert (call.name, call.arguments) == (name, arguments)
+
+
+def test_an_agent_answers_from_the_result_by_the_tool_that_takes_answers_if_there_is_one() -> None:
     done = conversation(ASKED, CALLED, RESULT, tools=LOOKUP)
     assert is_answering(done)
     assert reply_of_agent(done).text.startswith("Because of that.")
     assert len(reply_of_agent(done).text.split()) < 50
-
-
-def test_an_outer_agent_hands_over_to_the_sub_agent_by_its_name() -> None:
-    tools = offered(delegate_task_to_member=strings("member_id", "task"), another=strings("task"))
-    (call,) = reply_of_agent(conversation(ASKED, tools=tools)).tool_calls
-    assert (call.name, call.arguments) == ("delegate_task_to_member", {"member_id": SUB_AGENT, "task": "Why?"})
-
-
-def test_an_outer_agent_hands_over_to_a_tool_that_takes_messages() -> None:
-    message = {"type": "object", "properties": {"role": {"enum": ["user"]}, "content": {"type": "string"}}}
-    messages = {"type": "array", "minItems": 1, "items": message}
-    tool = {"name": "research", "parameters": {"type": "object", "properties": {"messages": messages}}}
-    (call,) = reply_of_agent(conversation(ASKED, tools=[{"type": "function", "function": tool}])).tool_calls
-    assert call.arguments == {"messages": [{"role": "user", "content": "Why?"}]}
-
-
-def test_a_sub_agent_that_may_hand_back_looks_up_first() -> None:
-    tools = offered(transfer_to_agent=strings("agent_name"), lookup=strings("query"))
-    (call,) = reply_of_agent(conversation(ASKED, tools=tools)).tool_calls
-    assert call.name == "lookup"
-
-
-def test_an_answer_is_given_by_the_tool_that_takes_it() -> None:
     tools = LOOKUP + offered(final_answer=strings("answer"))
     (call,) = reply_of_agent(conversation(ASKED, CALLED, RESULT, tools=tools)).tool_calls
     assert call.name == "final_answer"
@@ -413,45 +367,6 @@ def test_a_case_is_small_and_its_packages_are_locked(case: Case) -> None:
 ROWS = read_all(ROOT / "data" / "agent_probes")
 
 
-def test_a_cell_of_the_matrix_is_the_worst_of_its_repeats() -> None:
-    rows = [
-        row(fault="ordinary", repeat=1, late_s=0.01, model_s_after=0.01, model_calls_after=0),
-        row(fault="ordinary", repeat=2, mark="caller only", late_s=0.2, model_s_after=4.0, model_calls_after=1),
-        row(fault="hang", mark="neither", model_s_after=19.9),
-        row(fault="retry", mark="neither", late_s=4.04, model_s_after=0.2, model_calls_after=2, tools_after=1),
-        row(fault="sync_tool", tool_s_after=0.3),
-        row(fault="sub_agent", mark="error", error="KeyError: x", model_calls_after=1),
-        row(case="b", way="", fault="", mark="not measured", error="no wheel"),
-    ]
-    texts = {cell.fault: cell_text(cell) for cell in cells_frame(rows).itertuples(index=False)}
-    assert texts == {
-        "ordinary": "**caller only** in 1 of 2, 4.0 s of work, 1 call",
-        "hang": "**neither**, no end, > 19 s of work",
-        "retry": "**neither**, 4.0 s late, 3 calls",
-        "sync_tool": "**stopped**",
-        "sub_agent": "**error**",
-    }
-
-
-def test_the_page_says_what_was_not_measured_and_what_was_left() -> None:
-    rows = [
-        row(
-            fault="hang",
-            title="run(timeout=…)",
-            means="own",
-            exited=False,
-            left='{"messages": 2, "open_tool_calls": 1}',
-        ),
-        row(fault="retry", title="run(timeout=…)", means="own", mark="error", error="KeyError: `x`"),
-        row(case="b", way="", fault="", framework="B", mark="not measured", error="no wheel"),
-    ]
-    part = page_part(rows, [])
-    assert "Not measured:\n\n- B: no wheel" in part
-    assert "Processes that could not end, and were killed:\n\n- A, run(timeout=…): call that hangs" in part
-    assert "without its result:\n\n- A, run(timeout=…): call that hangs" in part
-    assert "- A, run(timeout=…), wait to retry: `KeyError: 'x'`" in part
-
-
 def test_the_page_is_what_the_rows_amount_to() -> None:
     page = (ROOT / "docs" / "does-it-stop.md").read_text(encoding="utf-8")
     assert with_part(page, page_part(ROWS, CASES)) == page, "run make probe, or the module matrix"
@@ -483,18 +398,6 @@ def test_every_cell_of_every_case_has_its_evidence() -> None:
     assert {row.case for row in ROWS} <= {case.name for case in CASES}
 
 
-def test_the_page_begins_with_what_each_framework_s_own_timeout_does_most_often() -> None:
-    own = {"title": "run(timeout=…)", "means": "own"}
-    rows = [
-        *(row(fault=fault, mark="stopped", **own) for fault in ("hang", "retry")),
-        row(fault="sync_tool", mark="caller only", **own),
-        row(case="b", framework="B", fault="hang", mark="neither", **own),
-        row(case="c", framework="C", fault="hang", mark="neither", title="asyncio.timeout", means="language"),
-    ]
-    part = page_part(rows, [])
-    assert "- **stopped**: A `run(timeout=…)`, not in sync tool\n- **neither**: B `run(timeout=…)`\n" in part
-
-
 def test_a_page_without_its_marks_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="the page needs the lines"):
         with_part("# A page", "part")
@@ -503,3 +406,68 @@ def test_a_page_without_its_marks_is_refused() -> None:
 def test_nothing_measured_is_no_figure() -> None:
     with pytest.raises(ConfigurationError, match="no measured rows"):
         matrix([])
+
+
+# ---- gateways: whether the server behind one learns that the client has left
+
+# A gateway whose truth is known: it passes bytes on, and closes the connection behind it when its client leaves, or
+# never before the answer is there.
+PASSES_ON = """
+import asyncio, sys
+port, upstream, tells = int(sys.argv[1]), sys.argv[2].split(":"), sys.argv[3] == "tells"
+async def pump(source, target):
+    while data := await source.read(65536):
+        target.write(data)
+    return target
+async def serve(reader, writer):
+    behind, to_server = await asyncio.open_connection(*upstream)
+    asking, answering = asyncio.create_task(pump(reader, to_server)), asyncio.create_task(pump(behind, writer))
+    await asyncio.wait([asking, answering] if tells else [answering], return_when=asyncio.FIRST_COMPLETED)
+    to_server.close(), writer.close()
+async def run():
+    async with await asyncio.start_server(serve, "127.0.0.1", port) as server:
+        await server.serve_forever()
+asyncio.run(run())
+"""
+
+
+def passing_on(habit: str) -> gateways.Gateway:
+    arguments = ["-c", PASSES_ON.replace("{", "{{").replace("}", "}}"), "{port}", "{upstream}", habit]
+    return gateways.Gateway(habit, sys.executable, ["--version"], arguments)
+
+
+@pytest.mark.wall
+@pytest.mark.full
+@pytest.mark.parametrize(("habit", "ends"), [("tells", "at_once"), ("is silent", "at_its_end")])
+def test_the_verdict_is_what_the_gateway_does(habit: str, ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A second for each trial instead of three.
+    quick = gateways._BEHIND.scaled(0.5)
+    monkeypatch.setattr(gateways, "_BEHIND", quick)
+    trials = gateways.probe_gateway(passing_on(habit), repeats=1)
+    assert set(trials["work_ends"]) == {ends}
+    assert set(trials["phase"]) == set(PHASES)
+    assert set(trials["evidence"]) == {"log"}
+
+
+def test_a_gateway_that_does_not_start_is_named_with_what_it_printed() -> None:
+    broken = gateways.Gateway("broken", sys.executable, ["--version"], ["-c", "raise SystemExit('no such option')"])
+    with (
+        pytest.raises(ServiceError, match="broken did not start; it printed last: no such option"),
+        gateways.started(broken, "http://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_a_gateway_that_is_not_installed_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="the program no-such-gateway is not on the PATH"):
+        gateways.probe_gateway(gateways.Gateway("absent", "no-such-gateway", [], []))
+
+
+def test_an_unknown_gateway_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateways", "apache"]) == 2
+    assert "gateways are caddy, nginx" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_page_has_the_table_of_the_gateways() -> None:
+    page = (ROOT / "docs" / "does-it-stop.md").read_text(encoding="utf-8")
+    assert gateways.as_markdown(pd.read_csv(ROOT / "data" / "gateway_probes.csv")) in page

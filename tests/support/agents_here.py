@@ -125,13 +125,6 @@ def of_google_adk() -> Any:
     return LlmAgent(name="researcher", model=model, tools=[lookup])
 
 
-def of_autogen() -> Any:
-    from autogen import ConversableAgent, LLMConfig
-
-    config = LLMConfig({"model": MODEL, "api_type": "openai", "base_url": HOST, "api_key": "none"})
-    return ConversableAgent("researcher", llm_config=config, human_input_mode="NEVER")
-
-
 FRAMEWORKS: dict[str, tuple[str, Callable[[], Any]]] = {
     "openai-agents": ("agents", of_openai_agents),
     "pydantic-ai": ("pydantic_ai", of_pydantic_ai),
@@ -141,6 +134,5 @@ FRAMEWORKS: dict[str, tuple[str, Callable[[], Any]]] = {
     "smolagents": ("smolagents", of_smolagents),
     "crewai": ("crewai", of_crewai),
     "google-adk": ("google.adk", of_google_adk),
-    "autogen": ("autogen", of_autogen),
 }
 """Framework → its module, and what makes its agent."""

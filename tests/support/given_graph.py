@@ -43,7 +43,4 @@ def make_asking() -> Any:
 
 
 def make_waiting() -> Any:
-    builder = StateGraph(State)
-    builder.add_node("wait", wait)
-    builder.add_edge(START, "wait")
-    return builder.compile()
+    return StateGraph(State).add_node("wait", wait).add_edge(START, "wait").compile()

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from langgraph.graph import START, StateGraph
 from served_here import Here
+from typing_extensions import TypedDict
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
@@ -34,13 +36,34 @@ GRAPHS: dict[str, Any] = {
     "graphs_mixed:make": {"question": QUESTION},
 }
 EVERY = "unguarded,A,B,C,D,E,F"
+ASKED: dict[str, Any] = {"question": "a"}
+
+
+class State(TypedDict, total=False):
+    """What the nodes of a graph share."""
+
+    question: str
+    answer: Any
+
+
+def graph_of(*nodes: Any, schema: Any = State, context: Any = None, **named: Any) -> Any:
+    """A graph whose nodes follow each other: functions under their own names, and others under those given."""
+    builder = StateGraph(schema, context_schema=context)
+    builder.add_sequence([*((node.__name__, node) for node in nodes), *named.items()])
+    return builder.add_edge(START, next(iter(builder.nodes))).compile()
+
+
+def _asked(graph: Any, given: Any) -> Any:
+    if given is None and isinstance(graph, str):
+        return GRAPHS.get(graph, QUESTION)
+    return ASKED if given is None and "question" in getattr(graph, "channels", ()) else given or QUESTION
 
 
 def simulated(
     graph: Any,
     *,
-    alternatives: str,
-    decision_timeout_s: float,
+    alternatives: str = "A",
+    decision_timeout_s: float = 20.0,
     faults: str = "none",
     given: Any = None,
     profile: str = "typical",
@@ -48,8 +71,7 @@ def simulated(
     **options: Any,
 ) -> list[MeasuredRun]:
     """One run under each alternative in virtual time, in this process, in the order of the alternatives."""
-    asked = GRAPHS.get(graph, QUESTION) if isinstance(graph, str) and given is None else given or QUESTION
-    own = own_graph(graph, [asked], **options)
+    own = own_graph(graph, [_asked(graph, given)], **options)
     comparison = Comparison(
         decision_timeout_s=decision_timeout_s,
         runs=1,
@@ -92,8 +114,7 @@ def measured_on_the_wall(
     **options: Any,
 ) -> list[MeasuredRun]:
     """One run under each alternative on the wall clock, in the order of the comparison."""
-    asked = given or (GRAPHS.get(graph, QUESTION) if isinstance(graph, str) else QUESTION)
-    own = own_graph(graph, [asked], **options)
+    own = own_graph(graph, [_asked(graph, given)], **options)
     comparison = Comparison(
         decision_timeout_s=decision_timeout_s,
         runs=1,

@@ -28,10 +28,7 @@ def agent(is_safe: bool) -> Any:
                 store.put(PAID, order, {"is_paid": True})
         return {"answer": f"Order {order} is paid."}
 
-    builder = StateGraph(State)
-    builder.add_node("pay", pay)
-    builder.add_edge(START, "pay")
-    return builder.compile()
+    return StateGraph(State).add_node("pay", pay).add_edge(START, "pay").compile()
 
 
 def broken() -> Any:

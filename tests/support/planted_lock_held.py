@@ -30,10 +30,7 @@ def agent(is_safe: bool) -> Any:
         one_at_a_time.release()
         return {"report": report}
 
-    builder = StateGraph(State)
-    builder.add_node("read", read)
-    builder.add_edge(START, "read")
-    return builder.compile()
+    return StateGraph(State).add_node("read", read).add_edge(START, "read").compile()
 
 
 def broken() -> Any:

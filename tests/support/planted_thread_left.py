@@ -32,10 +32,7 @@ def agent(is_safe: bool) -> Any:
         finally:
             stop.set()
 
-    builder = StateGraph(State)
-    builder.add_node("read", read)
-    builder.add_edge(START, "read")
-    return builder.compile()
+    return StateGraph(State).add_node("read", read).add_edge(START, "read").compile()
 
 
 def broken() -> Any:

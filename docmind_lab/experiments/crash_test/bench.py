@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,32 +16,27 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.async_form import on_event_loop
 from docmind_lab.alternatives.bound import copy_with
-from docmind_lab.alternatives.controls import Unguarded
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.crash_test.journal import Journal
-from docmind_lab.experiments.crash_test.observation import Ending, Observation, Promise
-from docmind_lab.experiments.crash_test.opened_saver import OpenedSaver
+from docmind_lab.experiments.crash_test.checkpointers import OpenedSaver
+from docmind_lab.experiments.crash_test.observation import Ending, Journal, Observation, Promise
 from docmind_lab.experiments.crash_test.probes import ProbedEndpoints, ProbedModel, ProbeSaver, ProbeStore
 from docmind_lab.experiments.crash_test.trial import TrialRun
-from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.trials import Trial
+from docmind_lab.experiments.examination import Bench, Trial
 from docmind_lab.services.plan import Chunk, Headers
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
-from docmind_lab.workloads.kinds import OWN_PREFIX, workload_kind
+from docmind_lab.workloads.kinds import OWN_PREFIX
 from docmind_lab.workloads.own import GraphInput, Inputs, graph_named, load_graph, own_graph
-from docmind_lab.workloads.own.kind import inputs_named
+from docmind_lab.workloads.own.inputs import inputs_named
 from docmind_lab.workloads.own.making import simulated_while_made
-from docmind_lab.workloads.own.references import AnyGraph, compile_graph, load_object
+from docmind_lab.workloads.own.references import AGENT_PREFIX, AnyGraph, compile_graph, load_object
 from docmind_lab.workloads.own.settings import store_for_run
 
 DURABILITIES: Final = ("sync", "async", "exit")
@@ -59,16 +53,10 @@ _live_makers: dict[str, Any] = {}
 class Subject:
     """The graph under test and what its runs are given: everything that a worker process needs.
 
-    Args:
-        workload: Name of the graph, as `own_graph` gives it.
-        corpus: Name of its inputs.
-        inputs: The inputs themselves.
-        profile: Latencies of the simulated services.
-        seed: Keys every draw.
-        deadline_key: Key of the graph's input that takes the deadline.
-        durability: When LangGraph writes checkpoints: "sync", "async" or "exit".
-        checkpointer: A reference to a function that makes the checkpointer of one trial; empty for the graph's own.
-        endpoints: File with simulated endpoints of other services; empty for the ready ones alone.
+    workload, corpus: names of the graph and its inputs, as `own_graph` gives them. durability: when LangGraph writes
+    checkpoints: "sync", "async" or "exit". checkpointer: a reference to a function that makes the checkpointer of one
+    trial; empty for the graph's own. endpoints: file with simulated endpoints of other services; empty for the ready
+    ones alone.
     """
 
     workload: str
@@ -139,31 +127,20 @@ def reply_by_content(conversation: Conversation) -> Reply:
     return reply_to(dataclasses.replace(conversation, key=DrawKey(0, said, "0")))
 
 
-class CrashBench:
-    """Carries out trials of one graph, each in a world of its own in virtual time.
-
-    Args:
-        subject: The graph and what its runs are given.
-    """
+class CrashBench(Bench):
+    """Carries out trials of one graph, each in a world of its own in virtual time."""
 
     def __init__(self, subject: Subject) -> None:
+        super().__init__(subject.workload, subject.corpus)
         self.subject = subject
-        self._system = SimulatedSystem(Settings(), kind=subject.workload, corpus=subject.corpus)
         self._questions = {one.id: one for one in subject.inputs}
-        self._kind = workload_kind(subject.workload)
         self._known: dict[tuple[object, ...], Any] = {}
         # What the user's next message came to, by the thread that it was sent to.
         self.asked: dict[tuple[object, ...], tuple[Ending, tuple[str, ...]]] = {}
 
-    @property
-    def async_only(self) -> bool:
-        """Whether the graph runs on an event loop only."""
-        return self._kind.async_only
-
     def alternative(self, trial: Trial) -> Alternative:
         """Return the alternative of a trial; nobody limits a run whose process is killed."""
-        found = Unguarded() if trial.is_kill else parse_alternatives(trial.alternative)[0]
-        return on_event_loop(found) if self.async_only else found
+        return self.parse("unguarded" if trial.is_kill else trial.alternative)[0]
 
     def promise(self, trial: Trial) -> Promise:
         """Return what the alternative of a trial promises once the caller was told.
@@ -177,7 +154,7 @@ class CrashBench:
         if CATALOGUE[level].is_control or level == "hard_timeout":
             return "none"
         is_of_loop = parse_alternatives(trial.alternative)[0].node_mode == "async"
-        return "steps" if is_of_loop and not self.async_only else "quiet"
+        return "steps" if is_of_loop and not self.kind.async_only else "quiet"
 
     def observe(self, trial: Trial) -> Observation:
         """Carry out a trial and return what it showed. Raises: NotSimulated for a graph that leaves virtual time."""
@@ -196,7 +173,7 @@ class CrashBench:
         seed = self.subject.seed + trial.is_control
         profile = LatencyProfile.named(self.subject.profile)
         options = ServiceOptions(profile=profile, seed=seed, endpoints=self.subject.endpoints)
-        door = self._system.door(options)
+        door = self.system.door(options)
         model: Any = dataclasses.replace(
             door.llm,  # type: ignore[type-var]
             script=reply_by_content,
@@ -224,22 +201,24 @@ class CrashBench:
         return copy_with(type(made), made, **changed)  # type: ignore[no-any-return]
 
     def _made(self) -> AnyGraph:
-        reference = self.subject.workload.removeprefix(OWN_PREFIX).partition("?")[0]
-        maker = _live_makers.get(f"graph {self.subject.workload}")
+        maker = _live_makers.get(f"graph {self.workload}")
         with simulated_while_made():
             if maker is not None:
-                return compile_graph(maker, reference)
+                return compile_graph(maker, self._reference)
             if self._is_made_by_function:
-                return load_graph(reference)
-        return graph_named(self.subject.workload)
+                return load_graph(self._reference)
+        return graph_named(self.workload)
+
+    @property
+    def _reference(self) -> str:
+        return self.workload.removeprefix(OWN_PREFIX).partition("?")[0]
 
     @functools.cached_property
     def _is_made_by_function(self) -> bool:
         """Whether the reference names a function that needs nothing to make the graph."""
-        reference = self.subject.workload.removeprefix(OWN_PREFIX).partition("?")[0]
-        if ":" not in reference or reference.startswith("agent:"):
+        if ":" not in self._reference or self._reference.startswith(AGENT_PREFIX):
             return False
-        found = load_object(reference)
+        found = load_object(self._reference)
         return inspect.isfunction(found) and not inspect.signature(found).parameters
 
     def opened_saver(self) -> OpenedSaver:
@@ -249,15 +228,3 @@ class CrashBench:
     def config(self) -> dict[str, Any]:
         """Return what every run is configured with."""
         return {"configurable": {_DURABILITY_KEY: self.subject.durability}}
-
-    def close(self) -> None:
-        """Close the simulated services."""
-        self._system.close()
-
-    @contextlib.contextmanager
-    def closing(self) -> Iterator[CrashBench]:
-        """Close the bench after a block."""
-        try:
-            yield self
-        finally:
-            self.close()

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from docmind_lab.experiments.crash_test.journal import FIRST
-from docmind_lab.experiments.crash_test.observation import Observation
+from docmind_lab.experiments.crash_test.observation import FIRST, Observation
 
 BESIDE_S: Final = 1e-6
 """Virtual seconds before and after an instant at which it is tried too."""
@@ -19,11 +18,8 @@ _DIGITS = 9
 class CutPoint:
     """An instant at which a run can be cut.
 
-    Args:
-        at_s: Virtual seconds from the start of the run.
-        kinds: What begins or ends there, such as "request begins"; more than one where they coincide.
-        side: "before", "at" or "after".
-        what: The first of what happens there, in words.
+    kinds: what begins or ends there, such as "request begins"; more than one where they coincide. side: "before", "at"
+    or "after". what: the first of what happens there, in words.
     """
 
     at_s: float
@@ -54,9 +50,7 @@ def cut_points(undisturbed: Observation) -> list[CutPoint]:
 def in_turn(points: Sequence[CutPoint], most: int | None) -> list[CutPoint]:
     """Return at most so many points, chosen so that each kind is tried before any kind is tried twice.
 
-    Args:
-        points: All points, in the order of time.
-        most: How many may be tried; None for all.
+    most: how many may be tried; None for all.
     """
     if most is None or most >= len(points):
         return list(points)

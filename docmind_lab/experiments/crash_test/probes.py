@@ -10,9 +10,8 @@ import contextlib
 import dataclasses
 import json
 import os
-import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -23,11 +22,10 @@ from langgraph.store.base import BaseStore, Op, PutOp, Result
 
 from docmind_lab.alternatives.passing_saver import PassingSaver
 from docmind_lab.docmind.graphs.observer import is_node
-from docmind_lab.experiments.crash_test.journal import WRITE_S, Journal
+from docmind_lab.experiments.crash_test.observation import WRITE_S, Journal
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointService
 from docmind_lab.services.plan import Chunk, Headers, Plan, Service, ServiceRequest
-from docmind_lab.virtual_time import current_clock
 
 _KEY_HEADERS = ("idempotency-key", "x-idempotency-key")
 
@@ -232,37 +230,14 @@ class ProbedEndpoints:
         return self.inner.plan(request)
 
 
-class TemporaryFiles:
-    """The temporary files and folders that the actors of one run make."""
+@contextlib.contextmanager
+def temporary_files() -> Iterator[Callable[[], list[str]]]:
+    """Yield a function that lists the temporary files and folders of a trial that are still there.
 
-    def __init__(self) -> None:
-        self.made: list[str] = []
-
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Note what the standard library makes during a block, and remove what is left of it afterwards."""
-        make_file, make_folder = tempfile._mkstemp_inner, tempfile.mkdtemp  # type: ignore[attr-defined]
-
-        def file(*arguments: Any, **options: Any) -> Any:
-            made = make_file(*arguments, **options)
-            if current_clock() is not None:
-                self.made.append(os.fsdecode(made[1]))
-            return made
-
-        def folder(*arguments: Any, **options: Any) -> Any:
-            made = make_folder(*arguments, **options)
-            if current_clock() is not None:
-                self.made.append(os.fsdecode(made))
-            return made
-
-        with patch.object(tempfile, "_mkstemp_inner", file), patch.object(tempfile, "mkdtemp", folder):
-            try:
-                yield
-            finally:
-                for path in self.made:
-                    with contextlib.suppress(OSError):
-                        os.unlink(path) if not os.path.isdir(path) else shutil.rmtree(path)
-
-    def left(self) -> list[str]:
-        """Return the paths that are still there."""
-        return [path for path in self.made if os.path.exists(path)]
+    During the block the standard library makes them in a folder of the trial's own, which is removed with it.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="docmind-crash-", ignore_cleanup_errors=True) as folder,
+        patch.object(tempfile, "tempdir", folder),
+    ):
+        yield lambda: os.listdir(folder)

@@ -1,33 +1,95 @@
-"""The report of a crash test: its findings, what an alternative leaves, and how much was tried."""
+"""The report of a crash test: what does not hold, where it first shows, how to repeat it, and how much was tried."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 import pandas as pd
+from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
 from docmind_lab.analysis.text import count_of
-from docmind_lab.experiments.crash_test.findings import Finding
-from docmind_lab.experiments.crash_test.invariants import INVARIANTS
+from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Verdict
+from docmind_lab.experiments.crash_test.observation import FIRST, RESUMED, Observation
+from docmind_lab.experiments.examination import Trial
+
+# Lines of a timeline before and after the cut.
+_BEFORE, _AFTER = 6, 14
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One invariant that does not hold.
+
+    alternatives: those under which it shows; "kill" for a process that is killed. trials: in how many trials it shows.
+    trial: the smallest of them; `given` is its input. timeline: that trial, a line for each thing that happened around
+    its cut. is_left: whether the alternative promises nothing of the kind, so that it is no defect.
+    """
+
+    invariant: str
+    what: str
+    alternatives: tuple[str, ...]
+    trials: int
+    trial: Trial
+    given: Mapping[str, Any]
+    evidence: str
+    timeline: tuple[str, ...]
+    is_left: bool = False
+
+    def pytest_function(self, graph: str, seed: int, options: Mapping[str, Any]) -> str:
+        """Return a test that repeats the finding, and fails while it is there. options: of `cut_at`, by name."""
+        name = re.sub(r"\W+", "_", f"{self.invariant}_{self.what}".lower()).strip("_")[:70].strip("_")
+        trial = self.trial
+        rest = "".join(f", {key}={value!r}" for key, value in options.items())
+        return (
+            "import pytest\n\n"
+            "from docmind_lab.testing import cut_at\n\n\n"
+            '@pytest.mark.parametrize(("alternative", "at_s", "seed", "schedule"), '
+            f"[({trial.alternative!r}, {trial.decision_timeout_s!r}, {seed}, {trial.schedule})])\n"
+            f"def test_{name}(alternative, at_s, seed, schedule):\n"
+            f"    given = {plain_input(self.given)!r}\n"
+            f"    cut_at({graph!r}, given, alternative, at_s, seed=seed, schedule=schedule{rest})\n"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as JSON types."""
+        trial = self.trial
+        return {
+            "invariant": self.invariant,
+            "what": self.what,
+            "alternatives": list(self.alternatives),
+            "trials": self.trials,
+            "input": plain_input(self.given),
+            "alternative": trial.alternative,
+            "at_s": trial.decision_timeout_s,
+            "schedule": trial.schedule,
+            "evidence": self.evidence,
+            "timeline": list(self.timeline),
+        }
+
+    # As HTML, since a notebook breaks long lines of plain text in mid-word.
+    def _repr_html_(self) -> str:
+        lines = "\n".join(escape(line) for line in self.timeline)
+        where = escape(", ".join(self.alternatives))
+        return (
+            f"<p><b>{escape(self.what)}</b> ({escape(INVARIANTS[self.invariant])}; {where})</p>"
+            f"<p>{escape(self.evidence)}</p><pre>{lines}</pre>"
+        )
 
 
 @dataclass(frozen=True)
 class Coverage:
     """How much of one input's run under one alternative was tried.
 
-    Args:
-        input_id: Of the input.
-        alternative: Or "kill".
-        found: Cut points of the undisturbed run.
-        tried: Of those, at which instants the run was cut.
-        skipped: Why the others were not; empty if all were.
-        kinds: Kind of cut point → (found, tried).
-        not_judged: Trials that could not be judged, with the reason of the first.
-        schedules: Orders of threads and tasks under which each point was tried.
+    alternative: or "kill". found: cut points of the undisturbed run. tried: of those, at which instants the run was
+    cut. skipped: why the others were not; empty if all were. kinds: kind of cut point → (found, tried). not_judged:
+    trials that could not be judged, with the reason of the first. schedules: orders of threads and tasks under which
+    each point was tried.
     """
 
     input_id: str
@@ -44,18 +106,12 @@ class Coverage:
 class CrashReport:
     """The result of a crash test.
 
-    Args:
-        graph: Its reference, or its name.
-        findings: What does not hold, the most frequent first.
-        left: What an alternative leaves that promises nothing of the kind.
-        coverage: How much was tried, for each input and alternative.
-        judged: Invariant → in how many trials it was judged.
-        trials: How many runs were cut.
-        notes: What a reader should know of the measurement.
-        seed: Of the draws.
-        options: Further arguments of `cut_at` that repeat a trial.
-        verdicts: One row for each trial and invariant: input_id, alternative, schedule, at_s (virtual seconds),
-            invariant, status ("holds", "broken", "left" or "not judged") and what is wrong.
+    graph: its reference, or its name. findings: what does not hold, the most frequent first. left: what an alternative
+    leaves that promises nothing of the kind. coverage: how much was tried, for each input and alternative. judged:
+    invariant → in how many trials it was judged. trials: how many runs were cut. notes: what a reader should know of
+    the measurement. options: further arguments of `cut_at` that repeat a trial. verdicts: one row for each trial and
+    invariant: input_id, alternative, schedule, at_s (virtual seconds), invariant, status ("holds", "broken", "left" or
+    "not judged") and what is wrong.
     """
 
     graph: str
@@ -170,3 +226,48 @@ def summary_of(report: CrashReport) -> str:
     if report.findings:
         return f"{report.graph}: {count_of(len(report.findings), 'finding')} in {trials}."
     return f"{report.graph}: every invariant held in {trials}."
+
+
+def plain_input(given: Mapping[str, Any]) -> Any:
+    """Return an input as JSON types, so that it can be written down and given again."""
+    plain = {}
+    for key, value in given.items():
+        if isinstance(value, list) and any(isinstance(item, BaseMessage) for item in value):
+            value = convert_to_openai_messages(value)
+        try:
+            json.dumps(value)
+        except TypeError:
+            value = repr(value)
+        plain[key] = value
+    return plain
+
+
+def timeline_of(observation: Observation, verdict: Verdict) -> tuple[str, ...]:
+    """Return what happened around the cut of a trial, and around what its verdict shows, in lines."""
+    trial, told_at_s = observation.trial, observation.first.told_at_s
+    assert trial.is_cut, "a run that is not cut breaks no invariant"
+    lines = [(mark.at_s, 1, str(mark), mark.part) for mark in observation.marks if mark.kind != "wait"]
+    lines.append((trial.decision_timeout_s, 0, "the process is killed" if trial.is_kill else "the deadline", FIRST))
+    if told_at_s is not None and not trial.is_kill:
+        lines.append((told_at_s, 2, f"the caller is told: {observation.first}", FIRST))
+    if observation.resumed is not None:
+        ended = observation.resumed.told_at_s
+        lines.append(
+            (ended if ended is not None else lines[-1][0], 2, f"the resumption ends: {observation.resumed}", RESUMED)
+        )
+    lines.sort()
+    cut = next(index for index, line in enumerate(lines) if line[1] == 0)
+    shown = set(range(cut - _BEFORE, cut + _AFTER)) | {index for index, line in enumerate(lines) if line[1] == 2}
+    shown |= {index for index, line in enumerate(lines) if line[2].startswith("effect ")}
+    if verdict.at_s is not None:
+        at = min(range(len(lines)), key=lambda index: abs(lines[index][0] - (verdict.at_s or 0.0)))
+        shown |= set(range(at - 3, at + 2))
+    made, last = [], None
+    for index, (at_s, _, words, part) in enumerate(lines):
+        if index not in shown or part not in (FIRST, RESUMED):
+            continue
+        if last is not None and index != last + 1:
+            made.append(f"{'…':>12}")
+        made.append(f"{at_s:12.6f}  {'' if part == FIRST else '(resumed) '}{words}")
+        last = index
+    return tuple(made)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,18 +22,18 @@ from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.batch.workers import Workers, in_this_process, workers_for
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.crash_test.bench import SaverMaker, Subject, saver_maker
-from docmind_lab.experiments.crash_test.cells import ShrinkOrder, observe_all, run_shrink_order
+from docmind_lab.experiments.crash_test.cells import Found, observe_all, shrink_finding, size_of
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
-from docmind_lab.experiments.crash_test.findings import Finding, smallest, timeline_of
-from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, Verdict, judge
+from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
-from docmind_lab.experiments.crash_test.report import Coverage, CrashReport
-from docmind_lab.experiments.crash_test.shrink import size_of
-from docmind_lab.experiments.trials import KILL, Trial
+from docmind_lab.experiments.crash_test.report import Coverage, CrashReport, Finding, timeline_of
+from docmind_lab.experiments.examination import KILL, Trial
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import GraphInput, Inputs, graph_named
 
 _VERDICT_COLUMNS: Final = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
+
+_Observe = Callable[[Sequence[Trial]], Iterable[Observation]]
 
 Place = tuple[str, str]
 """An input and an alternative."""
@@ -40,12 +41,12 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Plan:
-    """Everything that is tried. points: all of a place; chosen: those that are tried."""
+    """Everything that is tried. references: by undisturbed trial. points: all of a place; chosen: those tried."""
 
     subject: Subject
     places: tuple[Place, ...]
     schedules: tuple[int | None, ...]
-    references: Mapping[tuple[str, str, int | None], Reference]
+    references: Mapping[Trial, Reference]
     points: Mapping[Place, list[CutPoint]]
     chosen: Mapping[Place, list[CutPoint]]
 
@@ -57,10 +58,6 @@ class _Plan:
             for schedule in self.schedules
             for point in self.chosen[input_id, alternative]
         ]
-
-    def reference(self, trial: Trial) -> Reference:
-        """Return what a trial is held against."""
-        return self.references[trial.question_id, trial.alternative, trial.schedule]
 
 
 def crash_test(
@@ -99,9 +96,7 @@ def crash_test(
             own, or one in memory where it has none.
         durability: When LangGraph writes checkpoints: "sync", "async" or "exit".
         deadline_key: Key of the graph's input that takes the deadline.
-        context: As `compare` takes it.
-        config: As `compare` takes it.
-        resume: As `compare` takes it.
+        context, config, resume: As `compare` takes them.
         endpoints: As `compare` takes them. Their POST, PUT, PATCH and DELETE requests are counted as side effects.
         profile: Of the simulated services' latencies.
         seed: Keys every draw.
@@ -118,35 +113,22 @@ def crash_test(
         NotSimulated: The graph leaves virtual time; it says what for.
         GraphError: The graph fails without any deadline.
     """
-    _require_counts(runs, schedules)
-    subject = Subject.of(
-        graph,
-        inputs,
-        checkpointer=checkpointer,
-        durability=durability,
-        deadline_key=deadline_key,
-        context=context,
-        config=config,
-        resume=resume,
-        endpoints=endpoints,
-        profile=profile,
-        seed=seed,
-    )
-    names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only, kill=kill)
-    with _workers(subject, checkpointer, workers) as pool:
-        counted = _Counter(progress)
-        plan = _plan(subject, names, schedules, runs, pool, stop, counted)
-        observations = list(observe_all(subject, plan.trials(), pool, stop, counted.add))
-        is_stopped = stop is not None and stop.is_set()
-        shown = graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name())
-        return _report(shown, plan, observations, pool if shrink and not is_stopped else None)
-
-
-def _require_counts(runs: int | None, schedules: int) -> None:
     if runs is not None and runs < 1:
         raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
     if schedules < 1:
         raise ConfigurationError(f"schedules must be 1 or more, not {schedules!r}")
+    options: dict[str, Any] = {"durability": durability, "deadline_key": deadline_key, "profile": profile, "seed": seed}
+    of_runs: dict[str, Any] = {"context": context, "config": config, "resume": resume, "endpoints": endpoints}
+    subject = Subject.of(graph, inputs, checkpointer=checkpointer, **of_runs, **options)
+    names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only, kill=kill)
+    with _workers(subject, checkpointer, workers) as pool:
+        counted = _Counter(progress)
+        observe = functools.partial(observe_all, subject, workers=pool, stop=stop, done=counted.add)
+        plan = _plan(subject, names, schedules, runs, observe, counted)
+        observations = list(observe(plan.trials()))
+        is_stopped = stop is not None and stop.is_set()
+        shown = graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name())
+        return _report(shown, plan, observations, pool if shrink and not is_stopped else None)
 
 
 def _alternatives(given: str | None, *, async_only: bool, kill: bool) -> list[str]:
@@ -186,13 +168,7 @@ class _Counter:
 
 
 def _plan(
-    subject: Subject,
-    names: Sequence[str],
-    schedules: int,
-    runs: int | None,
-    pool: Workers,
-    stop: threading.Event | None,
-    counted: _Counter,
+    subject: Subject, names: Sequence[str], schedules: int, runs: int | None, observe: _Observe, counted: _Counter
 ) -> _Plan:
     """Run each input undisturbed, and choose at which of its cut points it is tried."""
     orders: tuple[int | None, ...] = (None, *range(1, schedules))
@@ -200,21 +176,19 @@ def _plan(
     undisturbed = [Trial(name, math.inf, one, schedule=order) for one, name in places for order in orders]
     controls = {one.id: Trial(names[0], math.inf, one.id, is_control=True) for one in subject.inputs}
     counted.all = len(undisturbed) + len(controls)
-    seen = {
-        each.trial: each for each in observe_all(subject, [*controls.values(), *undisturbed], pool, stop, counted.add)
-    }
-    for observation in seen.values():
+    seen: dict[Trial, Observation] = {}
+    for observation in observe([*controls.values(), *undisturbed]):
         require_usable(observation)
+        seen[observation.trial] = observation
     references = {}
-    for trial in undisturbed:
-        if trial in seen:
-            control = seen.get(controls[trial.question_id], seen[trial])
-            base = seen.get(Trial(names[0], math.inf, trial.question_id), seen[trial])
-            references[trial.question_id, trial.alternative, trial.schedule] = Reference(
-                seen[trial], volatile_keys(base, control)
-            )
-    places = tuple(place for place in places if all((*place, order) in references for order in orders))
-    points = {place: cut_points(references[*place, None].undisturbed) for place in places}
+    for trial in (trial for trial in undisturbed if trial in seen):
+        control = seen.get(controls[trial.question_id], seen[trial])
+        base = seen.get(Trial(names[0], math.inf, trial.question_id), seen[trial])
+        references[trial] = Reference(seen[trial], volatile_keys(base, control))
+    # Where it was stopped, some have none.
+    absent = {(trial.question_id, trial.alternative) for trial in undisturbed if trial not in references}
+    places = tuple(place for place in places if place not in absent)
+    points = {(one, name): cut_points(seen[Trial(name, math.inf, one)]) for one, name in places}
     each = None if runs is None else max(1, runs // max(1, len(places) * len(orders)))
     chosen = {place: in_turn(points[place], each) for place in places}
     counted.all += sum(len(of_place) for of_place in chosen.values()) * len(orders)
@@ -236,16 +210,13 @@ def require_usable(observation: Observation) -> None:
         raise GraphError(f"{where}: the graph ends {observation.first}")
 
 
-Found = list[tuple[Observation, Verdict]]
-
-
 def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrinks: Workers | None) -> CrashReport:
-    groups: dict[tuple[str, str, bool], Found] = {}
+    groups: dict[tuple[str, str, bool], list[Found]] = {}
     judged: Counter[str] = Counter()
     rows: list[tuple[Any, ...]] = []
     for observation in observations:
         trial = observation.trial
-        for verdict in judge(observation, plan.reference(trial)):
+        for verdict in judge(observation, plan.references[trial.undisturbed]):
             place = trial.question_id, trial.alternative, trial.schedule, trial.decision_timeout_s
             rows.append((*place, verdict.invariant, verdict.status, verdict.what))
             judged[verdict.invariant] += verdict.status != "not judged"
@@ -276,20 +247,27 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrink
     )
 
 
-def _finding(key: tuple[str, str, bool], found: Found, plan: _Plan, shrinks: Workers | None) -> Finding:
+def _finding(key: tuple[str, str, bool], found: list[Found], plan: _Plan, shrinks: Workers | None) -> Finding:
     invariant, what, is_left = key
     questions: dict[str, GraphInput] = {one.id: one for one in plan.subject.inputs}
-    example = smallest(found, {name: size_of(one.given) for name, one in questions.items()})
+    # The smallest input, then the first schedule, then the earliest cut.
+
+    def rank(each: Found) -> tuple[int, int, float, str]:
+        trial = each[0].trial
+        size = size_of(questions[trial.question_id].given)
+        return size, trial.schedule or -1, trial.decision_timeout_s, trial.alternative
+
+    example = min(found, key=rank)
     trial = example[0].trial
     given: Mapping[str, Any] = questions[trial.question_id].given
     if shrinks is not None:
         place = trial.question_id, trial.alternative
         tried = {point.at_s for point in plan.chosen[place]}
-        earlier = [point.at_s for point in plan.points[place] if point.at_s < trial.decision_timeout_s]
-        untried = [at_s for at_s in earlier if at_s not in tried]
-        shrinking = ShrinkOrder(plan.subject, example, plan.reference(trial), tuple(untried))
+        points = [point.at_s for point in plan.points[place] if point.at_s < trial.decision_timeout_s]
+        untried = [at_s for at_s in points if at_s not in tried]
+        reference = plan.references[trial.undisturbed]
         try:
-            example, given = shrinks.submit(run_shrink_order, shrinking).result()
+            example, given = shrinks.submit(shrink_finding, plan.subject, example, reference, untried).result()
         except SimulationStalled:
             shrinks.replace()  # the finding stays as it is
     observation, verdict = example
@@ -328,10 +306,9 @@ def _notes(plan: _Plan) -> tuple[str, ...]:
     graph = graph_named(plan.subject.workload)
     if saver_maker(plan.subject) is None and not isinstance(graph.checkpointer, BaseCheckpointSaver):
         notes.append("The graph has no checkpointer of its own; it was given one in memory.")
-    reference = next(iter(plan.references.values()), None)
     volatile = sorted({key for each in plan.references.values() for key in each.volatile})
     if volatile:
         notes.append(f"Not compared, since it depends on time or chance: {', '.join(volatile)}.")
-    if reference is not None and not any(each.effects for each in plan.references.values()):
+    if plan.references and not any(each.effects for each in plan.references.values()):
         notes.append("No side effect was seen: only declared tools and endpoints of a file are counted.")
     return tuple(notes)

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -21,19 +21,31 @@ from unittest.mock import patch
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.bound import copy_with
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
+from docmind_lab.experiments.crash_test.checkpointers import SavedThread, read_thread
 from docmind_lab.experiments.crash_test.held_locks import held_locks, release_lock
-from docmind_lab.experiments.crash_test.journal import ASKED, FIRST, RESUMED, WRITE_S, Edge, Journal, Mark
-from docmind_lab.experiments.crash_test.observation import Ending, Leftover, Observation, Saved, answer_in, comparable
-from docmind_lab.experiments.crash_test.probes import ProbeSaver, StepCallbacks, TemporaryFiles
-from docmind_lab.experiments.crash_test.saved_thread import SavedThread, read_thread
+from docmind_lab.experiments.crash_test.observation import (
+    ASKED,
+    FIRST,
+    RESUMED,
+    WRITE_S,
+    Edge,
+    Ending,
+    Journal,
+    Leftover,
+    Mark,
+    Observation,
+    Saved,
+    answer_in,
+    comparable,
+)
+from docmind_lab.experiments.crash_test.probes import ProbeSaver, StepCallbacks, temporary_files
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.measurement.simulation import fixed_randomness
-from docmind_lab.experiments.trials import Trial
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder, recording
@@ -93,7 +105,7 @@ class TrialRun:
         self.clock.on_wait = self._note_wait
         self.graph: AnyGraph
         self.thread_id = f"crash-{trial.question_id}-{trial.alternative}"
-        self._files = TemporaryFiles()
+        self._files: Callable[[], list[str]] = list
         self._opened = bench.opened_saver()
         self._recorders: dict[str, Recorder] = {}
         self._snapshots: dict[str, Snapshot] = {}
@@ -107,7 +119,7 @@ class TrialRun:
             NotSimulated: The graph leaves virtual time; it says what for.
             ConfigurationError: The checkpointer cannot be used.
         """
-        with self._files.watched(), _no_words_of_the_dead():
+        with temporary_files() as self._files, _no_words_of_the_dead():
             try:
                 # Made in virtual time, so that the locks of a graph that is made anew wait there.
                 self.graph = VirtualClock(stall_after_s=60.0).run(self.bench.graph, self.journal)
@@ -123,7 +135,8 @@ class TrialRun:
             except SimulationError as error:
                 return Observation(self.trial, not_judged=_first_line(error))
             finally:
-                _forget(self.graph, self.thread_id) if hasattr(self, "graph") else None
+                with contextlib.suppress(Exception):  # there is no graph, or its checkpointer deletes nothing
+                    self._probe.delete_thread(self.thread_id)
                 self._opened.remove()
 
     # ---- the parts
@@ -206,7 +219,7 @@ class TrialRun:
         return cast(ProbeSaver, self.graph.checkpointer)
 
     def _read(self) -> tuple[SavedThread | None, Saved]:
-        return read_thread(self.graph, self.thread_id, async_only=self.bench.async_only)
+        return read_thread(self.graph, self.thread_id, async_only=self.bench.kind.async_only)
 
     def _asked(self, thread: SavedThread | None) -> Ending | None:
         """Return how the user's next message ends; of trials that leave the same thread, the first one asks."""
@@ -278,10 +291,8 @@ class TrialRun:
         return returned
 
     def _workload(self, graph: AnyGraph) -> OwnWorkload:
-        addresses, subject = ServiceAddresses.at_port(PORT), self.bench.subject
-        simulated = SimulatedDestinations(
-            addresses.openai_base_url, addresses.qdrant_url, EndpointTable(subject.endpoints)
-        )
+        subject = self.bench.subject
+        simulated = SimulatedDestinations.at(ServiceAddresses.at_port(PORT), EndpointTable(subject.endpoints))
         return OwnWorkload("crash-test", graph, simulated, subject.deadline_key)
 
     # ---- what remains
@@ -296,7 +307,7 @@ class TrialRun:
             if name not in held_before:
                 found.append(Leftover("lock", name))
                 release_lock(lock)  # or the resumption would wait for it in real time
-        found += [Leftover("temporary file", _kind_of_file(path)) for path in self._files.left()]
+        found += [Leftover("temporary file", name) for name in sorted(map(_without_chance, self._files()))]
         recorder = self._recorders[FIRST]
         for attempt in recorder.snapshot().attempts:
             if attempt.outcome == "open" and _is_request(attempt):
@@ -360,9 +371,8 @@ def _from_here(place: str) -> str:
     return place.removeprefix(_HERE)
 
 
-def _kind_of_file(path: str) -> str:
+def _without_chance(name: str) -> str:
     """Return a temporary file's name without what is random in it."""
-    name = path.rpartition("/")[2]
     return f"{name[:3]}…{name[-4:] if '.' in name[-5:] else ''}"
 
 
@@ -377,10 +387,3 @@ def _ending(outcome: Outcome, told_at_s: float | None) -> Ending:
     elif outcome.error is not None:
         error = f"{type(outcome.error).__name__}: {_first_line(outcome.error)}"
     return Ending(outcome.outcome, error, answer_in(comparable(outcome.state)) if outcome.state else "", told_at_s)
-
-
-def _forget(graph: AnyGraph, thread_id: str) -> None:
-    saver = graph.checkpointer
-    if isinstance(saver, BaseCheckpointSaver):
-        with contextlib.suppress(Exception):
-            saver.delete_thread(thread_id)

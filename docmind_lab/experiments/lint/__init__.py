@@ -1,13 +1,12 @@
 """The deadline lint: which alternatives can keep a deadline on a user's graph, and what prevents the others.
 
 bench.py       measured runs of the graph, one at a time
-observation.py observe a run: visits of nodes, work in threads, a blocked event loop
-probe.py       run the graph without a limit and observe it
+scenes.py      run the graph and observe it: visits of nodes, work in threads, a blocked event loop
 facts.py       facts about each node: mode, calls, timeouts, retries, worst case
 probing.py     probe every node, and choose where to put the deadline
-report.py      whether each alternative keeps the deadline; the report and its lines
 overruns.py    where a late run lost its time
 findings.py    problems found, the run that shows each, the remedy
+report.py      whether each alternative keeps the deadline; the report and its lines
 run.py         lint_graph
 """
 

@@ -11,24 +11,19 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
 
-from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.async_form import awaited, on_event_loop
+from docmind_lab.alternatives.async_form import awaited
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import NotSimulated, SimulationStalled
-from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.comparison.own_graph import require_whole_budget
+from docmind_lab.experiments.examination import Bench, Trial
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.trials import Trial
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.unanswered import Unanswered
-from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import Inputs, OwnWorkload, graph_named, own_graph
 from docmind_lab.workloads.own.references import AGENT_PREFIX
 from docmind_lab.workloads.own.unsimulated import REMEDY, RUNS_FOR_REAL
@@ -37,57 +32,37 @@ _CANNOT_BE_JUDGED = "cannot be judged in virtual time"
 _VIRTUAL_ONLY = "the deadline lint runs in virtual time only; measure this graph with docmind-lab compare --clock wall"
 
 
-class TrialBench:
-    """A user's graph on simulated services, in this process and in virtual time; it runs each trial once.
+class TrialBench(Bench):
+    """A user's graph as `own_graph` takes it, with its inputs and its settings.
 
-    Args:
-        graph: As `own_graph` takes it.
-        inputs: As `own_graph` takes them.
-        deadline_key: Key of the graph's input that takes the deadline.
-        profile: Of the services' latencies.
-        seed: Keys every draw.
-        settings: What `own_graph` takes besides.
-
-    Raises:
-        ConfigurationError: The graph or its inputs cannot be used.
+    Raises: ConfigurationError if the graph or its inputs cannot be used.
     """
 
     def __init__(
         self, graph: Any, inputs: Inputs, *, deadline_key: str, profile: str, seed: int, **settings: Any
     ) -> None:
-        self._own = own_graph(graph, inputs, deadline_key=deadline_key, **settings)
+        own = own_graph(graph, inputs, deadline_key=deadline_key, **settings)
+        super().__init__(own.workload, own.corpus)
         self._given = _words_of(graph, inputs, settings)
-        self._deadline_key, self.profile, self.seed = deadline_key, profile, seed
-        self._settings = Settings()
-        self._system = SimulatedSystem(self._settings, kind=self._own.workload, corpus=self._own.corpus)
-        self._done: dict[Trial, MeasuredRun] = {}
+        self._deadline_key, self._profile, self._seed, self._inputs = deadline_key, profile, seed, own.questions
         # The lint says which answers were made up, and goes on.
-        self._runs_of = cast(OwnWorkload, self._system.workload)
+        self._runs_of = cast(OwnWorkload, self.system.workload)
         self._runs_of.goes_on_made_up = True
-        self.graph = graph_named(self._own.workload)
-
-    def parse(self, alternatives: str) -> tuple[Alternative, ...]:
-        """Parse the alternatives. Raises: ConfigurationError for one that a user's graph cannot have."""
-        found = parse_alternatives(alternatives, budgeted_retries=self._settings.agents.max_retries)
-        require_whole_budget(found)
-        return tuple(map(on_event_loop, found)) if workload_kind(self._own.workload).async_only else found
+        self.graph = graph_named(own.workload)
 
     def possible(self, names: Sequence[str]) -> list[str]:
         """Return those of the named alternatives that the system can have; an agent cannot have them all."""
-        kind = workload_kind(self._own.workload)
-        return [name for name in names if kind.possible(parse_alternatives(name))]
+        return [name for name in names if self.kind.possible(parse_alternatives(name))]
 
     def questions(self) -> tuple[Question, ...]:
         """Return the questions that the graph is asked."""
         return tuple(question for _, question in self._comparison(Trial("unguarded", 1.0, "")).questions())
 
     def measure(self, trial: Trial, *, seen_by: Any = None) -> MeasuredRun:
-        """Measure the trial. seen_by: wraps its alternative in an observing one; such a run is not cached.
+        """Measure the trial. seen_by: wraps its alternative in an observing one.
 
         Raises: NotSimulated for a graph that leaves virtual time, saying by what and in which node.
         """
-        if seen_by is None and trial in self._done:
-            return self._done[trial]
         comparison = self._comparison(trial)
         (order,) = [one for one in comparison.orders() if one.question.id == trial.question_id]
         if trial.awaited:
@@ -101,7 +76,7 @@ class TrialBench:
             endpoints=comparison.kind.endpoints,
         )
         try:
-            measured = self._system.measure(order, services)
+            return self.system.measure(order, services)
         except NotSimulated as error:
             # What the lab cannot answer needs services of the user's own; a program only needs real time.
             own = " --services own" if str(error).endswith(REMEDY) else ""
@@ -109,9 +84,6 @@ class TrialBench:
             raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {what}; {_VIRTUAL_ONLY}{own}") from error
         except SimulationStalled as error:
             raise NotSimulated(f"{_CANNOT_BE_JUDGED}: {error}\n{_VIRTUAL_ONLY}") from error
-        if seen_by is None:
-            self._done[trial] = measured
-        return measured
 
     @property
     def unanswered(self) -> tuple[Unanswered, ...]:
@@ -122,39 +94,29 @@ class TrialBench:
         """Return the command that measures the same run again, with placeholders for what is in memory."""
         words = ["docmind-lab", "compare", *self._given]
         words += ["--alternatives", trial.alternative, "--decision-timeout", repr(trial.decision_timeout_s)]
-        words += ["--runs", str(self._own.questions), "--seed", str(self.seed), "--profile", self.profile]
+        words += ["--runs", str(self._inputs), "--seed", str(self._seed), "--profile", self._profile]
         for fault in trial.faults:
             words += ["--fault", fault]
         words += ["--deadline-key", self._deadline_key] if self._deadline_key != DEADLINE_KEY else []
         return shlex.join(words)
 
-    def close(self) -> None:
-        """Close the simulated services."""
-        self._system.close()
-
     def _comparison(self, trial: Trial) -> Comparison:
         return Comparison(
             decision_timeout_s=trial.decision_timeout_s,
-            runs=self._own.questions,
-            seed=self.seed,
+            runs=self._inputs,
+            seed=self._seed,
             alternatives=self.parse(trial.alternative),
-            profile=LatencyProfile.named(self.profile),
+            profile=LatencyProfile.named(self._profile),
             faults=tuple(map(Fault.parse, trial.faults)),
-            workload=self._own.workload,
-            documents=Documents(self._own.corpus),
+            workload=self.workload,
+            documents=Documents(self.corpus),
             # As `compare` has it for such a graph, so that its command gives the same run, by the same id.
             side_by_side=1,
         )
 
 
 def _words_of(graph: Any, inputs: Inputs, settings: Mapping[str, Any]) -> list[str]:
-    """Return the options that name a graph, its inputs and what its runs are given besides.
-
-    Args:
-        graph: A reference, or what is in memory.
-        inputs: A file, or what is in memory.
-        settings: The keywords of `own_graph`.
-    """
+    """Return the options that name a graph, its inputs and what its runs are given besides."""
     reference = graph if isinstance(graph, str) else "module:attribute"
     option = "--agent" if reference.startswith(AGENT_PREFIX) else "--graph"
     file = os.fspath(inputs) if isinstance(inputs, str | os.PathLike) else "inputs.jsonl"

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from docmind_lab.analysis.text import count_of
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.bench import TrialBench
-from docmind_lab.experiments.lint.observation import length_of, length_s, within
-from docmind_lab.experiments.lint.overruns import requests_of, span_of
-from docmind_lab.experiments.lint.probe import UNTIMED, Scene, observe_run, sent_in
+from docmind_lab.experiments.lint.overruns import length_of, length_s, requests_of, span_of, within
+from docmind_lab.experiments.lint.scenes import UNTIMED, Scene, observe_run, sent_in
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.trials import Trial
 
 # A call that has not given up after a day counts as endless. A run is observed for longer than its budget.
 LONGEST_S = 86_400.0
@@ -83,11 +82,10 @@ class NodeFacts:
     """What the lint knows of one node of the outermost graph.
 
     mode: sync, async, sync inside (async, with sync code in threads), blocking async, or that it takes no time, as an
-    event loop saw it. calls: kind → how many in
-    one run. timeouts_s: of its requests, each of one read; empty where there is none. capped: how many
-    requests of how many the deadline reached where it travels with the run. code_s: the longest stretch
-    without a request under way, which no deadline cuts in sync code. has_key: whether each visit of the node, and of
-    those inside, was given the key of the deadline; None for a graph that is not asked to have one.
+    event loop saw it. calls: kind → how many in one run. timeouts_s: of its requests, each of one read; empty where
+    there is none. capped: how many requests of how many the deadline reached where it travels with the run. code_s: the
+    longest stretch without a request under way, which no deadline cuts in sync code. has_key: whether each visit of the
+    node, and of those inside, was given the key of the deadline; None for a graph that is not asked to have one.
     """
 
     node: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Final
@@ -82,37 +82,32 @@ class Finding:
         return f"<p><b>{escape(self.node)}</b>: {escape(self.what)}.{defeats}</p><p>Remedy: {escape(self.remedy)}.</p>"
 
 
-class Findings:
-    """Collects findings: all evidence of one kind at one node becomes one finding."""
-
-    def __init__(self) -> None:
-        self._evidence: dict[tuple[str, str], list[Evidence]] = {}
-        self._defeats: dict[tuple[str, str], list[str]] = {}
-
-    def add(self, node: str, kind: str, evidence: Evidence, defeats: Iterable[str] = ()) -> None:
-        """Add a run that shows a problem of this kind at the node."""
-        self._evidence.setdefault((node, kind), []).append(evidence)
-        self._defeats.setdefault((node, kind), []).extend(defeats)
-
-    def all(self) -> tuple[Finding, ...]:
-        """Return the findings, those that defeat most alternatives first."""
-        made = []
-        for (node, kind), evidence in self._evidence.items():
-            what, remedy = KINDS[kind]
-            defeats = tuple(dict.fromkeys(self._defeats[node, kind]))
-            made.append(Finding(node, kind, what, tuple(evidence), remedy, defeats))
-        return tuple(sorted(made, key=lambda finding: -len(finding.defeats)))
+Seen = tuple[str, str, Evidence, tuple[str, ...]]
+"""A node, the kind of its problem, a run that shows it, and the alternatives that it defeats."""
 
 
-def add_overruns(findings: Findings, overruns: Mapping[Overrun, str]) -> None:
-    """Add the worst overrun of each alternative as evidence. overruns: each with its command."""
+def findings_of(seen: Iterable[Seen]) -> tuple[Finding, ...]:
+    """Return a finding for each kind at each node with all its evidence, those that defeat most alternatives first."""
+    groups: dict[tuple[str, str], list[Seen]] = {}
+    for each in seen:
+        groups.setdefault(each[:2], []).append(each)
+    made = []
+    for (node, kind), group in groups.items():
+        what, remedy = KINDS[kind]
+        defeats = tuple(dict.fromkeys(name for *_, names in group for name in names))
+        made.append(Finding(node, kind, what, tuple(evidence for _, _, evidence, _ in group), remedy, defeats))
+    return tuple(sorted(made, key=lambda finding: -len(finding.defeats)))
+
+
+def of_overruns(overruns: Mapping[Overrun, str]) -> Iterator[Seen]:
+    """Yield the worst overrun of each alternative. overruns: each with its command."""
     worst: dict[tuple[str, str, str], Overrun] = {}
     for overrun in overruns:
         key = overrun.node, overrun.cause, overrun.trial.alternative
         if key not in worst or overrun.worst_s > worst[key].worst_s:
             worst[key] = overrun
     for (node, cause, alternative), overrun in worst.items():
-        findings.add(node, cause, Evidence(overrun.run_id, lateness_of(overrun), overruns[overrun]), [alternative])
+        yield node, cause, Evidence(overrun.run_id, lateness_of(overrun), overruns[overrun]), (alternative,)
 
 
 def lateness_of(overrun: Overrun) -> str:
@@ -130,20 +125,18 @@ def lateness_of(overrun: Overrun) -> str:
     return f"{under}: {lateness}: {overrun.what_ate_it()}"
 
 
-def add_facts(findings: Findings, facts: NodeFacts, decision_timeout_s: float) -> None:
-    """Add findings from the facts of a node: from its undisturbed runs, and those with a single fault."""
-    worst, retries, trickled = facts.worst_case, facts.retries, facts.trickled
+def of_facts(facts: NodeFacts, decision_timeout_s: float) -> Iterator[Seen]:
+    """Yield what the facts of a node warn of: from its undisturbed runs, and those with a single fault."""
+    node, worst, retries, trickled = facts.node, facts.worst_case, facts.retries, facts.trickled
     if worst is not None and worst.took_s > decision_timeout_s:
-        findings.add(
-            facts.node, "call", Evidence(worst.run_id, f"a service that never answers: {worst}", worst.command)
-        )
+        yield node, "call", Evidence(worst.run_id, f"a service that never answers: {worst}", worst.command), ()
     if retries is not None and (retries.failing > retries.well or retries.of_one_call > 1):
         says = f"{retries.failing} requests in one visit when each fails at once, {retries.well} when all goes well"
         if retries.of_one_call > 1:
             says += f"; the client alone makes {retries.of_one_call} of one call"
         if worst is not None and not math.isinf(worst.took_s):
             says += f"; never answered, {worst}"
-        findings.add(facts.node, "retries", Evidence(retries.run_id, says, retries.command))
+        yield node, "retries", Evidence(retries.run_id, says, retries.command), ()
     if trickled is not None:
         says = f"{trickled.call_id}: a timeout of {trickled.timeout_s:g} s, and {trickled.took_s:,.1f} s of body"
-        findings.add(facts.node, "per_read", Evidence(trickled.run_id, says, trickled.command))
+        yield node, "per_read", Evidence(trickled.run_id, says, trickled.command), ()

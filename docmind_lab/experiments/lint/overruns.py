@@ -15,11 +15,53 @@ from typing import Literal
 
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.analysis.text import node_in_words
-from docmind_lab.experiments.lint.observation import TimeSpan, length_s, within
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.experiments.trials import Trial
 
 Cause = Literal["call", "per_read", "retries", "code", "blocks_loop", "thread", "graph"]
+
+TimeSpan = tuple[float, float]
+
+
+def length_of(interval: TimeSpan) -> float:
+    """Return the length of an interval in seconds."""
+    return interval[1] - interval[0]
+
+
+def length_s(intervals: Iterable[TimeSpan]) -> float:
+    """Return the seconds that the union of the intervals covers."""
+    return sum(to - start for start, to in union(intervals))
+
+
+def union(intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
+    """Return the intervals in order, with those that touch merged."""
+    made: list[TimeSpan] = []
+    for start, to in sorted(intervals):
+        if made and start <= made[-1][1]:
+            made[-1] = (made[-1][0], max(made[-1][1], to))
+        elif to > start:
+            made.append((start, to))
+    return made
+
+
+def within(intervals: Iterable[TimeSpan], start: float, to: float) -> list[TimeSpan]:
+    """Return the parts of the intervals that lie between two instants."""
+    clipped = ((max(start, begun), min(to, ended)) for begun, ended in intervals)
+    return [(begun, ended) for begun, ended in clipped if ended > begun]
+
+
+def without(whole: TimeSpan, intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
+    """Return the parts of an interval that no other interval covers; one of length 0 still divides it."""
+    made, at = [], whole[0]
+    for start, to in sorted(intervals):
+        if start > whole[1] or to < whole[0]:
+            continue
+        if start > at:
+            made.append((at, start))
+        at = max(at, to)
+    if whole[1] > at:
+        made.append((at, whole[1]))
+    return made
 
 
 @dataclass(frozen=True)
@@ -78,15 +120,24 @@ def span_of(call: CallRecord) -> TimeSpan:
 
 def threads_of(measured: MeasuredRun) -> defaultdict[str, list[TimeSpan]]:
     """Return for each role when threads ran its work; the end is infinite if the work was never done."""
+    return _spans_of(measured, "thread")
+
+
+def _spans_of(measured: MeasuredRun, what: str) -> defaultdict[str, list[TimeSpan]]:
+    """Return for each role when something of it went on: "thread", or "node" for the outermost nodes."""
     begun: Counter[tuple[str, float]] = Counter()
     made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
     for event in measured.events:
-        if event.event == "thread_started":
+        if event.event not in (f"{what}_started", f"{what}_ended"):
+            continue
+        detail = json.loads(event.detail)
+        if what == "node" and "/" in detail["node"]:
+            continue
+        if event.event == f"{what}_started":
             begun[event.role, event.at_s] += 1
-        elif event.event == "thread_ended":
-            begun_at_s = json.loads(event.detail)["begun_at_s"]
-            begun[event.role, begun_at_s] -= 1
-            made[event.role].append((begun_at_s, event.at_s))
+        else:
+            begun[event.role, detail["begun_at_s"]] -= 1
+            made[event.role].append((detail["begun_at_s"], event.at_s))
     for role, begun_at_s in begun.elements():
         made[role].append((begun_at_s, math.inf))
     return made
@@ -108,7 +159,7 @@ def overrun_of(
     asked = _by_role((call.role, span_of(call)) for call in requests)
     calls = [call for call in measured.calls if call.seen_from == "client"]
     called = _by_role((call.role, span_of(call)) for call in calls)
-    at_work, threads = _nodes_at_work(measured), threads_of(measured)
+    at_work, threads = _spans_of(measured, "node"), threads_of(measured)
     roles = {role for role in (*asked, *called, *at_work, *threads) if role}
     covered = {role: length_s(within(at_work[role] + called[role] + threads[role], *late)) for role in sorted(roles)}
     node = max(covered, key=lambda role: covered[role], default="")
@@ -157,20 +208,4 @@ def _by_role(pairs: Iterable[tuple[str, TimeSpan]]) -> defaultdict[str, list[Tim
     made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
     for role, interval in pairs:
         made[role].append(interval)
-    return made
-
-
-def _nodes_at_work(measured: MeasuredRun) -> defaultdict[str, list[TimeSpan]]:
-    """Return when the outermost nodes were at work; branches end in any order, which changes no union."""
-    begun: defaultdict[str, list[float]] = defaultdict(list)
-    made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
-    for event in measured.events:
-        if event.event not in ("node_started", "node_ended") or "/" in json.loads(event.detail)["node"]:
-            continue
-        if event.event == "node_started":
-            begun[event.role].append(event.at_s)
-        elif begun[event.role]:
-            made[event.role].append((begun[event.role].pop(0), event.at_s))
-    for role, starts in begun.items():
-        made[role] += [(start, math.inf) for start in starts]
     return made

@@ -90,21 +90,13 @@ class LintReport:
         return max(seen, default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON types, except that infinities stay floats."""
-        values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self) if item.name != "overruns"}
-        plain = {name: _plain(value) for name, value in values.items()}
+        """Return the report as JSON types, except that infinities stay floats and tuples are no lists."""
+        # No trial of the lint has a schedule or is a control.
+        absent = ("overruns", "schedule", "is_control")
+        plain = dataclasses.asdict(
+            self, dict_factory=lambda items: {name: value for name, value in items if name not in absent}
+        )
         return {**plain, "keeps": self.keeps}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        return value
-    # No trial of the lint has them.
-    return dataclasses.asdict(
-        value, dict_factory=lambda items: {name: it for name, it in items if name not in ("schedule", "is_control")}
-    )
 
 
 def verdict_of(
@@ -146,9 +138,7 @@ def _in_words(unprobed: Sequence[tuple[str, str]]) -> str:
 def lines_of(report: LintReport, *, verbose: bool = False) -> Iterator[str]:
     """Yield the verdicts, the summary and the findings; `nodes_table` has the nodes.
 
-    Args:
-        report: What the lint found.
-        verbose: Yield every finding with the runs that show it, and every request, instead of what fits on a screen.
+    verbose: yield every finding with the runs that show it, and every request, instead of what fits on a screen.
     """
     if verbose:
         yield from _lines(report, _by_kind(report.findings), verbose=True)

@@ -15,14 +15,14 @@ from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_o
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
 from docmind_lab.core.errors import ConfigurationError, GraphError, NotSimulated
 from docmind_lab.experiments.batch.runner import Progress
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.bench import TrialBench
-from docmind_lab.experiments.lint.findings import Evidence, Findings, add_facts, add_overruns
+from docmind_lab.experiments.lint.findings import Evidence, Seen, findings_of, of_facts, of_overruns
 from docmind_lab.experiments.lint.overruns import Overrun, overrun_of
-from docmind_lab.experiments.lint.probe import UNTIMED
-from docmind_lab.experiments.lint.probing import GraphProbe, probe
+from docmind_lab.experiments.lint.probing import GraphProbe
 from docmind_lab.experiments.lint.report import LintReport, Verdict, failed_after_made_up, verdict_of
+from docmind_lab.experiments.lint.scenes import UNTIMED, Scene
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.experiments.trials import Trial
 from docmind_lab.workloads.own import Inputs, StoreMaker
 from docmind_lab.workloads.own.inputs import input_keys
 from docmind_lab.workloads.own.kind import parts_of
@@ -52,17 +52,11 @@ def lint_graph(
     and its `rows_to_fill_in` a table of endpoints for them; until it is given, the verdicts rest on made-up answers.
 
     Args:
-        graph: As `compare` takes it.
-        inputs: As `compare` takes them.
+        graph, inputs, context, config, store, resume, endpoints: As `compare` takes them.
         decision_timeout_s: The budget, in seconds.
         slack_s: How much later the caller may be back, and the last work be over, in seconds.
         alternatives: Those in question; None for every way to enforce a deadline.
         deadline_key: Key of the graph's input that takes the deadline.
-        context: As `compare` takes it.
-        config: As `compare` takes it.
-        store: As `compare` takes it.
-        resume: As `compare` takes it.
-        endpoints: As `compare` takes them.
         profile: Of the simulated services' latencies.
         seed: Keys every draw of the simulated services.
         progress: Called with (done, all) runs under a deadline.
@@ -79,40 +73,33 @@ def lint_graph(
     names = [name.strip() for name in given.split(",") if name.strip()]
     if not names:
         raise ConfigurationError(f"alternatives: name at least one of {_all_that_enforce()}")
-    bench = TrialBench(
-        graph,
-        inputs,
-        deadline_key=deadline_key,
-        profile=profile,
-        seed=seed,
-        context=context,
-        config=config,
-        store=store,
-        resume=resume,
-        endpoints=endpoints,
-    )
+    of_runs = {"context": context, "config": config, "store": store, "resume": resume, "endpoints": endpoints}
+    bench = TrialBench(graph, inputs, deadline_key=deadline_key, profile=profile, seed=seed, **of_runs)
     try:
         names = bench.possible(names) if alternatives is None else names
         modes = {name: one.node_mode for name, one in zip(names, bench.parse(",".join(names)), strict=True)}
         wanted_key = deadline_key if deadline_key != DEADLINE_KEY or deadline_key in input_keys(bench.graph) else ""
         try:
-            probed = probe(bench, decision_timeout_s, slack_s, wanted_key)
+            probed = GraphProbe(bench, decision_timeout_s, slack_s, wanted_key)
         except GraphError as error:
             if not bench.unanswered:
                 raise
             raise NotSimulated(failed_after_made_up(bench.unanswered, error), bench.unanswered) from error
-        findings = Findings()
-        _add_probe_findings(bench, findings, probed, modes)
         verdicts, overruns = _judge(bench, probed, modes, slack_s, progress)
-        add_overruns(findings, {overrun: bench.command(overrun.trial) for overrun in overruns})
+        seen = [*_of_probe(bench, probed, modes)]
+        seen += of_overruns({overrun: bench.command(overrun.trial) for overrun in overruns})
         for facts in probed.facts.values():
-            add_facts(findings, facts, decision_timeout_s)
+            seen += of_facts(facts, decision_timeout_s)
     finally:
         bench.close()
-    shown, nodes = graph if isinstance(graph, str) else bench.graph.get_name(), tuple(probed.facts.values())
-    report = LintReport(shown, decision_timeout_s, slack_s, nodes, findings.all(), verdicts, tuple(overruns))
-    return dataclasses.replace(
-        report,
+    return LintReport(
+        graph if isinstance(graph, str) else bench.graph.get_name(),
+        decision_timeout_s,
+        slack_s,
+        tuple(probed.facts.values()),
+        findings_of(seen),
+        verdicts,
+        tuple(overruns),
         unreached=_unreached(bench.graph, probed),
         unprobed=tuple(probed.unprobed),
         requests=_requests(probed),
@@ -141,20 +128,23 @@ def _all_that_enforce() -> str:
     return ",".join(letter_of(level) for level in default_alternatives() if not CATALOGUE[level].is_control)
 
 
-def _add_probe_findings(bench: TrialBench, findings: Findings, probed: GraphProbe, modes: Mapping[str, str]) -> None:
+def _of_probe(bench: TrialBench, probed: GraphProbe, modes: Mapping[str, str]) -> Iterator[Seen]:
+    """Yield the modes in which the graph fails, and the nodes that the key of the deadline does not reach."""
+
+    def evidence(scene: Scene, says: str) -> Evidence:
+        return Evidence(scene.measured.run.run_id, says, bench.command(scene.trial))
+
     for alternative, scene in probed.cannot.items():
         mode = "sync" if alternative == UNTIMED else "async"
         failed = [visit for visit in scene.outermost() if visit.error_type == scene.failed]
         node = failed[0].place.role if failed else ""
         says = f"{scene.failed} in a run that is {mode} and has no deadline"
-        evidence = Evidence(scene.measured.run.run_id, says, bench.command(scene.trial))
-        findings.add(node, "cannot_run", evidence, [name for name, of in modes.items() if of == mode])
+        yield node, "cannot_run", evidence(scene, says), tuple(name for name, of in modes.items() if of == mode)
     for scene in (scene for scene in probed.with_key.values() if scene.seen.deadline_key):
         for node in scene.nodes():
-            absent = scene.without_key(node)
-            if absent:
+            if absent := scene.without_key(node):
                 says = f"no {scene.seen.deadline_key} in what was given to {', '.join(absent)}"
-                findings.add(node, "key", Evidence(scene.measured.run.run_id, says, bench.command(scene.trial)))
+                yield node, "key", evidence(scene, says), ()
 
 
 def _judge(

@@ -1,20 +1,17 @@
 """Does it stop? Calls that are left half way, and what goes on of them.
 
-calls.py         one call over a connection of its own, which can be left at any instant
-truth.py         what a server says of its own work: a log, or counters
+truth.py         calls that can be left at any instant, and what a server says of its own work: a log, or counters
 bench.py         a server under the probe: how its calls go undisturbed, and when the work on one that was left ended
 server.py        calls left in each phase
 mcp_tools.py     tools of MCP servers, whose callers give up
 verdicts.py      what follows from them: the trials, and the behaviour of the server
 """
 
-from docmind_lab.experiments.probe.calls import ProbeCall, Target
 from docmind_lab.experiments.probe.server import most_to_be_sent, probe_server
-from docmind_lab.experiments.probe.truth import first_model
+from docmind_lab.experiments.probe.truth import Target, first_model
 from docmind_lab.experiments.probe.verdicts import ServerProbe, Trial, Undisturbed
 
 __all__ = [
-    "ProbeCall",
     "ServerProbe",
     "Target",
     "Trial",

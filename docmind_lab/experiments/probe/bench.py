@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from docmind_lab.core.errors import ServiceError
-from docmind_lab.experiments.probe.calls import ProbeCall, Target
-from docmind_lab.experiments.probe.truth import LEAST_GAP_S, Counters, LabLog, Look
+from docmind_lab.experiments.probe.truth import LEAST_GAP_S, Counters, LabLog, Look, ProbeCall, Target
 from docmind_lab.experiments.probe.verdicts import Undisturbed
 
 TOKEN_LIMIT: Final = 8
@@ -38,10 +37,8 @@ def prompt_of(number: int, words: int) -> str:
 class Bench:
     """A server under the probe, and what is known of its undisturbed calls.
 
-    Args:
-        target: The server.
-        truth: How it accounts for its work; None to judge by the wait of other requests.
-        most_calls: Calls that may be sent in all.
+    truth: how it accounts for its work; None to judge by the wait of other requests. most_calls: calls that may be sent
+    in all.
     """
 
     def __init__(self, target: Target, truth: LabLog | Counters | None, most_calls: int) -> None:
@@ -81,11 +78,7 @@ class Bench:
     def call(self, words: int, max_tokens: int, *, stream: bool, **more: Any) -> tuple[str, ProbeCall]:
         """Send a call.
 
-        Args:
-            words: Words of its prompt, about.
-            max_tokens: Limit of its answer.
-            stream: Whether it asks for a stream.
-            more: Further fields of its body, and `headers`.
+        words: words of its prompt, about. more: further fields of its body, and `headers`.
 
         Returns: Its run, and the call under way.
         """
@@ -119,9 +112,7 @@ class Bench:
     def measure_undisturbed(self, seconds: float, most_tokens: int) -> Undisturbed:
         """Measure calls that nobody leaves: how long a prompt takes to be read, and how long answers take.
 
-        Args:
-            seconds: How long an answer should take, about.
-            most_tokens: Limit of the tokens of each answer.
+        seconds: how long an answer should take, about.
         """
         self._short_call_s()
         first_s, end_s, tokens = self._streamed(2, min(64, most_tokens))
@@ -165,11 +156,8 @@ class Bench:
     def end_by_log(self, run_id: str, begun_s: float, from_s: float, limit_s: float) -> tuple[float, float, float]:
         """When the work on a call ended, by the log of the lab's own service, whose clock is this machine's.
 
-        Args:
-            run_id: The call's.
-            begun_s: When it was begun, seconds of `time.monotonic`.
-            from_s: When its client left, likewise.
-            limit_s: How long to wait for its end.
+        begun_s: when it was begun, seconds of `time.monotonic`. from_s: when its client left, likewise. limit_s: how
+        long to wait for its end.
 
         Returns: The interval that holds the end, from leaving on, and the tokens generated after leaving. The upper end
             is infinite for a call that was complete before its client left.
@@ -193,8 +181,7 @@ class Bench:
     def end_by_waiting(self, from_s: float) -> tuple[float, float]:
         """When the work of the server ended, by the wait of another request.
 
-        Args:
-            from_s: Instant from which is counted, seconds of `time.monotonic`.
+        from_s: instant from which is counted, seconds of `time.monotonic`.
 
         Returns: The interval that holds the end of the work.
         """
@@ -208,10 +195,7 @@ class Bench:
     def end_by_counters(self, before: Look, left_after_s: float, remaining_s: float) -> tuple[float, float, float]:
         """When the work on a call ended, by what the server has counted for it.
 
-        Args:
-            before: What the server said before the call.
-            left_after_s: Seconds from sending the call to leaving it.
-            remaining_s: How much longer it would have taken.
+        left_after_s: seconds from sending the call to leaving it. remaining_s: how much longer it would have taken.
 
         Returns: The interval that holds the end, from leaving on, and the tokens generated after leaving. The upper end
             is infinite for a call that was complete before its client left.

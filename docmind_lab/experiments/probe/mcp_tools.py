@@ -14,18 +14,20 @@ import contextlib
 import datetime
 import json
 import shlex
+import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.services.agent_services import COMMAND, LASTS_S, TOOL_PATH, AgentServices
+from docmind_lab.services.endpoints import ENDPOINTS_PATH
 from docmind_lab.services.log import RequestRow
-from docmind_lab.services.server import LogClient, ServiceProcess
+from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 
 WORK: Final = "{work}"
 """What stands for the address of the work in the arguments of a tool."""
@@ -34,24 +36,19 @@ GivingUp = Literal["timeout", "cancelled task", "closed session"]
 """How the caller gives up: by the client's own timeout of the request, by cancelling its task, or by leaving."""
 
 _WAITS_S: Final = 2.0
-_CALLER_LIMIT_S: Final = 2 * LASTS_S
+_LASTS_S: Final = 6.0
+_CALLER_LIMIT_S: Final = 2 * _LASTS_S
+_WORK_ROW: Final = f'[[endpoint]]\nhost = "work"\ntext = "The work is done."\nlatency = {_LASTS_S}\n'
 
 
 @dataclass(frozen=True)
 class ToolTrial:
     """One call of a tool whose caller gave up. Durations in seconds.
 
-    Args:
-        server: Name and version that the MCP server gives.
-        transport: "stdio" or "http".
-        tool: Name of the tool.
-        way: How the caller gave up.
-        repeat: Number of the trial of this way, from 1 on.
-        caller_after_s: From giving up until the caller could go on.
-        cancel_sent: Whether the client sent `notifications/cancelled`.
-        work_after_s: From giving up until the tool's work ended.
-        work_ends: Whether it was ended before its end, or went on to it.
-        error: What the caller got.
+    transport: "stdio" or "http". way: how the caller gave up. repeat: number of the trial of this way, from 1 on.
+    caller_after_s: from giving up until the caller could go on. cancel_sent: whether the client sent
+    `notifications/cancelled`. work_after_s: from giving up until the tool's work ended. work_ends: whether it was ended
+    before its end, or went on to it. error: what the caller got.
     """
 
     server: str
@@ -76,12 +73,9 @@ def probe_mcp(
 ) -> pd.DataFrame:
     """Call a tool of an MCP server, give up in each way, and see when its work ends.
 
-    Args:
-        server: Address of an MCP server (Streamable HTTP), or the command that starts one on stdio.
-        tool: A tool that asks an address that it is given.
-        arguments: Its arguments; a text that is or contains `{work}` gets the address.
-        repeats: Trials of each way.
-        progress: Called with (trials done, all trials).
+    server: address of an MCP server (Streamable HTTP), or the command that starts one on stdio. tool: a tool that asks
+    an address that it is given. arguments: its arguments; a text that is or contains `{work}` gets the address.
+    repeats: trials of each way. progress: called with (trials done, all trials).
 
     Returns: A row for each trial: `measured_on` and the fields of `ToolTrial`.
 
@@ -94,53 +88,47 @@ def probe_mcp(
         raise ConfigurationError(f"repeats must be 1 or more, not {repeats}")
     ways = [(way, repeat) for way in get_args(GivingUp) for repeat in range(1, repeats + 1)]
     trials = []
-    with ServiceProcess(AgentServices("sync_tool"), COMMAND) as service:
-        log = LogClient(service.addresses.log_url)
-        with contextlib.closing(log):
-            work = service.addresses.openai_base_url.removesuffix("/v1") + TOOL_PATH + "?query=work"
-            filled = json.loads(json.dumps(dict(arguments)).replace(WORK, work))
-            for number, (way, repeat) in enumerate(ways):
-                if progress is not None:
-                    progress(number, len(ways))
-                try:
-                    trials.append(asyncio.run(_trial(server, tool, filled, way, repeat, log)))
-                except BaseExceptionGroup as group:
-                    # The client's task group wraps what is raised while its session is open.
-                    raise _first_of(group) from group
+    with _served_work() as (address, log):
+        filled = json.loads(json.dumps(dict(arguments)).replace(WORK, address))
+        for number, (way, repeat) in enumerate(ways):
             if progress is not None:
-                progress(len(ways), len(ways))
+                progress(number, len(ways))
+            try:
+                trials.append(asyncio.run(_trial(server, tool, filled, way, repeat, log)))
+            except BaseExceptionGroup as group:
+                # The client's task group wraps what is raised while its session is open.
+                raise _first_of(group) from group
+        if progress is not None:
+            progress(len(ways), len(ways))
     frame = pd.DataFrame([asdict(trial) for trial in trials])
     frame.insert(0, "measured_on", datetime.datetime.now(datetime.UTC).date().isoformat())
     return frame
 
 
-class _WatchedStream:
-    """A stream of messages to the server, and the methods of those that were sent."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self.methods: list[str] = []
-
-    async def send(self, message: Any) -> None:
-        self.methods.append(str(getattr(getattr(message, "message", None), "method", "")))
-        await self._stream.send(message)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> _WatchedStream:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *exc_info: Any) -> None:
-        await self._stream.__aexit__(*exc_info)
+@contextlib.contextmanager
+def _served_work() -> Iterator[tuple[str, LogClient]]:
+    """Yield the address of the work, and the log that has when whoever asked for it has left."""
+    with tempfile.TemporaryDirectory(prefix="docmind-probe-") as folder:
+        rows = Path(folder, "work.toml")
+        rows.write_text(_WORK_ROW, encoding="utf-8")
+        with ServiceProcess(ServiceOptions(endpoints=str(rows))) as service:
+            root = service.addresses.openai_base_url.removesuffix("/v1")
+            with contextlib.closing(LogClient(service.addresses.log_url)) as log:
+                yield f"{root}{ENDPOINTS_PATH}work/?query=work", log
 
 
 @contextlib.asynccontextmanager
-async def _watched(transport: Any, streams: list[_WatchedStream]) -> AsyncIterator[tuple[Any, Any]]:
+async def _watched(transport: Any, methods: list[str]) -> AsyncIterator[tuple[Any, Any]]:
+    """Yield the streams of a transport, and note the methods of the messages that are sent to the server."""
     async with transport as (read, write):
-        streams.append(_WatchedStream(write))
-        yield read, streams[-1]
+        send = write.send
+
+        async def noting(message: Any) -> None:
+            methods.append(str(getattr(getattr(message, "message", None), "method", "")))
+            await send(message)
+
+        write.send = noting
+        yield read, write
 
 
 def _transport(server: str) -> tuple[str, Any]:
@@ -165,10 +153,10 @@ async def _trial(
     name, transport = _transport(server)
     from mcp import Client  # noqa: PLC0415 - as above
 
-    streams: list[_WatchedStream] = []
+    methods: list[str] = []
     async with contextlib.AsyncExitStack() as session:
         try:
-            client = await session.enter_async_context(Client(_watched(transport, streams)))
+            client = await session.enter_async_context(Client(_watched(transport, methods)))
         except Exception as error:
             raise ServiceError(f"{server} does not answer as an MCP server: {_words_of(error)}") from error
         info = client.server_info
@@ -204,7 +192,7 @@ async def _trial(
         way,
         repeat,
         caller_after_s,
-        "notifications/cancelled" in streams[-1].methods,
+        "notifications/cancelled" in methods,
         after_s,
         "at_its_end" if row.outcome == "ok" else "at_once",
         reached_caller,
@@ -225,7 +213,7 @@ async def _error_of(call: asyncio.Future[Any]) -> str:
 
 def _work_row(log: LogClient, since_s: float) -> RequestRow | None:
     """The row of the tool's work, when that is over; None where the tool did not ask for any."""
-    rows = log.rows("", 2 * LASTS_S)
+    rows = log.rows("", 2 * _LASTS_S)
     # A tool may ask for other things first, such as robots.txt.
     work = [row for row in rows if row.kind == "tool" and row.received_at >= since_s and row.status != 404]
     return work[-1] if work else None
@@ -247,8 +235,7 @@ def _words_of(error: BaseException) -> str:
 def as_markdown(trials: pd.DataFrame) -> str:
     """A table with a row for each tool and way of giving up.
 
-    Args:
-        trials: As `probe_mcp` returns them, of one tool or several.
+    trials: as `probe_mcp` returns them, of one tool or several.
     """
     columns = ["server", "transport", "tool", "way", "the work", "the caller goes on after", "cancellation sent"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]

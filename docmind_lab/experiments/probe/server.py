@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, Literal
 
@@ -20,8 +19,7 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES, Phase, WorkEnds
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.probe.bench import LONGEST_PROMPT, PREFILL_S, STEADY, TOKEN_LIMIT, Bench
-from docmind_lab.experiments.probe.calls import Leaving, Target
-from docmind_lab.experiments.probe.truth import Counters, LabLog, Look, truth_of
+from docmind_lab.experiments.probe.truth import Counters, LabLog, Leaving, Look, Target, truth_of
 from docmind_lab.experiments.probe.verdicts import ENDED_BY, STREAMING, ServerProbe, Trial, work_ends_of
 
 # Where in its phase a call is left, as a share of the phase: the first trial, and how much later each further one.
@@ -38,19 +36,20 @@ _CALLS_OF_A_TRIAL: Final = 4
 def most_to_be_sent(target: Target, repeats: int, most_tokens: int) -> str:
     """What a probe sends at the most, in words.
 
-    Args:
-        target: The server; it is asked for its slots.
-        repeats: Trials of each phase and way of leaving.
-        most_tokens: Limit of the tokens of each answer.
+    repeats: trials of each phase and way of leaving. most_tokens: limit of the tokens of each answer.
     """
     calls = _most_calls(repeats, _slots(truth_of(target)))
     return f"at most {calls} calls of up to {LONGEST_PROMPT} words and {most_tokens:,} tokens of answer each"
 
 
-def _trials(repeats: int, *, counted: bool) -> list[tuple[Phase, Leaving, int]]:
-    """Phase, way of leaving and number of each trial, in order; `counted` for one more with its counters polled."""
+Which = tuple[Phase, Leaving, int]
+"""A trial: the phase, how the client leaves, and the number of it, from 1 on."""
+
+
+def _trials(repeats: int, *, counted: bool) -> list[Which]:
+    """All trials, in order; `counted` for one more with its counters polled."""
     ways: tuple[Leaving, ...] = ("FIN", "RST")
-    trials: list[tuple[Phase, Leaving, int]] = list(itertools.product(PHASES, ways, range(1, repeats + 1)))
+    trials: list[Which] = list(itertools.product(PHASES, ways, range(1, repeats + 1)))
     trials.append(("generation", "client timeout", 1))
     return [*trials, ("generation", "FIN, polled", 1)] if counted else trials
 
@@ -72,18 +71,13 @@ def probe_server(
     most_tokens: int = 2048,
     by_waiting: bool = False,
     progress: Progress | None = None,
-    on_trial: Callable[[Trial], object] | None = None,
 ) -> ServerProbe:
     """Leave calls to a server in each phase, and see when its work on them ends.
 
-    Args:
-        target: The server. Nothing else should use it meanwhile.
-        repeats: Trials of each phase and way of leaving.
-        seconds: How long an answer should take, about; more makes the intervals smaller beside it.
-        most_tokens: Limit of the tokens of each answer.
-        by_waiting: Judge by the wait of other requests even where the server keeps count of its work.
-        progress: Called with (trials done, all trials).
-        on_trial: Called with each trial when it is over, for who may stop the probe.
+    target: the server. Nothing else should use it meanwhile. repeats: trials of each phase and way of leaving. seconds:
+    how long an answer should take, about; more makes the intervals smaller beside it. most_tokens: limit of the tokens
+    of each answer. by_waiting: judge by the wait of other requests even where the server keeps count of its work.
+    progress: called with (trials done, all trials).
 
     Raises: ConfigurationError for numbers that cannot be used; ServiceError when the server cannot be reached, or
         refuses the calls, or when the speed of its calls changed meanwhile, so that they tell nothing of those left.
@@ -102,12 +96,10 @@ def probe_server(
     undisturbed = bench.measure_undisturbed(seconds, most_tokens)
     trials = _trials(repeats, counted=counted and not by_waiting)
     results = []
-    for number, (phase, how, repeat) in enumerate(trials):
+    for number, which in enumerate(trials):
         if progress is not None:
             progress(number, len(trials))
-        results.append(_leave(bench, phase, how, repeat))
-        if on_trial is not None:
-            on_trial(results[-1])
+        results.append(_leave(bench, which))
     if progress is not None:
         progress(len(trials), len(trials))
     bench.require_steady()
@@ -118,23 +110,24 @@ def probe_server(
 # ---- trials
 
 
-def _leave(bench: Bench, phase: Phase, how: Leaving, repeat: int) -> Trial:
-    """One trial: leave a call in a phase, and see what becomes of it."""
+def _leave(bench: Bench, which: Which) -> Trial:
+    """Leave a call in a phase, and see what becomes of it."""
+    phase, how, repeat = which
     before = bench.wait_until_quiet()
     usual = bench.usual
     if phase in ("prefill", "before_first_token") and usual.first_token_s < PREFILL_S / 4:
         note = f"the longest prompt is read in {usual.first_token_s:.2f} s, too short to leave in the middle"
-        return _unknown(phase, how, repeat, note)
+        return _unknown(which, note)
     if bench.truth is None and not usual.others_wait:
         note = "the server keeps no count of its work, and other requests do not wait for a call under way"
-        return _unknown(phase, how, repeat, note)
+        return _unknown(which, note)
     if phase == "mid_stream" and usual.held_back:
-        return _unknown(phase, how, repeat, "the stream is held back until its end, so nobody can leave in its middle")
+        return _unknown(which, "the stream is held back until its end, so nobody can leave in its middle")
     if phase == "queue":
-        return _leave_in_queue(bench, how, repeat, before)
+        return _leave_in_queue(bench, which, before)
     share = _LEFT_AT + _LEFT_LATER * (repeat - 1) % (1 - _LEFT_AT)
     if how == "client timeout":
-        return _leave_by_timeout(bench, repeat, share, before)
+        return _leave_by_timeout(bench, which, share, before)
     run_id, call = bench.call(usual.prompt_words, usual.max_tokens, stream=phase in STREAMING)
     with call:
         if phase == "mid_stream":
@@ -142,15 +135,14 @@ def _leave(bench: Bench, phase: Phase, how: Leaving, repeat: int) -> Trial:
                 call.read_token()
         else:
             generating_s = usual.whole_s - usual.first_token_s
-            begins_s, lasts_s = (
-                (usual.first_token_s, generating_s) if phase == "generation" else (0.0, usual.first_token_s)
-            )
-            time.sleep(max(0.0, call.sent_at_s + begins_s + share * lasts_s - time.monotonic()))
+            in_prompt_s, in_answer_s = share * usual.first_token_s, usual.first_token_s + share * generating_s
+            leave_after_s = in_answer_s if phase == "generation" else in_prompt_s
+            time.sleep(max(0.0, call.sent_at_s + leave_after_s - time.monotonic()))
         left_at_s = call.leave("FIN" if how == "FIN, polled" else how)
-    return _judge(bench, phase, how, repeat, run_id, call.begun_at_s, call.sent_at_s, left_at_s, before)
+    return _judge(bench, which, run_id, call.begun_at_s, call.sent_at_s, left_at_s, before)
 
 
-def _leave_by_timeout(bench: Bench, repeat: int, share: float, before: Look | None) -> Trial:
+def _leave_by_timeout(bench: Bench, which: Which, share: float, before: Look | None) -> Trial:
     """Have the official client leave by its own timeout."""
     # Function-level: it takes a second to import.
     import openai  # noqa: PLC0415
@@ -172,11 +164,11 @@ def _leave_by_timeout(bench: Bench, repeat: int, share: float, before: Look | No
             max_tokens=usual.max_tokens,
             extra_body=dict(target.extra),
         )
-        return _unknown("generation", "client timeout", repeat, "the answer was there before the timeout")
-    return _judge(bench, "generation", "client timeout", repeat, run_id, sent_at_s, sent_at_s, time.monotonic(), before)
+        return _unknown(which, "the answer was there before the timeout")
+    return _judge(bench, which, run_id, sent_at_s, sent_at_s, time.monotonic(), before)
 
 
-def _leave_in_queue(bench: Bench, how: Leaving, repeat: int, before: Look | None) -> Trial:
+def _leave_in_queue(bench: Bench, which: Which, before: Look | None) -> Trial:
     """Leave a call while others have the slots, and see whether it is worked on when its turn comes."""
     usual = bench.usual
     # Without streaming: a server may notice that a client has left only when it has nothing to send to others.
@@ -191,8 +183,8 @@ def _leave_in_queue(bench: Bench, how: Leaving, repeat: int, before: Look | None
         time.sleep(_IN_QUEUE_S)
         if not bench.is_queued(run_id, call.begun_at_s):
             call.leave("FIN")
-            return _unknown("queue", how, repeat, "no queue was seen: the server took a second call at once")
-        left_at_s = call.leave(how)
+            return _unknown(which, "no queue was seen: the server took a second call at once")
+        left_at_s = call.leave(which[1])
         usages = [occupier.answer().get("usage") or {} for occupier in occupiers]
         free_at_s = time.monotonic()
     left_s, generating_s = free_at_s - left_at_s, usual.whole_s - usual.first_token_s
@@ -213,22 +205,14 @@ def _leave_in_queue(bench: Bench, how: Leaving, repeat: int, before: Look | None
         took_s = tokens * generating_s / max(1, usual.max_tokens)
         low_s, high_s = (0.0, left_s) if work_ends == "at_once" else (left_s + 0.9 * took_s, left_s + 1.1 * took_s)
     left_after_s, whole_s = left_at_s - call.sent_at_s, left_s + generating_s
-    return Trial("queue", how, repeat, left_after_s, whole_s, whole_s, low_s, high_s, tokens, bench.evidence, work_ends)
+    return Trial(*which, left_after_s, whole_s, whole_s, low_s, high_s, tokens, bench.evidence, work_ends)
 
 
 def _judge(
-    bench: Bench,
-    phase: Phase,
-    how: Leaving,
-    repeat: int,
-    run_id: str,
-    begun_at_s: float,
-    sent_at_s: float,
-    left_at_s: float,
-    before: Look | None,
+    bench: Bench, which: Which, run_id: str, begun_at_s: float, sent_at_s: float, left_at_s: float, before: Look | None
 ) -> Trial:
     """The trial of a call that was left while it was worked on."""
-    usual = bench.usual
+    usual, (phase, how, _) = bench.usual, which
     left_after_s = left_at_s - sent_at_s
     remaining_s = max(0.0, (usual.streamed_s if phase in STREAMING else usual.whole_s) - left_after_s)
     next_write_s = {"before_first_token": usual.first_token_s - left_after_s, "mid_stream": 0.0}.get(phase, remaining_s)
@@ -244,25 +228,13 @@ def _judge(
     work_ends = work_ends_of(phase, low_s, high_s, remaining_s, next_write_s)
     note = "" if work_ends != "unknown" else "the interval holds both a stop and the whole answer"
     note = "the answer was complete before the client left" if math.isinf(high_s) else note
-    return Trial(
-        phase,
-        how,
-        repeat,
-        left_after_s,
-        remaining_s,
-        next_write_s,
-        low_s,
-        high_s,
-        tokens,
-        bench.evidence,
-        work_ends,
-        note,
-    )
+    seconds = left_after_s, remaining_s, next_write_s, low_s, high_s
+    return Trial(*which, *seconds, tokens, bench.evidence, work_ends, note)
 
 
-def _unknown(phase: Phase, how: Leaving, repeat: int, note: str) -> Trial:
+def _unknown(which: Which, note: str) -> Trial:
     nan = math.nan
-    return Trial(phase, how, repeat, nan, nan, nan, nan, nan, None, "none", "unknown", note)
+    return Trial(*which, nan, nan, nan, nan, nan, None, "none", "unknown", note)
 
 
 # ---- limits that a request asks for

@@ -1,7 +1,6 @@
 """What follows from calls that were left: a trial for each, and the behaviour of the server in each phase.
 
 probe = probe_server(Target("http://127.0.0.1:8080/v1", "tiny"))
-probe.phases                            # a row for each phase
 probe.trials                            # a row for each call that was left
 probe.behaviour("my-server")            # what `compare(server_behaviour=...)` plays
 """
@@ -17,7 +16,7 @@ from typing import Final
 import pandas as pd
 
 from docmind_lab.core.server_behaviour import PHASES, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
-from docmind_lab.experiments.probe.calls import Leaving
+from docmind_lab.experiments.probe.truth import Leaving
 
 STREAMING: Final = frozenset({"before_first_token", "mid_stream"})
 # Work that has ended before half of what was left of it had passed was ended; what lasts longer was not.
@@ -33,19 +32,12 @@ _CHECKED_SHARE: Final = 0.75
 class Trial:
     """One call that was left, and what became of the server's work on it. Durations in seconds.
 
-    Args:
-        phase: Where the call was.
-        how: How the client left.
-        repeat: Number of the trial of this phase and way, from 1 on.
-        left_after_s: From sending the call to leaving it.
-        remaining_s: How much longer the call would have taken, by calls that were not left.
-        next_write_s: How much longer until the server would have written to the client.
-        low_s: Lower end of the interval that holds the time from leaving to the end of the work.
-        high_s: Upper end of it.
-        late_tokens: Tokens generated after the client had left; None where nobody counts them.
-        evidence: What the interval is from.
-        work_ends: What follows from it.
-        note: Why nothing follows from it, where that is so.
+    how: how the client left. repeat: number of the trial of this phase and way, from 1 on. left_after_s: from sending
+    the call to leaving it. remaining_s: how much longer the call would have taken, by calls that were not left.
+    next_write_s: how much longer until the server would have written to the client. low_s: lower end of the interval
+    that holds the time from leaving to the end of the work. high_s: upper end of it. late_tokens: tokens generated
+    after the client had left; None where nobody counts them. evidence: what the interval is from. work_ends: what
+    follows from it. note: why nothing follows from it, where that is so.
     """
 
     phase: Phase
@@ -66,17 +58,12 @@ class Trial:
 class Undisturbed:
     """How calls go that nobody leaves. Durations in seconds.
 
-    Args:
-        prompt_words: Words of the prompt.
-        max_tokens: What calls are limited to.
-        tokens: What they generate.
-        first_token_s: Until the first token of a streaming call; where streams are held back, until an answer of one
-            token without streaming.
-        streamed_s: Until the end of its answer.
-        whole_s: Until the answer of a call without streaming, to the same prompt and of the same length.
-        idle_s: What a call of one token takes on a server that has nothing else to do, several of them.
-        waits_s: What such a call takes while another is under way.
-        held_back: Whether streams are held back until their end, as by a gateway that buffers them.
+    prompt_words: words of the prompt. max_tokens: what calls are limited to. tokens: what they generate. first_token_s:
+    until the first token of a streaming call; where streams are held back, until an answer of one token without
+    streaming. streamed_s: until the end of its answer. whole_s: until the answer of a call without streaming, to the
+    same prompt and of the same length. idle_s: what a call of one token takes on a server that has nothing else to do,
+    several of them. waits_s: what such a call takes while another is under way. held_back: whether streams are held
+    back until their end, as by a gateway that buffers them.
     """
 
     prompt_words: int
@@ -99,12 +86,7 @@ class Undisturbed:
 class ServerProbe:
     """What a probe of a server found.
 
-    Args:
-        server: What the server is, as far as it says.
-        base_url: Where it is.
-        undisturbed: Calls that nobody left.
-        results: The trials.
-        limits: For each limit that a request can ask for, whether the server keeps it.
+    limits: for each limit that a request can ask for, whether the server keeps it.
     """
 
     server: str
@@ -112,11 +94,6 @@ class ServerProbe:
     undisturbed: Undisturbed
     results: tuple[Trial, ...]
     limits: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def phases(self) -> pd.DataFrame:
-        """A row for each phase; the columns are the fields of `PhaseBehaviour`."""
-        return pd.DataFrame([{"phase": phase} | self.phase(phase).model_dump() for phase in PHASES])
 
     @property
     def trials(self) -> pd.DataFrame:
@@ -154,10 +131,7 @@ class ServerProbe:
     def behaviour(self, name: str, command: str = "", server: str = "") -> ServerBehaviour:
         """The profile that simulated services play.
 
-        Args:
-            name: Of the profile: lower-case letters, digits, ".", "_" and "-".
-            command: What repeats the measurement.
-            server: The server and its version, where it does not say them itself.
+        command: what repeats the measurement. server: the server and its version, where it does not say them itself.
         """
         return ServerBehaviour.of(
             {
@@ -182,11 +156,7 @@ def _why_unknown(trials: Sequence[Trial], conclusive: Sequence[Trial]) -> str:
 
 
 def check_period_s(trials: Sequence[Trial]) -> float | None:
-    """How often the server looks for a client that has left; None where its work does not end at such instants.
-
-    Args:
-        trials: Of one phase.
-    """
+    """How often the server looks for a client that has left; None where its work does not end at such instants."""
     ended = [trial for trial in trials if trial.work_ends == "at_once"]
     if len(ended) < len(trials) or len(ended) < 3 or trials[0].phase == "queue":
         return None
@@ -203,12 +173,8 @@ def check_period_s(trials: Sequence[Trial]) -> float | None:
 def work_ends_of(phase: Phase, low_s: float, high_s: float, remaining_s: float, next_write_s: float) -> WorkEnds:
     """When work ended, by the interval that holds its end.
 
-    Args:
-        phase: Where the call was left.
-        low_s: Lower end of the seconds from leaving to the end of the work.
-        high_s: Upper end.
-        remaining_s: What was left of the call.
-        next_write_s: What was left until the server would have written.
+    low_s: lower end of the seconds from leaving to the end of the work. high_s: upper end. remaining_s: what was left
+    of the call. next_write_s: what was left until the server would have written.
     """
     if phase == "before_first_token" and high_s < next_write_s + ENDED_BY * (remaining_s - next_write_s):
         return "at_once" if high_s < ENDED_BY * next_write_s else "at_next_write" if low_s > 0 else "unknown"

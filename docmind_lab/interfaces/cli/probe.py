@@ -6,8 +6,6 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +18,7 @@ from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, console
 
 if TYPE_CHECKING:
     from docmind_lab.core.server_behaviour import PhaseBehaviour
-    from docmind_lab.experiments.probe import ServerProbe, Trial
+    from docmind_lab.experiments.probe import ServerProbe
 
 probe = typer.Typer(no_args_is_help=True, help="Does it stop? What goes on after a client has left, measured.")
 
@@ -74,7 +72,6 @@ def server(
             raise ConfigurationError("nobody can be asked whether to send them; say so with --yes")
         if not typer.confirm("Send them?", err=True):
             raise typer.Exit(INTERRUPTED)
-    done: list[Trial] = []
     bar = ProgressBar("trials", "probing", shown=not as_json)
     try:
         probed = probe_server(
@@ -84,12 +81,7 @@ def server(
             most_tokens=max_tokens,
             by_waiting=by_waiting,
             progress=bar.show,
-            on_trial=done.append,
         )
-    except KeyboardInterrupt:
-        bar.close()
-        typer.echo(f"docmind-lab: interrupted; {_save_trials(done, trials)}, no profile is made", err=True)
-        raise typer.Exit(INTERRUPTED) from None
     finally:
         bar.close()
     options = {"model": model, "repeats": repeats, "seconds": seconds, "max-tokens": max_tokens}
@@ -101,7 +93,7 @@ def server(
     if out:
         write_or_refuse(Path(out), as_text(profile.to_json()))
     if trials:
-        _save_trials(done, trials)
+        write_or_refuse(Path(trials), functools.partial(probed.trials.to_csv, index=False))
     if as_json:
         typer.echo(profile.to_json(), nl=False)
         return
@@ -149,16 +141,6 @@ def mcp_tool(
     if out:
         write_or_refuse(Path(out), functools.partial(trials.to_csv, index=False))
     typer.echo(as_markdown(trials), nl=False)
-
-
-def _save_trials(done: Sequence[Trial], path: str) -> str:
-    """Write a row for each trial, where a file was named; say what is saved."""
-    import pandas as pd  # noqa: PLC0415 - slow, and --help does not need it
-
-    if not path or not done:
-        return "no trial is saved"
-    write_or_refuse(Path(path), functools.partial(pd.DataFrame([asdict(trial) for trial in done]).to_csv, index=False))
-    return f"{len(done)} trials are in {path}"
 
 
 def _print(probed: ServerProbe) -> None:

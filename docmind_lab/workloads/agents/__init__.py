@@ -1,9 +1,8 @@
 """Agents that are no LangGraph graph: functions of a question, objects of other frameworks, and their own timeouts.
 
 agent.py         Agent: one function of a question, and how its result is read as text
-load.py          an object, a function or "my_app:agent" as an Agent
-frameworks/      one adapter for each framework
-inputs.py        questions as inputs of the graph
+frameworks.py    one adapter for each framework
+load.py          an object, a function or "my_app:agent" as an Agent, and questions as inputs of its graph
 graph.py         the graph of one node, `agent`, that runs it
 enforcing.py     which alternatives an agent can have, and what carries them out
 """

@@ -22,10 +22,8 @@ class NativeTimeoutReached(Exception):
 class NativeTimeout:
     """The timeout that a framework itself offers for a whole run.
 
-    Args:
-        title: How the framework's users write it.
-        call: (seconds, question, **keywords) → the result; sync or async as the agent is. It raises
-            `NativeTimeoutReached` when the timeout has ended the run.
+    title: how the framework's users write it. call: (seconds, question, **keywords) → the result; sync or async as the
+    agent is. It raises `NativeTimeoutReached` when the timeout has ended the run.
     """
 
     title: str
@@ -36,13 +34,9 @@ class NativeTimeout:
 class Agent:
     """An agent: a function of a question, of any framework or of none.
 
-    Args:
-        name: Level of `workload` in the tables.
-        call: (question, **keywords) → the result.
-        is_async: Whether `call` and the native timeout return a coroutine.
-        takes_stop: Whether `call` takes `should_stop`, a function that returns True when it is time to stop.
-        framework: How its users call it.
-        native: Its own timeout; None without one.
+    name: level of `workload` in the tables. call: (question, **keywords) → the result. is_async: whether `call` and the
+    native timeout return a coroutine. takes_stop: whether `call` takes `should_stop`, a function that returns True when
+    it is time to stop. framework: how its users call it. native: its own timeout; None without one.
     """
 
     name: str

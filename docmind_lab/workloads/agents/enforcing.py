@@ -56,14 +56,19 @@ def carried_out_by(agent: Agent, alternative: Alternative) -> Any:
 
 
 @dataclass(frozen=True)
-class OnAgent:
-    """Runs an agent under an alternative; a text that an agent returns because it was told to stop is a partial answer.
-
-    Args:
-        alternative: What enforces the deadline.
-    """
+class Around:
+    """Carries an alternative out, and is else what the alternative is."""
 
     alternative: Alternative
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.alternative, name)
+
+
+class OnAgent(Around):
+    """Runs an agent under an alternative; what it returns because it was told to stop is a partial answer."""
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """See `Alternative.run`."""
@@ -73,20 +78,12 @@ class OnAgent:
             return outcome
         return Outcome("partial", outcome.answer, outcome.documents, "stop_flag", state=outcome.state)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.alternative, name)
-
 
 @dataclass(frozen=True)
 class OwnTimeout(Native):
     """F for an agent: the timeout that its framework offers for a whole run, set to the remaining time.
 
     What keeps running afterwards is the framework's affair, and what the measurement shows.
-
-    Args:
-        is_async: Whether the agent is async.
     """
 
     is_async: bool = True

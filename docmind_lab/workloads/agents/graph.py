@@ -39,12 +39,7 @@ class NoAnswer(Exception):
 
 @dataclass
 class AgentRun:
-    """One run of an agent.
-
-    Args:
-        limit_s: Seconds for the framework's own timeout; None leaves it off.
-        has_stopped: Whether the agent was told to stop.
-    """
+    """One run of an agent. limit_s: seconds for the framework's own timeout; None leaves it off."""
 
     limit_s: float | None = None
     has_stopped: bool = False

@@ -1,11 +1,14 @@
-"""Turn a function, or an object of a framework, into an `Agent`."""
+"""Turn a function, or an object of a framework, into an `Agent`, and questions to it into inputs of its graph.
+
+"What is yield?"                                             a question
+{"question": "What is yield?", "depth": 2}                   with a keyword of the agent's function
+{"input": "What is yield?", "gold": ["generator"], "id": "yield"}
+"""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from langgraph.graph import StateGraph
@@ -13,50 +16,30 @@ from langgraph.pregel import Pregel
 
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.workloads.agents.agent import Agent
-
-_ADAPTERS = "docmind_lab.workloads.agents.frameworks"
-
-# Class, or a base of it → its adapter. By name, so that no framework is imported that is not loaded already.
-FRAMEWORKS: Mapping[str, str] = MappingProxyType(
-    {
-        "agents.agent.Agent": "openai_agents",
-        "pydantic_ai.agent.abstract.AbstractAgent": "pydantic_ai",
-        "workflows.workflow.Workflow": "llamaindex",
-        "crewai.crew.Crew": "crewai",
-        "ag2.agent.Agent": "ag2",
-        "autogen.agentchat.conversable_agent.ConversableAgent": "autogen",
-        "smolagents.agents.MultiStepAgent": "smolagents",
-        "google.adk.agents.base_agent.BaseAgent": "google_adk",
-        "google.adk.runners.Runner": "google_adk",
-    }
-)
+from docmind_lab.workloads.agents.frameworks import FRAMEWORKS
 
 _KNOWN = "OpenAI Agents SDK, pydantic-ai, LlamaIndex, CrewAI, AG2, smolagents, Google ADK"
+_OF_THE_LAB = ("gold", "id")
+_QUESTIONS = ("question", "input")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def load_agent(found: Any, reference: str = "") -> Agent:
     """Return the agent that an object is: of a known framework, a function of a question, or what a function makes.
 
-    Args:
-        found: The object. A function without arguments is called, and makes the agent.
-        reference: "module:attribute", where it was found; empty for a live object.
+    reference: "module:attribute", where it was found; empty for a live object.
 
-    Raises:
-        ConfigurationError: It is no agent. The message says what it is.
+    Raises: ConfigurationError for what is no agent; the message says what it is.
     """
     shown = f"agent {reference!r}" if reference else "agent"
     if isinstance(found, Pregel | StateGraph):
         raise ConfigurationError(f"{shown} is a LangGraph graph; name it as the graph: graph=... (--graph)")
     agent = _of_framework(found, reference) or _of_function(found, reference)
+    if agent is None and callable(found) and not inspect.isclass(found):
+        found = _made_by(found, shown)
+        agent = _of_framework(found, reference) or _of_function(found, reference)
     if agent is not None:
         return agent
-    if callable(found) and not inspect.isclass(found):
-        made = _made_by(found, shown)
-        agent = _of_framework(made, reference) or _of_function(made, reference)
-        if agent is not None:
-            return agent
-        found = made
     what = f"class ({found.__name__})" if inspect.isclass(found) else type(found).__name__
     raise ConfigurationError(
         f"{shown} is a {what}, not a function of a question, nor an agent of {_KNOWN}; write def agent(question)"
@@ -69,11 +52,10 @@ def _of_framework(found: Any, reference: str) -> Agent | None:
         if adapter is None:
             continue
         try:
-            made: Agent = importlib.import_module(f"{_ADAPTERS}.{adapter}").adapt(found, reference)
+            return adapter(found, reference)
         except ImportError:
             # A user's own package may have the name of a framework's.
             continue
-        return made
     return None
 
 
@@ -107,7 +89,32 @@ def _made_by(factory: Callable[[], Any], shown: str) -> Any:
         raise ConfigurationError(f"{shown} could not be made: {type(error).__name__}: {first}") from error
 
 
-def check_keywords(agent: Agent, keywords: Mapping[str, Any], where: str) -> None:
+def as_question(agent: Agent, item: Any, where: str) -> dict[str, Any]:
+    """Return an item as a wrapped input of the agent's graph: its question, its keywords, gold and id.
+
+    Raises: ConfigurationError, beginning with `where`, for an item without a question, or with keywords that the agent
+    does not take.
+    """
+    of_the_lab: dict[str, Any] = {}
+    keywords: dict[str, Any] = {}
+    question = item
+    while isinstance(question, Mapping):
+        of_the_lab |= {name: question[name] for name in _OF_THE_LAB if name in question}
+        named = next((name for name in _QUESTIONS if name in question), None)
+        if named is None:
+            known = ", ".join(map(str, question)) or "none"
+            raise ConfigurationError(f"{where}: a question has the key question or input; this has {known}")
+        keywords |= {name: value for name, value in question.items() if name not in (*_OF_THE_LAB, named)}
+        question = question[named]
+    if not isinstance(question, str):
+        raise ConfigurationError(f"{where}: a question is a text, not a {type(question).__name__}")
+    if not question.strip():
+        raise ConfigurationError(f"{where}: the question is empty; write one")
+    _check_keywords(agent, keywords, where)
+    return {"input": {"question": question, "keywords": keywords}, **of_the_lab}
+
+
+def _check_keywords(agent: Agent, keywords: Mapping[str, Any], where: str) -> None:
     """Return if the agent takes a question with these keywords. Raises: ConfigurationError naming one that it lacks."""
     parameters = _parameters(agent.call)
     if not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):

@@ -19,7 +19,6 @@ from langgraph.types import Command
 from docmind_lab.alternatives.base import INTERRUPT, FreeState
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
 from docmind_lab.core.holds import current_hold
-from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.own.inputs import BOXED
 from docmind_lab.workloads.own.watch import RunWatch
 
@@ -37,43 +36,28 @@ class RunDoorway:
     def __init__(
         self, watch: RunWatch, state_key: str = "", resume: Sequence[Any] = (), outputs: Sequence[str] = ()
     ) -> None:
-        self.watch, self.state_key, self._resume, self._outputs = watch, state_key, resume, outputs
+        self.watch, self.state_key, self.resume, self.outputs = watch, state_key, resume, outputs
 
     def stream(
         self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
         """Stream from the graph with the deadline in force; whole states are converted to `FreeState`."""
-        seen = free_state if options.get("stream_mode") == "values" else _unchanged
-        answers, last = _Answers(self._resume, self.watch.recorder), self._last_state(given)
         with self._deadline_in_force(config, rest, options):
-            begun = self._input(given)
-            while True:
-                for chunk in inner(begun, *rest, **options):
-                    last.look_at(chunk)
-                    if not answers.are_for(chunk):
-                        yield seen(chunk)
-                if not answers.are_due:
-                    last.record()
-                    return
-                begun = answers.next_input()
+            passage = _Passage(self, given, options)
+            while passage.goes_on():
+                for chunk in inner(passage.input, *rest, **options):
+                    yield from passage.shown(chunk)
 
     async def astream(
         self, inner: Callable[..., AsyncIterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
     ) -> AsyncIterator[Any]:
         """`stream`, as an async generator."""
-        seen = free_state if options.get("stream_mode") == "values" else _unchanged
-        answers, last = _Answers(self._resume, self.watch.recorder), self._last_state(given)
         with self._deadline_in_force(config, rest, options):
-            begun = self._input(given)
-            while True:
-                async for chunk in inner(begun, *rest, **options):
-                    last.look_at(chunk)
-                    if not answers.are_for(chunk):
-                        yield seen(chunk)
-                if not answers.are_due:
-                    last.record()
-                    return
-                begun = answers.next_input()
+            passage = _Passage(self, given, options)
+            while passage.goes_on():
+                async for chunk in inner(passage.input, *rest, **options):
+                    for each in passage.shown(chunk):
+                        yield each
 
     def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Return the last state; the graph's own `invoke` calls `stream`."""
@@ -111,10 +95,7 @@ class RunDoorway:
             with contextlib.suppress(ValueError):
                 scope.__exit__(None, None, None)
 
-    def _last_state(self, given: Any) -> _LastState:
-        return _LastState(given, self._outputs, self.watch.recorder)
-
-    def _input(self, given: Any) -> Any:
+    def input(self, given: Any) -> Any:
         """Return the graph's input without the lab's key of the deadline, and with the graph's own."""
         if isinstance(given, Command) and isinstance(given.update, Mapping) and DEADLINE_KEY in given.update:
             update = self._with_own_key(given.update)
@@ -129,58 +110,58 @@ class RunDoorway:
         return {**rest, self.state_key: values[DEADLINE_KEY]} if self.state_key else rest
 
 
-class _Answers:
-    """What the interrupts of one run are answered with, in their order."""
+class _Passage:
+    """A run on its way through the graph: its interrupts are answered, and its last state is looked into.
 
-    def __init__(self, answers: Sequence[Any], recorder: Recorder) -> None:
-        self._left, self._recorder = list(answers), recorder
+    input: what the graph is begun with, or goes on with.
+    """
+
+    def __init__(self, doorway: RunDoorway, given: Any, options: Mapping[str, Any]) -> None:
+        self.input = doorway.input(given)
+        self._given = given if isinstance(given, Mapping) else {}
+        self._is_of_states = options.get("stream_mode") == "values"
+        self._answers, self._outputs = list(doorway.resume), doorway.outputs
+        self._recorder = doorway.watch.recorder
+        self._has_begun = False
         self._waiting: dict[str, None] | None = None
+        self._state: Any = {}
 
-    def are_for(self, chunk: Any) -> bool:
-        """Whether a chunk says that the graph waits for a person, and there is an answer."""
-        if not self._left:
-            return False
+    def shown(self, chunk: Any) -> list[Any]:
+        """Return what the alternative is shown of a chunk: nothing where an interrupt is to be answered."""
+        if isinstance(chunk, tuple) and len(chunk) == 2 and chunk[0] == "values":
+            self._state = chunk[1]
         content = chunk[-1] if isinstance(chunk, tuple) else chunk
-        if not isinstance(content, Mapping) or INTERRUPT not in content:
+        if self._answers and isinstance(content, Mapping) and INTERRUPT in content:
+            ids = [str(getattr(each, "id", "")) for each in content[INTERRUPT] or ()]
+            self._waiting = {**(self._waiting or {}), **dict.fromkeys(ids)}
+            return []
+        return [free_state(chunk) if self._is_of_states else chunk]
+
+    def goes_on(self) -> bool:
+        """Whether the graph is to be run, for the first time or with an answer; at its end, record its last state."""
+        if self._has_begun and self._waiting is None:
+            self._record_last_state()
             return False
-        ids = [str(getattr(each, "id", "")) for each in content[INTERRUPT] or ()]
-        self._waiting = {**(self._waiting or {}), **dict.fromkeys(ids)}
+        if self._has_begun:
+            self.input = self._answer()
+        self._has_begun = True
         return True
 
-    @property
-    def are_due(self) -> bool:
-        """Whether the graph has stopped at an interrupt that is to be answered."""
-        return self._waiting is not None
-
-    def next_input(self) -> Command[Any] | None:
-        """Return what the graph goes on with: an answer to each interrupt that it waits at, in their order.
+    def _answer(self) -> Command[Any] | None:
+        """Return an answer to each interrupt that the graph waits at, in their order.
 
         The last answer there is goes to all that are left: "yes" approves every tool of a step.
         """
         ids, self._waiting = list(self._waiting or ()), None
         # A breakpoint asks nothing, and takes an answer all the same.
-        given = [self._left.pop(0) for _ in range(min(max(1, len(ids)), len(self._left)))]
-        self._recorder.event("interrupt_answered", interrupts=len(ids), left=len(self._left))
+        given = [self._answers.pop(0) for _ in range(min(max(1, len(ids)), len(self._answers)))]
+        self._recorder.event("interrupt_answered", interrupts=len(ids), left=len(self._answers))
         if not ids:
             return None
         answers = [*given, *[given[-1]] * (len(ids) - len(given))]
         return Command(resume=answers[0] if len(ids) == 1 else dict(zip(ids, answers, strict=True)))
 
-
-class _LastState:
-    """A graph's last state, and what is wrong with it: errors that its own code caught, outputs that it did not set."""
-
-    def __init__(self, given: Any, outputs: Sequence[str], recorder: Recorder) -> None:
-        self._given, self._recorder = given if isinstance(given, Mapping) else {}, recorder
-        self._outputs = outputs
-        self._state: Any = {}
-
-    def look_at(self, chunk: Any) -> None:
-        """Keep a chunk that is a whole state."""
-        if isinstance(chunk, tuple) and len(chunk) == 2 and chunk[0] == "values":
-            self._state = chunk[1]
-
-    def record(self) -> None:
+    def _record_last_state(self) -> None:
         """Record the keys of errors that the input did not hold, and of the declared outputs that have no value."""
         values = self._state if isinstance(self._state, Mapping) else getattr(self._state, "__dict__", {})
         for key, value in values.items():
@@ -196,10 +177,6 @@ class _LastState:
 def _deadline_instant(config: Any) -> float | None:
     at_s = (config or {}).get("configurable", {}).get(DEADLINE_KEY)
     return None if at_s is None else float(at_s)
-
-
-def _unchanged(state: Any) -> Any:
-    return state
 
 
 def free_state(state: Any) -> FreeState:

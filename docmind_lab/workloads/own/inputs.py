@@ -26,6 +26,7 @@ from langgraph.pregel import Pregel
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import NAN
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.workloads.own.references import one_line
 from docmind_lab.workloads.own.settings import RunSettings
@@ -82,18 +83,16 @@ def read_inputs(
 ) -> tuple[GraphInput, ...]:
     """Read the inputs, and check each against the graph's schema.
 
-    Args:
-        graph: The graph.
-        inputs: A file, or the items themselves.
-        general: What every run is given besides its input.
-        convert: (item, where it stands) → the item in one of the forms above; None where it is in one already.
+    general: what every run is given besides its input. convert: (item, where it stands) → the item in one of the forms
+    above; None where it is in one already.
 
-    Raises:
-        ConfigurationError: It names the line (or item) and the key that does not fit.
+    Raises: ConfigurationError, which names the line (or item) and the key that does not fit.
     """
+    if isinstance(inputs, Mapping):
+        raise ConfigurationError("inputs is a list of inputs; put the one into brackets: inputs=[{…}]")
     schema = _Schema(graph, general or RunSettings())
     is_file = isinstance(inputs, str | os.PathLike)
-    items = _lines(Path(inputs)) if is_file else enumerate(_checked_list(inputs), 1)  # type: ignore[arg-type]
+    items = _lines(Path(inputs)) if is_file else enumerate(inputs, 1)  # type: ignore[arg-type]
     named = f"{Path(inputs).name} line" if is_file else "inputs item"  # type: ignore[arg-type]
     placed = ((f"{named} {number}", item, number) for number, item in items)
     made = tuple(
@@ -109,16 +108,45 @@ def read_inputs(
     return made
 
 
+_registered: dict[str, tuple[GraphInput, ...]] = {}
+
+
+def register(made: Any, own: str, registry: dict[str, Any]) -> str:
+    """Register a live object and return its name, with a number if another object has the name already."""
+    number = 1
+    while True:
+        name = own if number == 1 else f"{own}-{number}"
+        if registry.setdefault(name, made) == made:
+            return name
+        number += 1
+
+
+def register_inputs(inputs: tuple[GraphInput, ...]) -> str:
+    """Register inputs and return their name, which stands where other workloads have a corpus."""
+    corpus = f"inputs-{fingerprint(inputs)}"
+    _registered[corpus] = inputs
+    return corpus
+
+
+def inputs_named(corpus: str) -> tuple[GraphInput, ...]:
+    """Return the inputs for a name. Raises: ConfigurationError in a process without them."""
+    if corpus not in _registered:
+        raise ConfigurationError("a graph of your own is asked its own inputs: compare(graph=..., inputs=...)")
+    return _registered[corpus]
+
+
+def share_of_gold(question: Question, answer: str) -> float:
+    """Return the share of an input's gold texts that an answer states, case aside; NaN without gold."""
+    stated, gold = answer.casefold(), question.gold_facts
+    return sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
+
+
 def fingerprint(inputs: Sequence[GraphInput]) -> str:
     """Return a short digest of the inputs; equal inputs have equal ones."""
-    content = json.dumps(
-        [[one.id, one.given, one.gold_facts, *_given_besides(one)] for one in inputs], sort_keys=True, default=repr
-    )
+    besides = [[] if one.settings == RunSettings() else [vars(one.settings)] for one in inputs]
+    asked = [[one.id, one.given, one.gold_facts, *more] for one, more in zip(inputs, besides, strict=True)]
+    content = json.dumps(asked, sort_keys=True, default=repr)
     return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
-
-
-def _given_besides(one: GraphInput) -> list[Any]:
-    return [] if one.settings == RunSettings() else [vars(one.settings)]
 
 
 def input_keys(graph: Pregel[Any, Any, Any, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -253,12 +281,6 @@ def _parse_item(schema: _Schema, item: Any, where: str, number: int) -> GraphInp
     besides = {key: item[key] for key in ("context", "config", "resume") if is_wrapped and key in item}
     settings = RunSettings.of(**besides, where=where).over(schema.general).for_graph(schema.graph, where)
     return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=given, settings=settings)
-
-
-def _checked_list(inputs: Iterable[Any]) -> Iterable[Any]:
-    if isinstance(inputs, Mapping):
-        raise ConfigurationError("inputs is a list of inputs; put the one into brackets: inputs=[{…}]")
-    return inputs
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:

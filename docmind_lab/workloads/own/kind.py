@@ -29,11 +29,11 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.docmind.graphs.observer import role_of
 from docmind_lab.services.endpoints import EndpointTable, read_endpoints
 from docmind_lab.virtual_time import current_clock, outside_simulation
-from docmind_lab.workloads.agents import Agent, AgentGraph
+from docmind_lab.workloads.agents import AgentGraph
 from docmind_lab.workloads.agents.enforcing import carried_out_by, notes_on, refusal_of
-from docmind_lab.workloads.agents.inputs import as_question
+from docmind_lab.workloads.agents.load import as_question
 from docmind_lab.workloads.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, shown_name
-from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
+from docmind_lab.workloads.own.inputs import Inputs, inputs_named, read_inputs, register, register_inputs
 from docmind_lab.workloads.own.making import simulated_while_made
 from docmind_lab.workloads.own.references import (
     AnyGraph,
@@ -47,7 +47,7 @@ from docmind_lab.workloads.own.references import (
     takes_config,
 )
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker
-from docmind_lab.workloads.own.watch import Own, Services, SimulatedDestinations
+from docmind_lab.workloads.own.watch import Services, SimulatedDestinations
 from docmind_lab.workloads.own.workload import OwnWorkload
 from docmind_lab.workloads.retries import own_retries
 
@@ -59,7 +59,6 @@ DEFAULTS: Mapping[ClockName, Defaults] = {
 
 _live: dict[str, AnyGraph] = {}
 _live_stores: dict[str, StoreMaker] = {}
-_inputs: dict[str, tuple[GraphInput, ...]] = {}
 
 
 @dataclass(frozen=True)
@@ -88,19 +87,11 @@ def own_graph(
 ) -> OwnGraph:
     """Check a graph and its inputs, and register them under names by which comparisons find them.
 
-    Args:
-        graph: A reference as `load_graph` takes it, a compiled graph, or a function that makes one.
-        inputs: A file, or the items themselves.
-        deadline_key: Key of the graph's input that takes the deadline.
-        services: What answers the graph.
-        context: Context of every run.
-        config: Configuration of every run.
-        store: A function that makes the store of one run, or a reference to it; None for an empty one in memory.
-        resume: Answers to the interrupts of every run, in their order.
-        endpoints: A file with simulated endpoints of other services that the graph calls.
+    graph: a reference as `load_graph` takes it, a compiled graph, or a function that makes one. store: a function that
+    makes the store of one run, or a reference to it; None for an empty one in memory. resume: answers to the interrupts
+    of every run, in their order. endpoints: a file with simulated endpoints of other services that the graph calls.
 
-    Raises:
-        ConfigurationError: Any of it that cannot be used, in one line.
+    Raises: ConfigurationError for any of it that cannot be used, in one line.
     """
     if services not in get_args(Services):
         raise ConfigurationError(f"services must be one of {', '.join(get_args(Services))}, not {services!r}")
@@ -120,7 +111,7 @@ def own_graph(
         load_object(store, "store")
         options["store"] = store
     elif store is not None:
-        options["store"] = _register(store, getattr(store, "__name__", "store"), _live_stores)
+        options["store"] = register(store, getattr(store, "__name__", "store"), _live_stores)
     if isinstance(graph, str):
         if general.config:
             with _making(services, options.get("endpoints", "")):
@@ -133,18 +124,11 @@ def own_graph(
     else:
         with _making(services, options.get("endpoints", "")):
             found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
-        name = _register(found, str(found.get_name()).replace("?", "_").replace(":", "_"), _live)
+        name = register(found, str(found.get_name()).replace("?", "_").replace(":", "_"), _live)
     query = f"?{urlencode(options)}" if options else ""
     convert = functools.partial(as_question, found.agent) if isinstance(found, AgentGraph) else None
     asked = read_inputs(found, inputs, general, convert)
-    corpus = f"inputs-{fingerprint(asked)}"
-    _inputs[corpus] = asked
-    return OwnGraph(f"{OWN_PREFIX}{name}{query}", corpus, len(asked))
-
-
-def inputs_named(corpus: str) -> tuple[GraphInput, ...]:
-    """Return the inputs for a name that `own_graph` gave. Raises: ConfigurationError in a process without them."""
-    return _cases(corpus)
+    return OwnGraph(f"{OWN_PREFIX}{name}{query}", register_inputs(asked), len(asked))
 
 
 def graph_named(workload: str) -> AnyGraph:
@@ -172,18 +156,19 @@ def own_kind(workload: str) -> WorkloadKind:
         make = functools.partial(_made_for_run, make, services, options.get("endpoints", ""))
 
     def build(around: Surroundings) -> OwnWorkload:
-        addresses = around.addresses
-        simulated = SimulatedDestinations(
-            addresses.openai_base_url, addresses.qdrant_url, EndpointTable(options.get("endpoints", ""))
-        )
-        made = OwnWorkload(name, graph, Own() if services == "own" else simulated, key, store, make)
+        simulated = SimulatedDestinations.at(around.addresses, EndpointTable(options.get("endpoints", "")))
+        made = OwnWorkload(name, graph, None if services == "own" else simulated, key, store, make)
         return made.in_node_mode(around.node_mode)
 
+    more: dict[str, Any] = {"notes": notes_on_module(reference)}
+    if isinstance(graph, AgentGraph):
+        more = {"notes": notes_on(graph.agent), "refusal": functools.partial(refusal_of, graph.agent)}
+        more["carried_out_by"] = functools.partial(carried_out_by, graph.agent)
     return WorkloadKind(
         name=name,
         title=name,
         asked="inputs",
-        cases=_cases,
+        cases=inputs_named,
         build=build,
         defaults=DEFAULTS,
         roles=_roles(graph),
@@ -193,17 +178,8 @@ def own_kind(workload: str) -> WorkloadKind:
         retries=own_retries,
         async_only=is_async_only(graph),
         endpoints=options.get("endpoints", ""),
-        **(_of_agent(graph.agent) if isinstance(graph, AgentGraph) else {"notes": notes_on_module(reference)}),
+        **more,
     )
-
-
-def _of_agent(agent: Agent) -> dict[str, Any]:
-    """Return what the kind of an agent has and that of a graph has not."""
-    return {
-        "refusal": functools.partial(refusal_of, agent),
-        "carried_out_by": functools.partial(carried_out_by, agent),
-        "notes": notes_on(agent),
-    }
 
 
 @functools.cache
@@ -243,22 +219,6 @@ def _store_maker(reference: str) -> StoreMaker | None:
             f"store {reference!r} is a {type(found).__name__}, not a function: each run needs a store of its own"
         )
     return found
-
-
-def _register(made: Any, own: str, registry: dict[str, Any]) -> str:
-    """Register a live object and return its name, with a number if another object has the name already."""
-    number = 1
-    while True:
-        name = own if number == 1 else f"{own}-{number}"
-        if registry.setdefault(name, made) is made:
-            return name
-        number += 1
-
-
-def _cases(corpus: str) -> tuple[GraphInput, ...]:
-    if corpus not in _inputs:
-        raise ConfigurationError("a graph of your own is asked its own inputs: compare(graph=..., inputs=...)")
-    return _inputs[corpus]
 
 
 def is_async_only(graph: AnyGraph) -> bool:

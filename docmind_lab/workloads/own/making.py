@@ -28,8 +28,7 @@ from docmind_lab.workloads.own.watch import SimulatedDestinations
 def simulated_while_made(endpoints: str = "") -> Iterator[None]:
     """Answer requests to models, vector stores and endpoints inside the block; others go where they go.
 
-    Args:
-        endpoints: File with the user's endpoints of other services, beside the ready ones; empty for none.
+    endpoints: file with the user's endpoints of other services, beside the ready ones; empty for none.
     """
     with contextlib.ExitStack() as stack:
         watch = _Watch(stack, endpoints)
@@ -73,7 +72,7 @@ class _Watch:
                 table = self.anywhere.endpoints
                 options = ServiceOptions(LatencyProfile.named("fast"), endpoints=table.file)
                 addresses = self._stack.enter_context(ServiceProcess(options)).addresses
-                self._to = SimulatedDestinations(addresses.openai_base_url, addresses.qdrant_url, table)
+                self._to = SimulatedDestinations.at(addresses, table)
             return self._to
 
     def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> BaseException:

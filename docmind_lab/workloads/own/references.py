@@ -64,14 +64,11 @@ _makers: weakref.WeakKeyDictionary[AnyGraph, RunMaker] = weakref.WeakKeyDictiona
 def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
     """Load the compiled graph that a reference names.
 
-    Args:
-        reference: "module:attribute", "file.py:attribute" or "langgraph.json:name". Modules are also looked for in the
-            working directory and in its folder `src`.
-        config: For a function that makes the graph from its configuration.
+    reference: "module:attribute", "file.py:attribute" or "langgraph.json:name". Modules are also looked for in the
+    working directory and in its folder `src`. config: for a function that makes the graph from its configuration.
 
-    Raises:
-        ConfigurationError: In one line: a malformed reference, a module or file that does not import, an attribute that
-            is not there or is no graph, a function that fails.
+    Raises: ConfigurationError, in one line, for a malformed reference, a module or file that does not import, an
+    attribute that is not there or is no graph, a function that fails.
     """
     if reference.startswith(AGENT_PREFIX):
         named = reference.removeprefix(AGENT_PREFIX)
@@ -80,17 +77,8 @@ def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGr
 
 
 def load_object(reference: str, what: str = "graph") -> Any:
-    """Load what a reference names.
-
-    Args:
-        reference: As `load_graph` takes it.
-        what: How errors call it.
-
-    Raises:
-        ConfigurationError: As `load_graph`.
-    """
-    if Path(reference.partition(":")[0]).suffix == ".json":
-        reference = _of_json(reference)
+    """Load what a reference names. what: how errors call it. Raises: as `load_graph`."""
+    reference = _of_json(reference)
     place, _, attribute = reference.rpartition(":")
     if not place or not attribute:
         raise ConfigurationError(f"{what} {reference!r}: {_HOW_TO_WRITE}")
@@ -108,28 +96,15 @@ def load_object(reference: str, what: str = "graph") -> Any:
 
 
 def digest_of(reference: str) -> str:
-    """Return a digest of the text of the file that a loaded reference names; empty if it is no text of Python's.
-
-    Args:
-        reference: As `load_graph` takes it.
-    """
-    reference = reference.removeprefix(AGENT_PREFIX)
-    if Path(reference.partition(":")[0]).suffix == ".json":
-        reference = _of_json(reference)
-    place = reference.rpartition(":")[0]
+    """Return a digest of the text of the file that a loaded reference names; empty if it is no text of Python's."""
+    place = _of_json(reference.removeprefix(AGENT_PREFIX)).rpartition(":")[0]
     file = place if place.endswith(".py") else getattr(sys.modules.get(place), "__file__", None) or ""
     return hashlib.blake2b(Path(file).read_bytes(), digest_size=4).hexdigest() if file.endswith(".py") else ""
 
 
 def notes_on_module(reference: str) -> tuple[str, ...]:
-    """Return a sentence if the module of a loaded reference failed after it had made the graph; else nothing.
-
-    Args:
-        reference: As `load_graph` takes it.
-    """
-    if Path(reference.partition(":")[0]).suffix == ".json":
-        reference = _of_json(reference)
-    error = _ended_early.get(reference)
+    """Return a sentence if the module of a loaded reference failed after it had made the graph; else nothing."""
+    error = _ended_early.get(_of_json(reference))
     return (
         (f"As it was imported, the module failed after it had made the graph, which ran all the same: {error}.",)
         if error
@@ -150,13 +125,9 @@ def takes_config(found: Any) -> bool:
 def compile_graph(found: Any, reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
     """Return the compiled graph that an object is, or makes if called.
 
-    Args:
-        found: The object.
-        reference: How errors call it.
-        config: For a function that makes the graph from its configuration.
+    reference: how errors call it. config: for a function that makes the graph from its configuration.
 
-    Raises:
-        ConfigurationError: As `load_graph`.
+    Raises: as `load_graph`.
     """
     if isinstance(found, StateGraph | Pregel):
         return _compiled(found, reference)
@@ -198,9 +169,11 @@ def _compiled(graph: StateGraph[Any, Any, Any, Any] | AnyGraph, reference: str) 
 def _of_json(reference: str) -> str:
     """Return the reference of an entry of langgraph.json, with its dependencies on the path and its environment set.
 
-    Variables that are set already keep their values.
+    Variables that are set already keep their values. Any other reference is returned as it is.
     """
     file, _, name = reference.partition(":")
+    if Path(file).suffix != ".json":
+        return reference
     try:
         said = json.loads(Path(file).read_text(encoding="utf-8"))
         graphs = {
@@ -328,10 +301,6 @@ def _parameters(factory: Any) -> list[inspect.Parameter]:
     return [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
 
 
-def _needed(factory: Any) -> list[inspect.Parameter]:
-    return [each for each in _parameters(factory) if each.default is each.empty]
-
-
 def _config_parameter(factory: Any) -> str:
     """Return the name of a function's only parameter if it takes the configuration, with or without a default."""
     found = _parameters(factory)
@@ -340,7 +309,7 @@ def _config_parameter(factory: Any) -> str:
 
 
 def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack: contextlib.ExitStack) -> Any:
-    needed = _needed(factory)
+    needed = [each for each in _parameters(factory) if each.default is each.empty]
     of_config = _config_parameter(factory)
     if needed and not of_config:
         raise ConfigurationError(
@@ -348,7 +317,9 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack
             "or of the configuration alone, is needed"
         )
     try:
-        made = factory(_for_a_run(config)) if of_config else factory()
+        # As the server gives it to a function that makes the graph of a run.
+        given = {**config, "configurable": {**_FOR_A_RUN, **config.get("configurable", {})}}
+        made = factory(given) if of_config else factory()
         if inspect.isawaitable(made):
             made = shared_loop().run(_await(made))
         return _entered(made, stack)
@@ -358,11 +329,6 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack
         raise ConfigurationError(
             f"graph {reference!r} could not be made: {one_line(error)}{_at(error)}{_remedy_of(error)}"
         ) from error
-
-
-def _for_a_run(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration as the server gives it to a function that makes the graph of a run."""
-    return {**config, "configurable": {**_FOR_A_RUN, **config.get("configurable", {})}}
 
 
 def _entered(made: Any, stack: contextlib.ExitStack) -> Any:

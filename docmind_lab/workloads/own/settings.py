@@ -29,10 +29,9 @@ _NOT_YOURS = {"checkpoint_id": "each run begins a thread of its own"}
 class RunSettings:
     """What a run of a user's graph is given besides its input.
 
-    Args:
-        context: The run's context, as the graph's `context_schema` has it; None for none.
-        config: The run's configuration, as LangGraph takes it: {"configurable": {…}, "recursion_limit": …}.
-        resume: What the graph's interrupts are answered with, one after the other.
+    context: the run's context, as the graph's `context_schema` has it; None for none. config: the run's configuration,
+    as LangGraph takes it: {"configurable": {…}, "recursion_limit": …}. resume: what the graph's interrupts are answered
+    with, one after the other.
     """
 
     context: Any = None
@@ -43,14 +42,11 @@ class RunSettings:
     def of(cls, context: Any = None, config: Any = None, resume: Any = (), where: str = "graph") -> RunSettings:
         """Check the values as a user gives them.
 
-        Args:
-            context: A mapping or an object of the graph's `context_schema`; None for none.
-            config: A configuration, or what stands under its "configurable".
-            resume: A list of answers, one for each interrupt in turn.
-            where: How errors name the place.
+        context: a mapping or an object of the graph's `context_schema`; None for none. config: a configuration, or what
+        stands under its "configurable". resume: a list of answers, one for each interrupt in turn. where: how errors
+        name the place.
 
-        Raises:
-            ConfigurationError: A value of another kind, or a key that is the lab's.
+        Raises: ConfigurationError for a value of another kind, or a key that is the lab's.
         """
         if config is not None and not isinstance(config, Mapping):
             raise ConfigurationError(f'{where}: config must be an object, such as {{"user_id": "ada"}}, not {config!r}')
@@ -82,8 +78,7 @@ class RunSettings:
         The context stays as it was given: an object of a user's class cannot go to a worker process that has not
         imported the user's module yet.
 
-        Raises:
-            ConfigurationError: A context that does not fit, or that the graph needs and nobody gave.
+        Raises: ConfigurationError for a context that does not fit, or that the graph needs and nobody gave.
         """
         schema = graph.context_schema
         if schema is None:
@@ -99,8 +94,7 @@ class RunSettings:
     def context_for(self, graph: Pregel[Any, Any, Any, Any]) -> Any:
         """Return the context as the graph's schema has it, its defaults included; None without a schema.
 
-        Raises:
-            ValidationError: pydantic's, for a context that does not fit.
+        Raises: pydantic's ValidationError for a context that does not fit.
         """
         schema = graph.context_schema
         if schema is None or (self.context is not None and not isinstance(self.context, Mapping)):
@@ -137,8 +131,7 @@ def _example(schema: Any, name: str) -> Any:
 def store_for_run(maker: StoreMaker | None) -> BaseStore:
     """Return the store of one run: what the function makes, or an empty one in memory.
 
-    Raises:
-        ConfigurationError: The function made something else.
+    Raises: ConfigurationError if the function made something else.
     """
     made = InMemoryStore() if maker is None else maker()
     if not isinstance(made, BaseStore):

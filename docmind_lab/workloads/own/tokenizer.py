@@ -30,9 +30,7 @@ def provide_vocabularies(hooks: Replacements, is_for_caller: Callable[[], bool])
     A tokenizer whose file is on this machine, or which is loaded already, stays as it is. Those that were made from a
     made-up one are forgotten with the hooks.
 
-    Args:
-        hooks: What puts tiktoken's functions back.
-        is_for_caller: Whether the calling code is of a run that simulated services answer.
+    is_for_caller: whether the calling code is of a run that simulated services answer.
     """
     try:
         # Function-level: OpenAI's integrations bring it, and most graphs need none.

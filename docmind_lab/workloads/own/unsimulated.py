@@ -42,9 +42,7 @@ class Refuser(Protocol):
 def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) -> None:
     """Make functions that leave virtual time raise a clear error, where they would fail oddly or block.
 
-    Args:
-        hooks: What puts them back.
-        find: Returns the watch of the calling code's run; None for code outside a run.
+    find: returns the watch of the calling code's run; None for code outside a run.
     """
 
     # Clients say what machine they are on, and Python asks a subprocess for it, once.

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from langchain_core.runnables.config import var_child_runnable_config
@@ -28,6 +28,7 @@ from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services import vector_service
 from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
+from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.unanswered import PROVISIONAL, Unanswered
 from docmind_lab.virtual_time import VirtualClock, current_clock
 from docmind_lab.workloads.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
@@ -75,6 +76,11 @@ class SimulatedDestinations:
     qdrant_url: str
     endpoints: EndpointTable = field(default_factory=EndpointTable)
 
+    @classmethod
+    def at(cls, addresses: ServiceAddresses, endpoints: EndpointTable) -> Self:
+        """Return those of services that are at these addresses."""
+        return cls(addresses.openai_base_url, addresses.qdrant_url, endpoints)
+
     def of(self, method: str, url: str) -> str:
         """Return the simulated URL for a request. Raises: NotSimulated if neither service has the path."""
         parts = urlsplit(url)
@@ -107,15 +113,8 @@ class SimulatedDestinations:
         return self.openai_base_url.rstrip("/").removesuffix("/v1")
 
 
-@dataclass(frozen=True)
-class Own:
-    """Leaves requests to the hosts that the graph's code names."""
-
-    def of(self, method: str, url: str) -> None:
-        """Return None: the request keeps its own URL."""
-
-
-Destinations = SimulatedDestinations | Own
+Destinations = SimulatedDestinations | None
+"""Where requests go; None for the hosts that the graph's code names."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class RunWatch:
     @property
     def carries(self) -> bool:
         """Whether httpx carries the requests of other libraries, since what answers them is simulated."""
-        return not isinstance(self.destinations, Own)
+        return self.destinations is not None
 
     def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
         """Let a request through, with its call and URL.
@@ -177,7 +176,7 @@ class RunWatch:
         kind = kind_of(url)
         headers = {}
         try:
-            to = self.destinations.of(method, url)
+            to = None if self.destinations is None else self.destinations.of(method, url)
             self.answered[method, url, place.role] += 1
         except NotSimulated as error:
             to, headers = self._provisional(method, url, place, error), {f"{HEADER_PREFIX}{PROVISIONAL}": "1"}
@@ -206,7 +205,7 @@ class RunWatch:
         if self.unanswered.total() >= _MOST_MADE_UP:
             raise self.not_simulated(str(error), place, ANSWERED_BY_A_ROW) from error
         self.unanswered[Unanswered(method, redact_url(url), _in_words(place))] += 1
-        assert isinstance(self.destinations, SimulatedDestinations), "only simulated services lack an answer"
+        assert self.destinations is not None, "only simulated services lack an answer"
         return self.destinations.endpoint(url)
 
     def _number(self, call: LogicalCall, method: str, url: str, kind: CallKind) -> int:
@@ -348,7 +347,7 @@ def hold(world: VirtualClock | None) -> None:
 def _is_simulated(world: VirtualClock | None) -> bool:
     """Whether the calling code is of a run that simulated services answer."""
     watch = watch_of_calling_code(world)
-    return watch is not None and isinstance(watch.destinations, SimulatedDestinations)
+    return watch is not None and watch.destinations is not None
 
 
 def release(world: VirtualClock | None) -> None:

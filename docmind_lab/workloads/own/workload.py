@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
@@ -24,10 +25,9 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.unanswered import Unanswered, in_words
 from docmind_lab.virtual_time import current_clock, outside_simulation
-from docmind_lab.workloads.own.callbacks import GraphCallbacks
+from docmind_lab.workloads.own.calls import GraphCallbacks
 from docmind_lab.workloads.own.doorway import RunDoorway
-from docmind_lab.workloads.own.inputs import GraphInput, declared_outputs, input_keys
-from docmind_lab.workloads.own.outside_saver import OutsideSaver, is_outside
+from docmind_lab.workloads.own.inputs import GraphInput, declared_outputs, input_keys, share_of_gold
 from docmind_lab.workloads.own.settings import RunSettings, StoreMaker, store_for_run
 from docmind_lab.workloads.own.watch import (
     ANSWERED_BY_A_ROW,
@@ -61,6 +61,40 @@ class NotingSaver(PassingSaver):
         if operation in ("put", "aput"):
             _, _, metadata, _ = arguments
             self._recorder.event("checkpoint_put", step=metadata.get("step", 0))
+
+
+_OF_LANGGRAPH = "langgraph.checkpoint."
+
+
+def _is_outside(saver: BaseCheckpointSaver[Any]) -> bool:
+    """Whether LangGraph's own checkpointer keeps its threads outside the process; another's is taken as it is."""
+    return type(saver).__module__.startswith(_OF_LANGGRAPH) and not isinstance(saver, InMemorySaver)
+
+
+class OutsideSaver(PassingSaver):
+    """A checkpointer whose store is outside the process. It is reached in real time, while virtual time stands still.
+
+    So a file or a socket is no wait of the run, and a write takes no virtual time. A checkpointer that was made on an
+    event loop, such as `AsyncSqliteSaver`, works on that loop, which is none of the run's.
+    """
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop | None:
+        loop = getattr(self.inner, "loop", None)  # as LangGraph's async checkpointers call it
+        return loop if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_running() else None
+
+    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """Pass an operation on in real time."""
+        with outside_simulation():
+            return super().passed(operation, *arguments, **options)
+
+    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """Pass an async operation on, to the checkpointer's own loop if it has one."""
+        work, loop = super().passed_async(operation, *arguments, **options), self._loop
+        if loop is None:
+            return await work
+        with outside_simulation():
+            return asyncio.run_coroutine_threadsafe(work, loop).result()
 
 
 # A thread that sleeps longer than this in a node is no longer watched when it wakes up.
@@ -141,9 +175,7 @@ class OwnWorkload:
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
         """Return NaN for recall, and the share of gold facts answered. Raises: NotSimulated, see `require_answered`."""
         self.require_answered()
-        stated = outcome.answer.casefold()
-        gold = [fact for fact in question.gold_facts if fact]
-        return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
+        return NAN, share_of_gold(question, outcome.answer)
 
     def require_answered(self) -> None:
         """Return if the runs rest on no made-up answer.
@@ -187,7 +219,7 @@ class OwnWorkload:
 
     def _checkpointer(self, graph: Pregel[Any, Any, Any, Any]) -> Any:
         saver = graph.checkpointer
-        if current_clock() is not None and isinstance(saver, BaseCheckpointSaver) and is_outside(saver):
+        if current_clock() is not None and isinstance(saver, BaseCheckpointSaver) and _is_outside(saver):
             return OutsideSaver(saver)
         return saver
 

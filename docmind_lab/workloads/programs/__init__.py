@@ -1,10 +1,8 @@
 """Programs in any language as systems under a deadline: a process for each run, its question on standard input.
 
 process.py      a process with all that it starts: signals, its end, and nothing left behind
-environment.py  variables that lead a program to the simulated services, and keep it from leaving the machine
-program.py      a command, and its run: question in, answer out
-enforcing.py    the alternatives that a process can have: signals, and its own timeout
-kind.py         the command as a workload kind
+program.py      a command, the variables that lead it to the simulated services, and its run: question in, answer out
+kind.py         the command as a workload kind, with the alternatives that a process can have
 """
 
 from docmind_lab.workloads.programs.kind import own_program, program_kind

@@ -1,16 +1,23 @@
-"""A program as a workload kind, and its questions."""
+"""A program as a workload kind, its questions, and the alternatives that it can have.
+
+Those are SIGKILL (B), SIGTERM (C), and its own timeout (F).
+"""
 
 from __future__ import annotations
 
 import functools
 import shlex
+import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any, Self
 
-from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.base import Outcome
+from docmind_lab.alternatives import ALTERNATIVES, Alternative
+from docmind_lab.alternatives.base import Outcome, RunLog, options_json
+from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 from docmind_lab.docmind.graphs.node_modes import NodeMode
@@ -18,20 +25,34 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.workloads.agents.agent import Agent
+from docmind_lab.workloads.agents.enforcing import Around
 from docmind_lab.workloads.agents.graph import agent_graph
-from docmind_lab.workloads.agents.inputs import as_question
+from docmind_lab.workloads.agents.load import as_question
 from docmind_lab.workloads.kinds import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
-from docmind_lab.workloads.own.inputs import GraphInput, Inputs, fingerprint, read_inputs
+from docmind_lab.workloads.own.inputs import (
+    GraphInput,
+    Inputs,
+    inputs_named,
+    read_inputs,
+    register,
+    register_inputs,
+    share_of_gold,
+)
 from docmind_lab.workloads.own.kind import OwnGraph
 from docmind_lab.workloads.programs import process
-from docmind_lab.workloads.programs.enforcing import OnProgram, notes_on, refusal_of
-from docmind_lab.workloads.programs.program import ROLE, Program, ProgramRun, RunningProgram
+from docmind_lab.workloads.programs.program import (
+    ROLE,
+    TIMEOUT_VARIABLE,
+    TIMEOUT_WORD,
+    Program,
+    ProgramRun,
+    RunningProgram,
+)
 from docmind_lab.workloads.retries import own_retries
 
 # Some programs import a framework for seconds before their first request.
 DEFAULTS = {"wall": Defaults(10.0, 5, "typical/6"), "virtual": Defaults(10.0, 5, "typical/6")}
 
-_inputs: dict[str, tuple[GraphInput, ...]] = {}
 # A command line may hold folders and keys, which no manifest should: programs are found by a name without them.
 _programs: dict[str, Program] = {}
 
@@ -83,9 +104,7 @@ class ProgramWorkload:
             self._has_asked = self._has_asked or any(running.requests for running in ended)
             if not self._has_asked and outcome.outcome in ("answered", "failed"):
                 raise ConfigurationError(self._never_asked(outcome))
-        stated = outcome.answer.casefold()
-        gold = question.gold_facts
-        return NAN, sum(fact.casefold() in stated for fact in gold) / len(gold) if gold else NAN
+        return NAN, share_of_gold(question, outcome.answer)
 
     def _never_asked(self, outcome: Outcome) -> str:
         shown = shlex.join(self.program.command)
@@ -124,23 +143,11 @@ def own_program(command: str | Sequence[str], inputs: Inputs) -> OwnGraph:
     """
     program = Program.of(command)
     # Questions have the form of an agent's, whose function takes any keyword.
-    name = _register(program)
+    shown = " ".join(word for word in (PurePath(word).name for word in program.command[:2]) if word)
+    name = register(program, shown, _programs)
     asking = Agent(name, lambda question, **keywords: question, is_async=False)
     asked = read_inputs(agent_graph(asking), inputs, convert=functools.partial(as_question, asking))
-    corpus = f"inputs-{fingerprint(asked)}"
-    _inputs[corpus] = asked
-    return OwnGraph(f"{PROGRAM_PREFIX}{name}", corpus, len(asked))
-
-
-def _register(program: Program) -> str:
-    """Register a program and return its name, such as "node agent.mjs", with a number if another one has it already."""
-    shown = " ".join(word for word in (PurePath(word).name for word in program.command[:2]) if word)
-    number = 1
-    while True:
-        name = shown if number == 1 else f"{shown} ({number})"
-        if _programs.setdefault(name, program) == program:
-            return name
-        number += 1
+    return OwnGraph(f"{PROGRAM_PREFIX}{name}", register_inputs(asked), len(asked))
 
 
 def program_kind(workload: str) -> WorkloadKind:
@@ -159,7 +166,7 @@ def program_kind(workload: str) -> WorkloadKind:
         name=name,
         title=name,
         asked="questions",
-        cases=_cases,
+        cases=inputs_named,
         build=build,
         defaults=DEFAULTS,  # type: ignore[arg-type]
         roles=(ROLE,),
@@ -167,16 +174,75 @@ def program_kind(workload: str) -> WorkloadKind:
         retries=own_retries,
         serve=ProgramServices,
         refusal=functools.partial(refusal_of, program),
-        carried_out_by=_carried_out_by,
+        carried_out_by=OnProgram,
         notes=notes_on(program),
     )
 
 
-def _carried_out_by(alternative: Alternative) -> Any:
-    return OnProgram(alternative)
+# ---- the alternatives
+
+# Alternative → the signal at the deadline, and the stop reason of a run that it ends.
+_SIGNALS: Mapping[str, tuple[signal.Signals, str]] = MappingProxyType(
+    {
+        "hard_timeout": (signal.SIGKILL, "hard_timeout"),
+        "async_cancellation": (signal.SIGTERM, "cancelled"),
+    }
+)
+_OWN_TIMEOUT = "native"
+_NO_LIMIT = "unguarded"
+# As the program `timeout` of GNU coreutils has it.
+_TIMED_OUT_CODE = 124
+_LEAST_S = 0.001
+
+SIGNALS_IN_WORDS = "B is SIGKILL and C is SIGTERM, to the process group at the deadline."
 
 
-def _cases(corpus: str) -> tuple[GraphInput, ...]:
-    if corpus not in _inputs:
-        raise ConfigurationError("a program is asked its own questions: compare(command=..., inputs=...)")
-    return _inputs[corpus]
+def refusal_of(program: Program, alternative: Alternative, *, by_name: bool = False) -> str:
+    """Return why a program cannot have an alternative, with the remedy; empty if it can."""
+    if alternative.propagates:
+        return "a deadline does not travel into another process; use a signal (B, C) or the program's own timeout (F)"
+    if alternative.name == "stop_flag":
+        return "a program has no steps between which a flag could be looked at; use async_cancellation (C), a SIGTERM"
+    if alternative.name not in (*_SIGNALS, _OWN_TIMEOUT, _NO_LIMIT) or options_json(alternative) != "{}":
+        return "a program is ended by a signal or by its own timeout; use B, C or F"
+    if alternative.name == _OWN_TIMEOUT and not (by_name or program.has_timeout):
+        return f"the command has no {TIMEOUT_WORD}; put it where its timeout belongs, or name F for {TIMEOUT_VARIABLE}"
+    return ""
+
+
+def notes_on(program: Program) -> tuple[str, ...]:
+    """Return sentences on what the alternatives are to a program, and on those that it cannot have."""
+    own = f"F is its own timeout: {TIMEOUT_WORD} in its command, {TIMEOUT_VARIABLE} in its environment."
+    refusals = ((kind, refusal_of(program, kind())) for kind in ALTERNATIVES.values())
+    return SIGNALS_IN_WORDS, own, *(f"{letter_of(kind.name)} is left out: {why}." for kind, why in refusals if why)
+
+
+class OnProgram(Around):
+    """Runs a program under an alternative.
+
+    A caller that sends SIGTERM waits for the end of the process, as long as that takes. What the process has started,
+    and what goes on in its group, is work of the run until the run is over, and then killed.
+    """
+
+    def run(self, runnable: ProgramRun, inputs: Mapping[str, Any], deadline: Deadline, recorder: RunLog) -> Outcome:
+        """Start the program, wait for it, and signal it at the deadline. Raises: as `ProgramRun.start`."""
+        name = self.alternative.name
+        has_own = name == _OWN_TIMEOUT
+        running = runnable.start(inputs, max(_LEAST_S, deadline.remaining()) if has_own else None)
+        number, reason = _SIGNALS.get(name, (None, ""))
+        if number is not None and not running.exited.wait(max(0.0, deadline.remaining())):
+            recorder.event("stop_requested", ROLE, signal=number.name)
+            running.signal(number)
+            running.exited.wait()
+            return _stopped(running, reason)
+        running.exited.wait()
+        if running.code == 0 and running.text():
+            return Outcome("answered", running.text())
+        if has_own and (running.code == _TIMED_OUT_CODE or deadline.passed()):
+            return _stopped(running, "node_timeout")
+        return Outcome("failed", running.text(), (), "error", running.error_type, running.failure())
+
+
+def _stopped(running: RunningProgram, reason: str) -> Outcome:
+    text = running.text()
+    return Outcome("partial" if text else "timed_out", text, stop_reason=reason)

@@ -23,13 +23,8 @@ _running: set[ProcessGroup] = set()
 class ProcessGroup:
     """A process in a session of its own, with all that it starts and that stays in its group.
 
-    Args:
-        command: The program and its arguments; no shell reads them.
-        variables: Its environment.
-        folder: Its working directory; None for the caller's.
-        stdin: Its standard input: a file, or one of the constants of `subprocess`.
-        stdout: Its standard output.
-        stderr: Its standard error.
+    command: the program and its arguments; no shell reads them. folder: its working directory; None for the caller's.
+    streams: stdin, stdout and stderr, as `subprocess` takes them.
 
     Raises: OSError when it cannot be started.
     """
@@ -40,19 +35,10 @@ class ProcessGroup:
         variables: Mapping[str, str],
         *,
         folder: str | None = None,
-        stdin: int | IO[Any],
-        stdout: int | IO[Any],
-        stderr: int | IO[Any],
+        **streams: int | IO[Any],
     ) -> None:
-        self.process = subprocess.Popen(
-            list(command),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            env=dict(variables),
-            cwd=folder,
-            start_new_session=True,
-        )
+        own_session: dict[str, Any] = {"start_new_session": True, **streams}
+        self.process = subprocess.Popen(list(command), env=dict(variables), cwd=folder, **own_session)
         self._killed = threading.Event()
         _running.add(self)
 

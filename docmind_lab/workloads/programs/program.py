@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.asgi import RUN_PATH
-from docmind_lab.workloads.programs.environment import SILENT, service_variables
+from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.workloads.programs.process import ProcessGroup
 
 ROLE = "program"
@@ -30,13 +30,52 @@ TIMEOUT_VARIABLE = "DECISION_TIMEOUT_S"
 _NO_TIMEOUT_S = 86_400
 _MOST_TEXT = 1_000_000
 
+# A port that nothing listens on: what tries to leave the machine fails at once.
+_NOWHERE = "http://127.0.0.1:9"
+SILENT: Final = {
+    "AGNO_TELEMETRY": "false",
+    "ANONYMIZED_TELEMETRY": "False",
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "CREWAI_TRACING_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
+    "LANGSMITH_TRACING": "false",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "MASTRA_TELEMETRY_DISABLED": "1",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "OTEL_SDK_DISABLED": "true",
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NOWHERE),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
+}
+"""Variables with which frameworks send nothing of what they do."""
+
+ANY_KEY: Final = "none-is-needed"
+
+
+def service_variables(root: str) -> dict[str, str]:
+    """Return the variables by which clients of models find the simulated services, with a key that is none.
+
+    root: address in front of `/v1`, without a slash at its end.
+    """
+    keys = ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+    return {
+        **dict.fromkeys(keys, ANY_KEY),
+        "OPENAI_BASE_URL": f"{root}/v1",
+        "OPENAI_API_BASE": f"{root}/v1",
+        "OPENAI_MODEL": MODEL_NAME,
+        "AZURE_OPENAI_ENDPOINT": root,
+        "ANTHROPIC_BASE_URL": root,
+        "GOOGLE_GEMINI_BASE_URL": root,
+        "OLLAMA_HOST": root,
+        "QDRANT_URL": root,
+    }
+
 
 @dataclass(frozen=True)
 class Program:
     """A command that answers one question.
 
-    Args:
-        command: The program and its arguments. `{timeout}` in one of them stands for its own timeout, in seconds.
+    command: the program and its arguments. `{timeout}` in one of them stands for its own timeout, in seconds.
     """
 
     command: tuple[str, ...]
@@ -79,12 +118,8 @@ class ProgramFailed(Exception):
 class ProgramRun:
     """One run of a program that has not begun.
 
-    Args:
-        program: The program.
-        recorder: Of the run.
-        root: Address of the simulated services.
-        count_requests: Returns how many requests of the run have reached the services.
-        begun: Told of the process, so that it can be ended with the run.
+    count_requests: returns how many requests of the run have reached the services. begun: told of the process, so that
+    it can be ended with the run.
     """
 
     program: Program

@@ -3,7 +3,7 @@
     /v1/…                the model; it calls the tool, then answers from its result
     GET /tool?query=Q    the tool `lookup`; its log rows are of kind "tool"
 
-`python -m docmind_lab.services.agent_services` serves them for another program, as `python -m docmind_lab.services`
+`python -m surveys.agent_services` serves them for another program, as `python -m docmind_lab.services`
 does. What takes long is chosen by the fault; everything else is quick.
 """
 
@@ -38,7 +38,7 @@ LASTS_S: Final = 6.0
 """What the timeout falls into lasts so many seconds, if nothing ends it before; a hang has no end."""
 
 TOOL_PATH: Final = "/tool"
-COMMAND: Final = (sys.executable, "-m", "docmind_lab.services.agent_services")
+COMMAND: Final = (sys.executable, "-m", "surveys.agent_services")
 """What serves them in a process of their own; see `ServiceProcess`."""
 _FIRST_TOKEN_S = 1.0
 _QUICK_S = 0.05
