@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,10 +12,11 @@ from langchain_core.messages import AIMessage
 from langgraph.channels import LastValue
 from langgraph.types import Command, Interrupt
 
-from docmind_lab.alternatives.base import INTERRUPT, FreeState, RunProgress, run_to_outcome, run_to_outcome_async
+from docmind_lab.alternatives.base import INTERRUPT, FreeState, RunProgress, run_to_outcome
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import NotSimulated, RunCut
+from docmind_lab.core.sync_async import Steps, afinish, finish, on_a_loop
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.own.calls import NOWHERE, RunTree
 from docmind_lab.workloads.own.doorway import RunDoorway, free_state
@@ -36,16 +36,14 @@ class Frozen:
 DEADLINE = Deadline(5.0, 2.0, Frozen())
 
 
-def raising(error: BaseException) -> Callable[[], None]:
-    def work() -> None:
-        raise error
-
-    return work
+def raising(error: BaseException) -> Steps[None]:
+    yield from ()
+    raise error
 
 
 def test_a_cut_is_read_as_what_it_stands_for() -> None:
     cuts = [RunCut(DEADLINE.exceeded("node", "network")), RunCut(DEADLINE.refused("node", "graph"))]
-    ends = [run_to_outcome(RunProgress(), raising(cut)) for cut in cuts]
+    ends = [finish(run_to_outcome(RunProgress(), raising(cut))) for cut in cuts]
     assert [(end.outcome, end.stop_reason) for end in ends] == [
         ("timed_out", "deadline"),
         ("timed_out", "budget_refused"),
@@ -60,19 +58,19 @@ def test_a_cut_inside_a_task_group_is_found() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(cut())
 
-    assert asyncio.run(run_to_outcome_async(RunProgress(), work)).stop_reason == "deadline"
+    assert asyncio.run(afinish(run_to_outcome(RunProgress(), on_a_loop(work)))).stop_reason == "deadline"
 
 
 def test_other_groups_are_failures_and_what_is_no_end_of_a_run_goes_on() -> None:
-    failed = run_to_outcome(RunProgress(), raising(ExceptionGroup("two", [ValueError()])))
+    failed = finish(run_to_outcome(RunProgress(), raising(ExceptionGroup("two", [ValueError()]))))
     assert (failed.outcome, failed.error_type) == ("failed", "ExceptionGroup")
     with pytest.raises(BaseExceptionGroup):
-        run_to_outcome(RunProgress(), raising(BaseExceptionGroup("two", [KeyboardInterrupt()])))
+        finish(run_to_outcome(RunProgress(), raising(BaseExceptionGroup("two", [KeyboardInterrupt()]))))
 
 
 def test_a_cut_for_something_that_nobody_simulates_is_raised_as_that() -> None:
     with pytest.raises(NotSimulated, match="nobody"):
-        run_to_outcome(RunProgress(), raising(RunCut(NotSimulated("nobody answers"))))
+        finish(run_to_outcome(RunProgress(), raising(RunCut(NotSimulated("nobody answers")))))
 
 
 def test_a_foreign_state_without_messages_is_an_answer_and_the_labs_own_is_not() -> None:
