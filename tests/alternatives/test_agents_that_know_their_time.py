@@ -17,7 +17,7 @@ from virtual_runs import ALL_ENDS_S, VirtualRuns
 import docmind_lab as dl
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.time_left import share_left, time_left_line
+from docmind_lab.core.time_policies import share_left, time_left_line
 from docmind_lab.experiments.load import run_load
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.openai_service import OpenAIService
