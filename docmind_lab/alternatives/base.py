@@ -151,10 +151,8 @@ def _identity(state: Any) -> Any:
 class RunProgress:
     """What a run has streamed so far, from which an outcome is made if the run stops early.
 
-    Args:
-        state: A state to begin with.
-        channels: The channels of the graph by name, whose reducers apply the writes of finished nodes.
-        seen: Turns a state of the graph into the shape that alternatives read.
+    channels: those of the graph by name, whose reducers apply the writes of finished nodes. seen: turns a state of the
+    graph into the shape that alternatives read.
     """
 
     def __init__(

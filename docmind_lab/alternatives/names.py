@@ -45,14 +45,9 @@ def parse_alternatives(
 
 
 def with_policies(alternative: Alternative, policies: TimePolicies) -> Alternative:
-    """Return the alternative with these policies for the time of its calls.
+    """Return the alternative with these policies for the time of its calls, in place of its own.
 
-    Args:
-        alternative: Which; one that propagates its deadline, unless there are no policies.
-        policies: In place of its own.
-
-    Raises:
-        ConfigurationError: It does not propagate its deadline, so that no call knows of the policies.
+    Raises: ConfigurationError if it does not propagate its deadline, so that no call knows of the policies.
     """
     if not isinstance(alternative, Propagation) or not alternative.propagates:
         if policies.text:

@@ -86,11 +86,8 @@ class Native(Propagation):
 class _Dispatch:
     """One run of a graph as a node of the outer graph, which is the outer graph's runtime context.
 
-    Args:
-        stream: Streams the graph to its end.
-        deadline: When the node's time is over.
-        context: What the graph runs in: outside of the outer graph's configuration. Inside it the graph would take
-            itself for a part of that one, and put its checkpoints elsewhere.
+    context: what the graph runs in: outside of the outer graph's configuration. Inside it the graph would take itself
+    for a part of that one, and put its checkpoints elsewhere.
     """
 
     stream: Callable[[], Coroutine[Any, Any, None]]

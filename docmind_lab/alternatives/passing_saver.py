@@ -26,13 +26,7 @@ class PassingSaver(BaseCheckpointSaver[Any]):
         self.inner = inner
 
     def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """Return what the inner checkpointer returns; `list` as a list.
-
-        Args:
-            operation: The name of its method.
-            arguments: Of the method.
-            options: Of the method.
-        """
+        """Return what an operation of the inner checkpointer returns; `list` as a list."""
         result = getattr(self.inner, operation)(*arguments, **options)
         return list(result) if operation == "list" else result
 

@@ -75,12 +75,7 @@ class Price:
         return f"{self.input_per_million}/{self.output_per_million}"
 
     def cost(self, input_tokens: float, output_tokens: float) -> float:
-        """Return the cost of these tokens, in the currency of the price.
-
-        Args:
-            input_tokens: Tokens read.
-            output_tokens: Tokens written.
-        """
+        """Return the cost of tokens read and tokens written, in the currency of the price."""
         return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / _MILLION
 
 

@@ -153,42 +153,24 @@ class Deadline:
         return self.remaining() <= 0
 
     def cap(self, timeout_s: float | None) -> float:
-        """Return the smaller of a timeout and the remaining time, in seconds; never negative.
-
-        Args:
-            timeout_s: Seconds; None for what is left.
-        """
+        """Return the smaller of a timeout and the remaining time, in seconds; never negative."""
         remaining_s = max(0.0, self.remaining())
         return remaining_s if timeout_s is None else min(timeout_s, remaining_s)
 
     def child(self, reserve_s: float = 0.0) -> Deadline:
-        """Return an earlier deadline, which keeps time for later work.
-
-        Args:
-            reserve_s: Seconds by which it ends earlier; 0 or more.
-        """
+        """Return a deadline that ends `reserve_s` seconds earlier, which keeps time for later work."""
         if not reserve_s >= 0 or math.isinf(reserve_s):
             raise ConfigurationError(f"reserve_s must be 0 or more finite seconds, not {reserve_s!r}")
         return Deadline(at_s=self.at_s - reserve_s, limit_s=self.limit_s - reserve_s, clock=self.clock)
 
     def exceeded(self, role: str, source: str) -> DeadlineExceeded:
-        """Return the error for a call that the deadline cut.
-
-        Args:
-            role: Who made the call.
-            source: What enforced the deadline, such as "network".
-        """
+        """Return the error for a call of a role that the deadline cut; source: what enforced it, such as "network"."""
         elapsed_s = self.limit_s - self.remaining()
         message = f"{role}: the deadline cut a call at {source}, {elapsed_s:.3f} s into a limit of {self.limit_s:.3f} s"
         return DeadlineExceeded(message, role=role, limit_s=self.limit_s, elapsed_s=elapsed_s, source=source)
 
     def refused(self, role: str, source: str) -> BudgetRefused:
-        """Return the error for a call that was not started because no time was left.
-
-        Args:
-            role: Who would have made the call.
-            source: What enforced the deadline, such as "network".
-        """
+        """Return the error for a call that was not started because no time was left, as for `exceeded`."""
         remaining_s = self.remaining()
         message = f"{role}: a call was refused at {source} with {remaining_s:.3f} s left of {self.limit_s:.3f} s"
         return BudgetRefused(
@@ -231,11 +213,7 @@ class CappedTimeout(float):
         return self._deadline.in_force != self._deadline
 
     def rest(self, waited_s: float) -> float | None:
-        """Return what the client may wait once the deadline is in force no more; None for no limit.
-
-        Args:
-            waited_s: Seconds that it has waited.
-        """
+        """Return what a client that has waited may still wait once the deadline is in force no more; None for no limit."""
         rest_s, deadline = None if self.own_s is None else max(0.0, self.own_s - waited_s), self._deadline.in_force
         return rest_s if deadline is None else CappedTimeout.of(rest_s, deadline)
 
@@ -296,11 +274,8 @@ def current_policy() -> PropagationPolicy:
 class deadline_scope:  # noqa: N801 - used as the functions beside it are
     """Put a deadline in force during a block; inside another one, the earlier of the two stays in force.
 
-    Entered for every read of a watched request, so it is no generator.
-
-    Args:
-        deadline: The deadline; None for none of the block's own.
-        inherits: Whether a deadline around the block applies to it too.
+    Entered for every read of a watched request, so it is no generator. Unless it `inherits`, a deadline around the
+    block does not apply to it.
     """
 
     __slots__ = ("_deadline", "_inherits", "_token")
@@ -322,10 +297,8 @@ class deadline_scope:  # noqa: N801 - used as the functions beside it are
 class policy_scope:  # noqa: N801 - used as the functions beside it are
     """Apply propagated deadlines by a policy during a block.
 
-    Args:
-        policy: The policy that applies to each call.
-        run: The deadline of the whole run, which the policy's allocation divides, and whose start and limit a
-            deadline read from a state has. Without one nothing is divided.
+    run: the deadline of the whole run, which the policy's allocation divides, and whose start and limit a deadline read
+    from a state has. Without one nothing is divided.
     """
 
     __slots__ = ("_policy", "_run", "_token", "_token_of_run")

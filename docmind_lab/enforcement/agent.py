@@ -254,11 +254,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         return await self.graph.aupdate_state(config, values, **options)
 
     def with_deadline(self, decision_timeout_s: float) -> EnforcedAgent[StateT, ContextT, InputT, OutputT]:
-        """Return the agent with another timeout.
-
-        Args:
-            decision_timeout_s: Seconds; above 0.
-        """
+        """Return the agent with another timeout, in seconds above 0."""
         return dataclasses.replace(self, decision_timeout_s=require_seconds("decision_timeout_s", decision_timeout_s))
 
     def check(self) -> tuple[Unheld, ...]:
@@ -268,14 +264,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     # ---- inside
 
     def outcome_of(self, call: EnforcedCall, given: Any, config: RunnableConfig | None, log: RunLog = _LOG) -> Outcome:
-        """Return the alternative's own outcome of one call.
-
-        Args:
-            call: Made by `call_for`.
-            given: The graph's input.
-            config: The graph's configuration.
-            log: Takes note of what the alternative does.
-        """
+        """Return the alternative's own outcome of a call that `call_for` has made; `log` takes note of what it does."""
         with hold_scope(call.hold):
             return self.alternative.run(self._runnable(call, config), given, call.deadline, log)
 
@@ -297,12 +286,8 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     ) -> EnforcedCall:
         """Return a call that has not begun; its deadline counts from now.
 
-        Args:
-            config: The graph's configuration, which may give the call a timeout of its own.
-            context: The graph's runtime context.
-            deadline: The deadline of this call, or its seconds; the agent's own when left out. The nearest one applies.
-            options: Of the graph's `stream`.
-            shape: How the caller wants chunks; None for a caller that wants the result only.
+        options: of the graph's `stream`. shape: how the caller wants chunks; None for a caller that wants the result
+        only.
         """
         install_lazily()
         policy = getattr(self.alternative, "policy", DEFAULT_POLICY)

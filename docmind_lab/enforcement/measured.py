@@ -12,11 +12,7 @@ from docmind_lab.enforcement.agent import EnforcedAgent
 
 @dataclass(frozen=True)
 class Enforced:
-    """Runs a user's graph through `enforce`, and returns the alternative's own outcome.
-
-    Args:
-        alternative: What enforces the deadline.
-    """
+    """Runs a user's graph through `enforce`, and returns the alternative's own outcome."""
 
     alternative: Alternative
 

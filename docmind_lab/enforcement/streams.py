@@ -45,11 +45,9 @@ class _Ending(Generic[ResultT]):
 class AsyncStream(_Ending[ResultT], Generic[CallT, ResultT]):
     """An async iterator over the chunks of a run.
 
-    Args:
-        begin: Makes the call, when the first chunk is asked for.
-        run: Runs the graph, gives each chunk to a sink, and returns the outcome.
-        finish: Makes the result, in the task of the reader, also when the reader leaves.
-        check: Raises what the caller gets in place of a result.
+    begin: makes the call, when the first chunk is asked for. run: runs the graph, and gives each chunk to a sink.
+    finish: makes the result, in the task of the reader, also when the reader leaves. check: raises what the caller gets
+    in place of a result.
     """
 
     def __init__(
@@ -104,14 +102,9 @@ class AsyncStream(_Ending[ResultT], Generic[CallT, ResultT]):
 
 
 class SyncStream(_Ending[ResultT], Generic[CallT, ResultT]):
-    """An iterator over the chunks of a run in a thread of its own.
+    """An iterator over the chunks of a run in a thread of its own, otherwise as `AsyncStream`.
 
-    Args:
-        call: Whose chunks they are.
-        run: Runs the graph, gives each chunk to a sink, and returns the outcome.
-        finish: Makes the result, in the thread of the reader, also when the reader leaves.
-        check: Raises what the caller gets in place of a result.
-        hold: Cancelled when the stream is closed before its end.
+    hold: cancelled when the stream is closed before its end.
     """
 
     def __init__(

@@ -85,22 +85,11 @@ class DeadlineOnWire:
         require_allowance("transit_s", self.transit_s)
 
     def names(self, host: str, port: int | None) -> bool:
-        """Whether requests to this host and port carry the header.
-
-        Args:
-            host: The host of a request, with or without the brackets of IPv6.
-            port: Its port; None if it is not known, which only hosts without a port match.
-        """
+        """Whether requests to this host carry the header. A port that is not known fits only hosts without one."""
         return _is_named(self.hosts, host, port)
 
     def header_for(self, host: str, port: int | None, deadline: Deadline | None) -> tuple[str, str] | None:
-        """Return the name and the value of the header for a request; None for a third party or without a deadline.
-
-        Args:
-            host: The host of the request.
-            port: Its port.
-            deadline: The deadline in force.
-        """
+        """Return the name and the value of the header for a request; None for a third party or without a deadline."""
         if deadline is None or not _is_named(self.hosts, host, port):
             return None
         return to_header(deadline.remaining() - self.transit_s, self.header)
@@ -111,13 +100,8 @@ class DeadlineOnWire:
         """Return the headers with which a request is sent; the same list if nothing changes.
 
         A host that is named gets the time left, or what the caller has written there if that is less. A third party
-        gets no such header, even if the caller has copied one onto the request.
-
-        Args:
-            raw_headers: The headers of the request as its caller made it.
-            host: The host of the request.
-            port: Its port.
-            deadline: The deadline in force; None for none, which leaves the header of a named host as it is.
+        gets no such header, even if the caller has copied one onto the request. Without a deadline the header of a
+        named host stays as it is.
         """
         name = self.header.encode("ascii")
         own = [value.decode("latin-1") for key, value in raw_headers if key.lower() == name]
@@ -133,11 +117,7 @@ class DeadlineOnWire:
     def change(self, headers: MutableMapping[str, str], host: str, port: int | None, deadline: Deadline | None) -> None:
         """Change the headers of a request in place, otherwise as `outgoing_headers`.
 
-        Args:
-            headers: A mapping that knows names in any case, such as those of urllib3 and aiohttp.
-            host: The host of the request.
-            port: Its port.
-            deadline: The deadline in force; None for none.
+        They know names in any case, as those of urllib3 and aiohttp do.
         """
         own = headers.get(self.header)
         raw = [] if own is None else [(self.header.encode("ascii"), str(own).encode("latin-1", "replace"))]
@@ -162,8 +142,7 @@ _wire: DeadlineOnWire | None = None
 def put_in_force(wire: DeadlineOnWire | None) -> DeadlineOnWire | None:
     """Use these rules for all requests of the process from now on; return those that were in force.
 
-    Args:
-        wire: The rules; None to send no header and to remove none.
+    None sends no header and removes none.
     """
     global _wire
     previous, _wire = _wire, wire

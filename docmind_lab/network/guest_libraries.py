@@ -19,12 +19,7 @@ from docmind_lab.network.replacements import Replacements
 
 
 def watch_libraries(hooks: Replacements, find: Find) -> None:
-    """Replace the methods by which http.client, urllib3 and aiohttp connect and send, until `hooks` are removed.
-
-    Args:
-        hooks: What puts them back.
-        find: Called at every request, with its host.
-    """
+    """Replace the methods by which http.client, urllib3, aiohttp and curl_cffi send, until `hooks` are removed."""
     HttpClientHooks(find).install(hooks)
     # Imported here, since a node may import it in a run, when its methods are looked for no more.
     if importlib.util.find_spec("aiohttp") is not None:
