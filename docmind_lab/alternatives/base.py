@@ -247,10 +247,6 @@ class RunProgress:
                 continue
         return values
 
-    def draft(self) -> str:
-        """Return the latest text of any agent; empty if no agent has written any."""
-        return _draft(self.state)
-
     def finished(self) -> Outcome:
         """Return the outcome of a run that ended by itself or waits for a person at an interrupt."""
         state = self.state

@@ -28,6 +28,8 @@ DEADLINE_KEY = "deadline_ts"
 # another process says it will wait for must not fail a request.
 _LONGEST_WAIT_S: Final = 2_000_000.0
 
+_TICK_S: Final = 0.005
+
 CapKind = Literal["total", "per_read"]
 
 # A caller who asked for 2 s and waits 2.15 s has been kept to the deadline, as far as a wall clock on a shared machine
@@ -45,6 +47,13 @@ def require_seconds(name: str, value: float) -> float:
     if not math.isfinite(seconds) or seconds <= 0:
         raise ConfigurationError(f"{name} must be a finite number of seconds above 0, not {value!r}; try 2.0")
     return seconds
+
+
+def require_allowance(name: str, value: float) -> float:
+    """Return the value; require 0 or more finite seconds. Raises: ConfigurationError naming the parameter."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (value >= 0 and math.isfinite(value)):
+        raise ConfigurationError(f"{name} must be 0 or more finite seconds, not {value!r}; try 0.01")
+    return value
 
 
 def _number(name: str, value: object) -> float:
@@ -105,8 +114,7 @@ class Deadline:
         Raises:
             ConfigurationError: `at_most_s` is not finite and above 0, or `transit_s` not finite and 0 or more.
         """
-        if not (transit_s >= 0 and math.isfinite(transit_s)):
-            raise ConfigurationError(f"transit_s must be 0 or more finite seconds, not {transit_s!r}; try 0.01")
+        require_allowance("transit_s", transit_s)
         limit_s = require_seconds("at_most_s", at_most_s)
         for name in names:
             came_s = read_remaining_s(headers, name)
@@ -130,7 +138,7 @@ class Deadline:
             raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {carried!r}; leave it out for none")
         if outer is not None and outer.at_s <= at_s:
             return outer
-        run = _run.get()
+        _, run = _policy.get()
         if run is None:
             return cls(at_s=at_s, limit_s=max(0.0, at_s - clock.now()), clock=clock)
         return run if at_s == run.at_s else cls(at_s, max(0.0, run.limit_s - (run.at_s - at_s)), clock)
@@ -148,6 +156,11 @@ class Deadline:
         """The deadline itself; once what it was for has ended well, the one around it, or None."""
         return self if self.in_place is None else self.in_place()
 
+    @property
+    def ends_a_wait(self) -> bool:
+        """Whether a wait that it bounds may have ended by it: at the deadline, or a tick of a system's clock before."""
+        return self.remaining() <= _TICK_S
+
     def passed(self) -> bool:
         """Whether no time is left. The instant of the deadline itself counts as passed, for every alternative."""
         return self.remaining() <= 0
@@ -159,8 +172,7 @@ class Deadline:
 
     def child(self, reserve_s: float = 0.0) -> Deadline:
         """Return a deadline that ends `reserve_s` seconds earlier, which keeps time for later work."""
-        if not reserve_s >= 0 or math.isinf(reserve_s):
-            raise ConfigurationError(f"reserve_s must be 0 or more finite seconds, not {reserve_s!r}")
+        require_allowance("reserve_s", reserve_s)
         return Deadline(at_s=self.at_s - reserve_s, limit_s=self.limit_s - reserve_s, clock=self.clock)
 
     def exceeded(self, role: str, source: str) -> DeadlineExceeded:
@@ -213,7 +225,7 @@ class CappedTimeout(float):
         return self._deadline.in_force != self._deadline
 
     def rest(self, waited_s: float) -> float | None:
-        """Return what a client that has waited may still wait once the deadline is in force no more; None for no limit."""
+        """Return what a client that has waited may still wait once the deadline is lifted; None for no limit."""
         rest_s, deadline = None if self.own_s is None else max(0.0, self.own_s - waited_s), self._deadline.in_force
         return rest_s if deadline is None else CappedTimeout.of(rest_s, deadline)
 
@@ -244,10 +256,8 @@ class PropagationPolicy:
     def __post_init__(self) -> None:
         if self.cap not in ("total", "per_read"):
             raise ConfigurationError(f"cap must be 'total' or 'per_read', not {self.cap!r}")
-        for name in ("floor_s", "reserve_s"):
-            value = getattr(self, name)
-            if not (value >= 0 and math.isfinite(value)):
-                raise ConfigurationError(f"{name} must be 0 or more finite seconds, not {value!r}")
+        require_allowance("floor_s", self.floor_s)
+        require_allowance("reserve_s", self.reserve_s)
         if self.retries < 0:
             raise ConfigurationError(f"retries must be 0 or more, not {self.retries!r}")
 
@@ -256,8 +266,10 @@ DEFAULT_POLICY: Final = PropagationPolicy()
 """The policy where none is chosen."""
 
 _deadline: ContextVar[Deadline | None] = ContextVar("docmind_lab_deadline", default=None)
-_policy: ContextVar[PropagationPolicy | None] = ContextVar("docmind_lab_policy", default=None)
-_run: ContextVar[Deadline | None] = ContextVar("docmind_lab_run_deadline", default=None)
+# The policy, and the deadline of the whole run where there is one.
+_policy: ContextVar[tuple[PropagationPolicy, Deadline | None]] = ContextVar(
+    "docmind_lab_policy", default=(DEFAULT_POLICY, None)
+)
 
 
 def current_deadline() -> Deadline | None:
@@ -268,7 +280,7 @@ def current_deadline() -> Deadline | None:
 
 def current_policy() -> PropagationPolicy:
     """Return the policy by which the running code applies a propagated deadline."""
-    return _policy.get() or DEFAULT_POLICY
+    return _policy.get()[0]
 
 
 class deadline_scope:  # noqa: N801 - used as the functions beside it are
@@ -301,16 +313,15 @@ class policy_scope:  # noqa: N801 - used as the functions beside it are
     from a state has. Without one nothing is divided.
     """
 
-    __slots__ = ("_policy", "_run", "_token", "_token_of_run")
+    __slots__ = ("_policy", "_token")
 
     def __init__(self, policy: PropagationPolicy, run: Deadline | None = None) -> None:
-        self._policy, self._run = policy, run
+        self._policy = policy, run
 
     def __enter__(self) -> None:
-        self._token, self._token_of_run = _policy.set(self._policy), _run.set(self._run)
+        self._token = _policy.set(self._policy)
 
     def __exit__(self, *exc_info: object) -> None:
-        _run.reset(self._token_of_run)
         _policy.reset(self._token)
 
 
@@ -319,10 +330,10 @@ def deadline_of_role(deadline: Deadline, role: str) -> Deadline:
 
     It is never later, and its `limit_s` is the seconds that the role has from now on.
     """
-    allocation, run = current_policy().allocation, _run.get()
-    if allocation is None or run is None:
+    policy, run = _policy.get()
+    if policy.allocation is None or run is None:
         return deadline
-    ends_at_s = run.at_s - run.limit_s + allocation.until_s(role, run.limit_s)
+    ends_at_s = run.at_s - run.limit_s + policy.allocation.until_s(role, run.limit_s)
     earlier_s = deadline.at_s - ends_at_s
     if earlier_s <= 0:
         return deadline

@@ -36,9 +36,8 @@ from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work, outcome_of_exit
 from docmind_lab.enforcement.check import Unheld, unheld
 from docmind_lab.enforcement.hooks import install_lazily
-from docmind_lab.enforcement.leaving import until_cancelled
 from docmind_lab.enforcement.result import CallCut, Result
-from docmind_lab.enforcement.streams import AsyncStream, SyncStream
+from docmind_lab.enforcement.streams import AsyncStream, SyncStream, until_cancelled
 
 OnDeadline = Literal["partial", "raise"]
 TIMEOUT_KEY = "decision_timeout_s"
@@ -173,18 +172,13 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     ) -> AsyncStream[EnforcedCall, Result[OutputT]]:
         """Return the graph's chunks as an async iterator, which ends at the deadline; its `result` is there then.
 
-        Closing the iterator, or cancelling the task that reads it, cuts the run.
+        Closing the iterator, or cancelling the task that reads it, cuts the run. The other arguments are those of
+        `ainvoke`.
 
         Args:
-            input: The graph's input; a Command or None to go on from a checkpoint.
-            config: The graph's configuration.
-            context: The graph's runtime context.
             stream_mode: Of the graph's `astream`, one or several; its default when left out.
             subgraphs: Whether chunks of graphs inside come too.
             version: Of the graph's chunks.
-            deadline: The deadline of this call, or its seconds; the agent's own when left out. The nearest one applies.
-            cancel: The call is cut when this is done.
-            options: Of the graph's `astream`.
         """
         shape = Shape.of(stream_mode, self.graph.stream_mode, subgraphs, version)
 

@@ -14,8 +14,6 @@ from docmind_lab.enforcement.hooks import install_lazily
 
 # What a cut request needs to unwind through its client on a busy machine, before its task is cancelled.
 _CANCEL_SLACK_S = 0.01
-# A wait that the deadline bounds ends at it, or a little before it, as a system's clock ticks.
-_AT_THE_DEADLINE_S = 0.005
 
 
 class deadline:  # noqa: N801 - used as a function
@@ -93,7 +91,7 @@ class deadline:  # noqa: N801 - used as a function
             raise self._in_force.exceeded(self._label, refused.source) from error
         # A client that is given what is left may raise a timeout of its own at the deadline.
         is_own = isinstance(error, TimeoutError) and not isinstance(error, DeadlineError)
-        if is_own and not self._is_released and self._in_force.remaining() <= _AT_THE_DEADLINE_S:
+        if is_own and not self._is_released and self._in_force.ends_a_wait:
             raise self._in_force.exceeded(self._label, "block") from error
 
     async def __aenter__(self) -> Deadline:

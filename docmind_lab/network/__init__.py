@@ -21,8 +21,7 @@ carried.py          connections without a socket, whose requests httpx sends
 other_clients.py    urllib3 and aiohttp, bounded
 deadline_headers.py  the header that carries the time left, and the hosts that get it
 endpoints.py        whether live endpoints answer, and with which models
-direct_session.py   a session of `requests` without proxies and redirects, for exporters
-langsmith_tracing.py  LangSmith's tracing, held to the endpoint allowlist
+langsmith_tracing.py  LangSmith's tracing, held to the endpoint allowlist; a session without proxies and redirects
 virtual_wire.py     one connection inside a process, in virtual time
 virtual_network.py  a network without sockets, below httpcore and httpcore2, for one run of a virtual clock
 

@@ -10,7 +10,6 @@ deadline_headers("https://api.internal/")    # {"x-envoy-expected-rq-timeout-ms"
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import MutableMapping
 from dataclasses import dataclass
@@ -18,31 +17,10 @@ from html import escape
 from urllib.parse import urlsplit
 
 from docmind_lab.core.addresses import host_of
-from docmind_lab.core.deadline_headers import (
-    DEADLINE_HEADER,
-    GRPC_TIMEOUT,
-    header_name,
-    read_remaining_s,
-    smallest_s,
-    to_header,
-)
-from docmind_lab.core.deadlines import Deadline, current_deadline
+from docmind_lab.core.deadline_headers import DEADLINE_HEADER, header_name, smallest_s, to_header
+from docmind_lab.core.deadlines import Deadline, current_deadline, require_allowance
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.holds import current_hold
-
-__all__ = [
-    "DEADLINE_HEADER",
-    "GRPC_TIMEOUT",
-    "DeadlineOnWire",
-    "deadline_headers",
-    "deadline_in_force",
-    "default_port",
-    "outgoing_headers",
-    "put_in_force",
-    "read_remaining_s",
-    "to_header",
-    "wire_in_force",
-]
 
 RawHeaders = list[tuple[bytes, bytes]]
 """Headers as httpx and ASGI have them."""
@@ -129,13 +107,6 @@ class DeadlineOnWire:
                 headers[name.decode("ascii")] = value.decode("ascii")
 
 
-def require_allowance(name: str, value: float) -> float:
-    """Return the value; require 0 or more finite seconds. Raises: ConfigurationError naming the parameter."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (value >= 0 and math.isfinite(value)):
-        raise ConfigurationError(f"{name} must be 0 or more finite seconds, not {value!r}; try 0.01")
-    return value
-
-
 _wire: DeadlineOnWire | None = None
 
 
@@ -152,14 +123,6 @@ def put_in_force(wire: DeadlineOnWire | None) -> DeadlineOnWire | None:
 def wire_in_force() -> DeadlineOnWire | None:
     """Return the rules of this process; None if it sends no deadlines."""
     return _wire
-
-
-def outgoing_headers(raw_headers: RawHeaders, host: str, port: int | None, deadline: Deadline | None) -> RawHeaders:
-    """Return the headers with which a request is sent, by the rules of the process: `DeadlineOnWire.outgoing_headers`.
-
-    Without rules in force they are returned as they are.
-    """
-    return raw_headers if _wire is None else _wire.outgoing_headers(raw_headers, host, port, deadline)
 
 
 def deadline_headers(url: str, wire: DeadlineOnWire | None = None) -> dict[str, str]:

@@ -21,9 +21,6 @@ from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.network.replacements import Replacements
 
-# A wait that the deadline bounds ends at it, or a little before it, as a system's clock ticks.
-_AT_THE_DEADLINE_S = 0.005
-
 
 def _hold_in_force() -> tuple[Hold, Deadline] | None:
     hold = current_hold()
@@ -37,7 +34,7 @@ def _hold_in_force() -> tuple[Hold, Deadline] | None:
 
 def _is_late(hold: Hold) -> bool:
     deadline = hold.in_force
-    return deadline is not None and deadline.remaining() <= _AT_THE_DEADLINE_S
+    return deadline is not None and deadline.ends_a_wait
 
 
 class _HeldSocket:
@@ -135,7 +132,7 @@ class _bounded:  # noqa: N801 - used as a function
         if deadline.in_force != deadline and not hold.was_cancelled:
             self.is_lifted = self._timeout_s is None or self.allowed_s < self._timeout_s
             return
-        is_late = isinstance(error, TimeoutError) and deadline.remaining() <= _AT_THE_DEADLINE_S
+        is_late = isinstance(error, TimeoutError) and deadline.ends_a_wait
         if hold.was_cancelled or is_late:
             raise hold.cut() from error
 

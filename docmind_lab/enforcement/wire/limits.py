@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from docmind_lab.core.deadline_headers import smallest_s, whole_milliseconds
-from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.deadlines import require_allowance, require_seconds
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError
-from docmind_lab.network.deadline_headers import deadline_in_force, require_allowance
+from docmind_lab.network.deadline_headers import deadline_in_force
 
 METADATA_KEY: Final = "docmind-lab/remaining-ms"
 """The key under which A2A messages and MCP requests carry the time left, in whole milliseconds."""
