@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from in_threads import in_threads
 from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
@@ -152,11 +153,7 @@ def test_of_many_threads_no_more_get_a_call_than_there_are_calls() -> None:
             meter.charge(1, 1)
             admitted.append(1)
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[ask] * 8)
     assert (len(admitted), meter.spent().calls, meter.spent().tokens) == (50, 50, 100)
 
 

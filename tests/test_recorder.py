@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import threading
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import Attempt, current_call
-from docmind_lab.network.recorder import Recorder, current_recorder, detail_json, position_of, recording
+from docmind_lab.network.recorder import Recorder, current_recorder, position_of, recording
 
 
 @pytest.fixture
@@ -114,11 +113,6 @@ def test_it_is_in_force_inside_its_block_only(recorder: Recorder) -> None:
     with recording(recorder):
         assert current_recorder() is recorder
     assert current_recorder() is None
-
-
-def test_details_are_json_in_a_fixed_order() -> None:
-    assert detail_json({"b": 1, "a": [2]}) == '{"a":[2],"b":1}'
-    assert json.loads(detail_json({"node": "x"})) == {"node": "x"}
 
 
 def test_a_position_is_the_handoff_and_the_fan_out_index() -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from in_threads import in_threads
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
@@ -392,11 +393,7 @@ def test_charged_cpu_time_is_the_one_cpu_of_all_actors() -> None:
 
     def main() -> list[float]:
         ended: list[float] = []
-        threads = [threading.Thread(target=worker, args=(ended,)) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[lambda: worker(ended)] * 3)
         return ended
 
     assert clock.run(main) == [1.5, 2.0, 2.5]

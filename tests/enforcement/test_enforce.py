@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypedDict
 
 import httpx
 import pytest
-from held_graphs import Notes, async_graph, sync_graph, two_nodes, upstream_of, wait_until
+from held_graphs import Notes, async_graph, in_a_row, sync_graph, two_nodes, upstream_of, wait_until
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -207,13 +207,7 @@ def approving_graph(saver: Any = None) -> Any:
     async def approve(state: Approval) -> Approval:
         return {"log": [interrupt("may I?")]}
 
-    builder = StateGraph(Approval)
-    builder.add_node("draft", draft)
-    builder.add_node("approve", approve)
-    builder.add_edge(START, "draft")
-    builder.add_edge("draft", "approve")
-    builder.add_edge("approve", END)
-    return builder.compile(checkpointer=saver or InMemorySaver())
+    return in_a_row(Approval, {"draft": draft, "approve": approve}, checkpointer=saver or InMemorySaver())
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -321,22 +315,12 @@ def streaming_graph() -> Any:
         model = GenericFakeChatModel(messages=iter([AIMessage("one two")]))
         return {"messages": [await model.ainvoke(state["messages"])]}
 
-    inner = StateGraph(MessagesState)
-    inner.add_node("think", think)
-    inner.add_edge(START, "think")
-    inner.add_edge("think", END)
-
     async def note(state: MessagesState) -> Any:
         get_stream_writer()({"progress": 1})
         return {"messages": [AIMessage("noted", id="noted")]}
 
-    outer = StateGraph(MessagesState)
-    outer.add_node("note", note)
-    outer.add_node("inner", inner.compile())
-    outer.add_edge(START, "note")
-    outer.add_edge("note", "inner")
-    outer.add_edge("inner", END)
-    return outer.compile(checkpointer=InMemorySaver())
+    inner = in_a_row(MessagesState, {"think": think})
+    return in_a_row(MessagesState, {"note": note, "inner": inner}, checkpointer=InMemorySaver())
 
 
 def plain(value: Any) -> Any:
@@ -526,21 +510,13 @@ def test_batches_have_a_result_for_each_input(stub: Stub) -> None:
 def test_an_enforced_graph_is_a_node_of_another_graph(stub: Stub) -> None:
     _, url = upstream_of(stub)
     inner = dl.enforce(async_graph(url), 20, "E").as_graph()
-    builder = StateGraph(Notes)
-    builder.add_node("inner", inner)
-    builder.add_edge(START, "inner")
-    builder.add_edge("inner", END)
     given: Notes = {"path": "/ok", "log": []}
-    assert asyncio.run(builder.compile().ainvoke(given)) == {"path": "/ok", "log": ["plan", "ok"]}
+    assert asyncio.run(in_a_row(Notes, {"inner": inner}).ainvoke(given)) == {"path": "/ok", "log": ["plan", "ok"]}
 
 
 def test_an_interrupt_inside_an_enforced_node_reaches_the_outer_graph() -> None:
     inner = dl.enforce(approving_graph(True), 20, "E").as_graph()
-    builder = StateGraph(Approval)
-    builder.add_node("inner", inner)
-    builder.add_edge(START, "inner")
-    builder.add_edge("inner", END)
-    graph = builder.compile(checkpointer=InMemorySaver())
+    graph = in_a_row(Approval, {"inner": inner}, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     waiting = asyncio.run(graph.ainvoke({"log": []}, config))
     assert waiting["__interrupt__"][0].value == "may I?"
@@ -608,8 +584,7 @@ def waiting_graph() -> Any:
         await asyncio.sleep(state["waits_s"])
         return {}
 
-    builder = StateGraph(Waiting).add_node("first", lambda state: {}).add_node("work", work)
-    return builder.add_edge(START, "first").add_edge("first", "work").add_edge("work", END).compile()
+    return in_a_row(Waiting, {"first": lambda state: {}, "work": work})
 
 
 LEFT = ("partial", "caller_left")
@@ -672,9 +647,8 @@ def test_on_result_gets_each_call_once_however_it_ends(kind: str, alternative: s
 @pytest.mark.parametrize("alternative", ["A", "D"])
 def test_on_result_gets_a_sync_stream_that_is_closed_half_way_in_the_readers_thread(alternative: str) -> None:
     go_on, results = threading.Event(), list[tuple[str, str, str]]()
-    builder = StateGraph(Waiting).add_node("first", lambda state: {})
-    builder.add_node("work", lambda state: {"waits_s": float(go_on.wait(20))})
-    graph = builder.add_edge(START, "first").add_edge("first", "work").add_edge("work", END).compile()
+    waits = {"first": lambda state: {}, "work": lambda state: {"waits_s": float(go_on.wait(20))}}
+    graph = in_a_row(Waiting, waits)
     agent = dl.enforce(
         graph,
         30,
@@ -694,8 +668,7 @@ def test_on_result_says_interrupted_of_a_call_inside_another_graph() -> None:
     inner = dl.enforce(
         approving_graph(), 20, "E", on_result=lambda result: results.append((result.outcome, len(result.interrupts)))
     ).as_graph()
-    builder = StateGraph(Approval).add_node("inner", inner).add_edge(START, "inner")
-    outer = builder.compile(checkpointer=InMemorySaver())
+    outer = in_a_row(Approval, {"inner": inner}, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     asyncio.run(outer.ainvoke({"log": []}, config))
     asyncio.run(outer.ainvoke(Command(resume="yes"), config))

@@ -76,9 +76,3 @@ def test_the_page_names_each_field_of_a_result() -> None:
         "alternative_options",
     }
     assert fields == set(Result.__dataclass_fields__) - of_telemetry
-
-
-def test_the_pages_links_exist_and_its_lines_are_wrapped() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", PAGE):
-        assert (ROOT / "docs" / target).exists(), target
-    assert [line for line in PAGE.splitlines() if len(line) > 120 and not line.startswith("|")] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 import requests
 import urllib3
 from held_graphs import QUICK, upstream_of, wait_until
+from in_threads import in_threads
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
@@ -67,11 +68,7 @@ def test_only_the_clients_that_are_named_are_hooked() -> None:
 
 def test_many_threads_may_install_at_once() -> None:
     before = vars(httpx.HTTPTransport)["handle_request"]
-    threads = [threading.Thread(target=dl.install) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[dl.install] * 16)
     dl.uninstall()
     assert vars(httpx.HTTPTransport)["handle_request"] is before
 
@@ -227,11 +224,7 @@ def test_requests_that_wait_for_one_connection_are_assigned_it_by_each_other(stu
             except BaseException as error:  # noqa: BLE001 - shown by the test
                 failures.append(error)
 
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[functools.partial(ask, number) for number in range(8)])
     assert failures == []
 
 

@@ -73,9 +73,3 @@ def test_the_tool_of_the_page_is_held(names: dict[str, Any]) -> None:
             return "".join(part.text for part in result.content)
 
     assert 0 < float(asyncio.run(main())) <= 4.98
-
-
-def test_the_pages_links_and_commands_exist_and_its_lines_are_wrapped() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", PAGE):
-        assert (ROOT / "docs" / target).exists(), target
-    assert [line for line in PAGE.splitlines() if len(line) > 120 and not line.startswith("|")] == []

@@ -12,31 +12,14 @@ from typing import Any
 
 import openai
 import pytest
+from chat_replies import DONE, EVENT, MESSAGES, SILENCE_S, at_once, reply, silent
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import EndpointRefused
 from docmind_lab.core.settings import Settings
-from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope, current_call
+from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
 from docmind_lab.network.attempts import HEADER_PREFIX
-
-MESSAGES: Any = [{"role": "user", "content": "Why?"}]
-BODY = json.dumps(
-    {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "So."}}],
-        "result": {"collections": []},
-        "status": "ok",
-        "time": 0.0,
-    }
-).encode()
-EVENT = b'data: {"id":"1","object":"chat.completion.chunk","created":0,"model":"m","choices":[]}\n\n'
-DONE = b"data: [DONE]\n\n"
-# A server that is asked to be silent gives up in the end, so that a broken test fails instead of waiting.
-SILENCE_S = 5.0
 
 
 @dataclass
@@ -67,20 +50,6 @@ class Watcher:
 @pytest.fixture
 def watcher() -> Watcher:
     return Watcher()
-
-
-def reply(body: bytes = BODY, status: int = 200, headers: str = "", content_type: str = "application/json") -> bytes:
-    lines = f"HTTP/1.1 {status} x\r\ncontent-type: {content_type}\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
-    return lines.encode() + body
-
-
-def at_once(request, connection) -> None:
-    connection.send(reply())
-
-
-def silent(request, connection) -> None:
-    connection.pause(SILENCE_S)
-    raise OSError
 
 
 def failing_twice(status: int):
@@ -147,20 +116,6 @@ def test_instants_are_in_order(over_an_open_connection, stub, watcher):
     instants = [attempt.started_at, attempt.acquired_at, attempt.sent_at, attempt.first_byte_at, attempt.ended_at]
     assert None not in instants
     assert instants == sorted(instants)
-
-
-def test_an_attempt_ends_once(watcher):
-    attempt = Attempt(watcher.call(), 1, started_at=0.0)
-    attempt.end("ok")
-    attempt.end("error", ValueError())
-    assert (attempt.outcome, attempt.error_type, len(watcher.ended)) == ("ok", "", 1)
-
-
-def test_a_call_is_in_scope_only_inside_its_block(watcher):
-    call = watcher.call()
-    with call_scope(call):
-        assert current_call() is call
-    assert current_call() is None
 
 
 # ---- what the attempt was allowed

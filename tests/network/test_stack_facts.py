@@ -6,7 +6,6 @@ They are used as a user's program would, without the seam.
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,40 +14,17 @@ import httpx
 import httpx2
 import openai
 import pytest
+from chat_replies import BODY, MESSAGES, at_once, head, reply, silent
 from langchain_openai import ChatOpenAI
 from qdrant_client import QdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException
 
-MESSAGES: Any = [{"role": "user", "content": "Why?"}]
-COMPLETION = {
-    "id": "1",
-    "object": "chat.completion",
-    "created": 0,
-    "model": "m",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "So."}}],
-}
-BODY = json.dumps(COMPLETION).encode()
-
-
-def head(status: int = 200, headers: str = "", length: int = len(BODY)) -> bytes:
-    start = f"HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
-    return f"{start}{headers}\r\n".encode()
-
-
-def at_once(request, connection) -> None:
-    connection.send(head() + BODY)
-
 
 def failing(status: int, headers: str = ""):
     def answer(request, connection) -> None:
-        connection.send(head(status, headers, 2) + b"{}")
+        connection.send(reply(b"{}", status, headers))
 
     return answer
-
-
-def silent(request, connection) -> None:
-    connection.pause(5.0)
-    raise OSError
 
 
 @contextlib.contextmanager

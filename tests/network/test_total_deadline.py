@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 import threading
 import time
@@ -19,6 +18,7 @@ import httpx
 import httpx2
 import openai
 import pytest
+from chat_replies import BODY, EVENT, MESSAGES, SILENCE_S, at_once, head, silent
 from often import often
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
@@ -38,17 +38,6 @@ pytestmark = pytest.mark.wall
 # looks at the clock only between pieces would be late by 0.2 s here (pieces at 0.3 and 0.6 s, the budget at 0.4 s).
 BUDGET_S, GAP_S = 0.4, 0.3
 LATE_S, EARLY_S = 0.15, 0.01
-
-MESSAGES: Any = [{"role": "user", "content": "Why?"}]
-COMPLETION = {
-    "id": "1",
-    "object": "chat.completion",
-    "created": 0,
-    "model": "m",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "So."}}],
-}
-BODY = json.dumps({**COMPLETION, "result": {"collections": []}, "status": "ok", "time": 0.0}).encode()
-EVENT = b'data: {"id":"1","object":"chat.completion.chunk","created":0,"model":"m","choices":[]}\n\n'
 
 
 @dataclass(frozen=True)
@@ -145,24 +134,6 @@ often_two = pytest.mark.parametrize("ask", often(CLIENTS, ask_openai, ask_qdrant
 # ---- answers
 
 
-def head(content_type: str = "application/json", length: int | None = len(BODY)) -> bytes:
-    size = "" if length is None else f"content-length: {length}\r\n"
-    return f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\n{size}\r\n".encode()
-
-
-def at_once(request, connection) -> None:
-    connection.send(head() + BODY)
-
-
-# Where nothing stops a client, the server does in the end: a broken deadline is a failed test, not a stuck one.
-FOREVER_S = 5.0
-
-
-def silent(request, connection) -> None:
-    connection.pause(FOREVER_S)
-    raise OSError
-
-
 def trickled(pieces: int):
     def answer(request, connection) -> None:
         connection.send(head())
@@ -245,8 +216,8 @@ def test_an_answer_within_the_budget_is_not_touched(ask, stub):
 
 
 def kept_alive(request, connection) -> None:
-    connection.send(head("text/event-stream", None) + EVENT)
-    for _ in range(int(FOREVER_S / 0.05)):
+    connection.send(head(length=None, content_type="text/event-stream") + EVENT)
+    for _ in range(int(SILENCE_S / 0.05)):
         connection.pause(0.05)
         connection.send(b": keep-alive\n\n")
     raise OSError
