@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import importlib.util
 
+from docmind_lab.network.aiohttp_client import AiohttpHooks
 from docmind_lab.network.curl_client import watch_curl
-from docmind_lab.network.guest_aiohttp import AiohttpHooks
-from docmind_lab.network.guest_http_client import HttpClientHooks
+from docmind_lab.network.http_client import HttpClientHooks
 from docmind_lab.network.library_watch import Find
 from docmind_lab.network.replacements import Replacements
 
