@@ -56,11 +56,7 @@ def with_policies(alternative: Alternative, policies: TimePolicies) -> Alternati
                 f"that propagates it, such as A+{policies.text}"
             )
         return alternative
-    dataclass: Any = alternative
-    changed: Alternative = dataclasses.replace(
-        dataclass, policy=dataclasses.replace(alternative.policy, policies=policies)
-    )
-    return changed
+    return _with_policy(alternative, policies=policies)
 
 
 def _parse_item(text: str) -> Alternative:
@@ -85,8 +81,9 @@ def _parse_name(text: str) -> Alternative:
 def _with_retries(alternative: Alternative, retries: int) -> Alternative:
     if not isinstance(alternative, Propagation) or not alternative.propagates:
         return alternative
-    dataclass: Any = alternative
-    replaced: Alternative = dataclasses.replace(
-        dataclass, policy=dataclasses.replace(alternative.policy, retries=retries)
-    )
-    return replaced
+    return _with_policy(alternative, retries=retries)
+
+
+def _with_policy(alternative: Any, **changes: Any) -> Alternative:
+    changed: Alternative = dataclasses.replace(alternative, policy=dataclasses.replace(alternative.policy, **changes))
+    return changed
