@@ -286,18 +286,16 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         install_lazily()
         policy = getattr(self.alternative, "policy", DEFAULT_POLICY)
         nearest = self._nearest(config, deadline)
-        propagates = self.alternative.propagates
-        hold = Hold(nearest if propagates else None, policy, label="graph", name_work=node_at_work)
-        control = options.get("control")
+        held = nearest if self.alternative.propagates else None
         return EnforcedCall(
             alternative=self.alternative,
             deadline=nearest,
-            hold=hold,
+            hold=Hold(held, policy, label="graph", name_work=node_at_work),
             channels=self.graph.channels,
             shape=shape,
             options={"context": context, **{name: value for name, value in options.items() if name != "control"}},
             state_key=self.deadline_key,
-            control=control,
+            control=options.get("control"),
         )
 
     def _nearest(self, config: RunnableConfig | None, deadline: Deadline | float | None) -> Deadline:
