@@ -115,7 +115,6 @@ def test_clients_retry_only_where_no_deadline_travels(virtual_runs: VirtualRuns)
 
 
 def test_a_run_that_is_interrupted_after_each_step_goes_on_with_its_deadline(virtual_runs: VirtualRuns) -> None:
-    order, options = virtual_runs.order(StopFlag(interrupt=True, propagate=True))
-    run = virtual_runs.system.measure(order, options).run
+    run = virtual_runs.measure(StopFlag(interrupt=True, propagate=True)).run
     assert run.propagation_coverage == 1.0
     assert run.returned_at_s == run.quiescent_at_s == cut_at(TIMEOUT_S)

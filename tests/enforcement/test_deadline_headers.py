@@ -263,6 +263,15 @@ def test_a_header_that_was_copied_onto_a_request_is_removed_for_a_third_party(ma
         assert wire.header_for("api.openai.com", 443, deadline) is None
 
 
+@pytest.mark.parametrize(("left_s", "value"), [(2.0, b"700"), (0.5, b"500")])
+def test_of_the_callers_own_value_and_what_is_left_the_smaller_is_sent(
+    left_s: float, value: bytes, manual_clock: ManualClock
+) -> None:
+    wire = DeadlineOnWire(("api.internal",))
+    sent = wire.outgoing_headers(COPIED, "api.internal", 443, deadline_of(left_s, manual_clock))
+    assert sent == [*RAW, (b"x-envoy-expected-rq-timeout-ms", value)]
+
+
 def test_a_value_that_cannot_be_read_is_replaced(manual_clock: ManualClock) -> None:
     wire, odd = DeadlineOnWire(("api.internal",)), [*RAW, (DEADLINE_HEADER.encode(), b"soon")]
     sent = wire.outgoing_headers(odd, "api.internal", 443, deadline_of(2, manual_clock))

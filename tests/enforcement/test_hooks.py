@@ -16,6 +16,7 @@ import httpx2
 import pytest
 import requests
 import urllib3
+from held_clients import ASYNC, BLOCKING, AsyncGet, with_httpx, with_requests
 from held_graphs import QUICK, upstream_of, wait_until
 from in_threads import in_threads
 from stub_server import StubConnection, StubRequest, StubServer
@@ -87,40 +88,6 @@ def test_a_client_that_is_not_known_is_refused(clients: Any, message: str) -> No
         dl.exclude(object())
 
 
-def with_httpx(url: str) -> str:
-    with httpx.Client(timeout=None, trust_env=False) as client:
-        return client.get(url).text
-
-
-def with_httpx2(url: str) -> str:
-    with httpx2.Client(timeout=None, trust_env=False) as client:
-        return client.get(url).text
-
-
-def with_transport(url: str) -> str:
-    with httpx.Client(timeout=None, transport=dl.transport()) as client:
-        return client.get(url).text
-
-
-def with_transport2(url: str) -> str:
-    with httpx2.Client(timeout=None, transport=dl.transport()) as client:
-        return client.get(url).text
-
-
-def with_requests(url: str) -> str:
-    with requests.Session() as session:
-        session.trust_env = False
-        return session.get(url).text
-
-
-def with_urllib3(url: str) -> str:
-    with urllib3.PoolManager() as pool:
-        return pool.request("GET", url).data.decode()
-
-
-BLOCKING = [with_httpx, with_httpx2, with_transport, with_transport2, with_requests, with_urllib3]
-
-
 @pytest.mark.parametrize("get", BLOCKING)
 def test_a_blocking_client_answers_as_ever_inside_a_deadline_and_outside(get: Callable[[str], str], stub: Stub) -> None:
     _, url = upstream_of(stub)
@@ -152,22 +119,13 @@ def test_a_blocking_client_is_cut_once_and_not_tried_again(get: Callable[[str], 
 
 @pytest.mark.wall
 @pytest.mark.parametrize("path", ["/hang", "/trickle"])
-@pytest.mark.parametrize("library", ["httpx", "httpx2", "transport", "aiohttp"])
-def test_an_async_client_is_cut(library: str, path: str, stub: Stub) -> None:
+@pytest.mark.parametrize("get", ASYNC)
+def test_an_async_client_is_cut(get: AsyncGet, path: str, stub: Stub) -> None:
     upstream, url = upstream_of(stub)
-
-    async def get() -> Any:
-        if library == "aiohttp":
-            async with aiohttp.ClientSession() as session, session.get(url + path) as response:
-                return await response.text()
-        web: Any = httpx2 if library == "httpx2" else httpx
-        options = {"transport": dl.transport()} if library == "transport" else {"trust_env": False}
-        async with web.AsyncClient(timeout=None, **options) as client:
-            return (await client.get(url + path)).text
 
     async def held() -> None:
         async with dl.deadline(0.3):
-            await get()
+            await get(url + path)
 
     begun_at = time.monotonic()
     with pytest.raises(DeadlineExceeded):

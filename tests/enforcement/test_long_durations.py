@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
-import aiohttp
 import httpx
-import httpx2
 import pytest
-import requests
-import urllib3
+from held_clients import ASYNC, BLOCKING
 from held_graphs import QUICK, async_graph, sync_graph
 from often import often
 from starlette.applications import Starlette
@@ -62,50 +59,6 @@ def made_up(seed: int, count: int) -> list[str]:
     draw = random.Random(seed)
     lengths = [draw.randint(1, 24) for _ in range(count)]
     return ["".join(draw.choice("0123456789999HMSmun,.-+eE \xff") for _ in range(length)) for length in lengths]
-
-
-async def with_httpx(url: str) -> None:
-    async with httpx.AsyncClient(trust_env=False, verify=False) as client:
-        await client.get(url)
-
-
-async def with_httpx2(url: str) -> None:
-    async with httpx2.AsyncClient(trust_env=False, verify=False) as client:
-        await client.get(url)
-
-
-async def with_aiohttp(url: str) -> None:
-    async with aiohttp.ClientSession() as session, session.get(url) as response:
-        await response.read()
-
-
-def with_blocking_httpx(url: str) -> None:
-    with httpx.Client(trust_env=False, verify=False) as client:
-        client.get(url)
-
-
-def with_requests(url: str) -> None:
-    with requests.Session() as session:
-        session.trust_env = False
-        session.get(url)
-
-
-def with_urllib3(url: str) -> None:
-    with urllib3.PoolManager() as pool:
-        pool.request("GET", url)
-
-
-# One for all tests: each makes a TLS context, which takes longer than the requests.
-HELD = dl.transport()
-
-
-def with_the_transport(url: str) -> None:
-    with httpx.Client(transport=HELD) as client:
-        client.get(url)
-
-
-BLOCKING: list[Callable[[str], None]] = [with_blocking_httpx, with_requests, with_urllib3, with_the_transport]
-ASYNC: list[Callable[[str], Awaitable[None]]] = [with_httpx, with_httpx2, with_aiohttp]
 
 
 def quick(request: StubRequest, connection: StubConnection) -> None:
