@@ -110,18 +110,6 @@ def test_c_may_be_called_from_a_running_loop(ordinary: Laboratory) -> None:
     assert asyncio.run(in_a_loop()).outcome.outcome == "answered"
 
 
-def test_every_client_row_of_a_call_that_was_sent_has_its_server_row(ordinary: Laboratory) -> None:
-    measured = ordinary.measure([kind() for kind in ALTERNATIVES.values()], decision_timeout_s=0.45, horizon_factor=8.0)
-    for (run,) in measured.values():
-        key = [(c.call_id, c.attempt, c.seen_from) for c in run.calls]
-        assert len(set(key)) == len(key)
-        server = {(c.call_id, c.attempt) for c in run.calls if c.seen_from == "server"}
-        client = {(c.call_id, c.attempt) for c in run.calls if c.seen_from == "client"}
-        assert server <= client
-        answered = {(c.call_id, c.attempt) for c in run.calls if c.seen_from == "client" and c.outcome == "ok"}
-        assert answered <= server
-
-
 def test_a_short_decision_timeout_returns_without_waiting_out_long_retries(hanging: Laboratory) -> None:
     """ADR-056's integration test: however many tries are allowed, the budget is one."""
     patient = Cooperative(PropagationPolicy(retries=9))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures as cf
 import contextlib
-import contextvars
 import subprocess
 import sys
 import threading
@@ -91,13 +90,6 @@ def test_what_the_function_raises_comes_out_and_the_clock_can_be_used_again() ->
     with pytest.raises(SystemExit):
         clock.run(sys.exit, 3)
     assert clock.run(lambda: time.sleep(1) or clock.now()) == 4
-
-
-def test_the_function_sees_the_callers_context_variables() -> None:
-    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
-    token = variable.set("from the caller")
-    assert VirtualClock().run(variable.get) == "from the caller"
-    variable.reset(token)
 
 
 def test_a_run_inside_a_run_is_refused_by_name() -> None:

@@ -50,13 +50,6 @@ def test_an_undisturbed_run_gives_what_the_graph_gives(alternative: str, kind: s
     assert (result.overrun_s, result.still_running, result.requests_cut) == (0.0, (), 0)
 
 
-@pytest.mark.parametrize("alternative", ["A", "B", "D"])
-def test_a_caller_without_a_loop_gets_what_the_graph_gives(alternative: str, stub: Stub) -> None:
-    _, url = upstream_of(stub)
-    agent = dl.enforce(sync_graph(url), 20, alternative)
-    assert agent.invoke({"path": "/ok", "log": []}).state == {"path": "/ok", "log": ["plan", "ok"]}
-
-
 @pytest.mark.wall
 @pytest.mark.parametrize("path", ["/hang", "/trickle"])
 @pytest.mark.parametrize("alternative", CUTTING)
