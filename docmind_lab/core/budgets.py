@@ -17,11 +17,11 @@ import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any, Final, Literal, get_args
 
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import CallsSpent, ConfigurationError, CostSpent, SpendingRefused, TokensSpent
+from docmind_lab.core.shown import ShownAsCode
 
 Kind = Literal["tokens", "calls", "cost"]
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -38,7 +38,7 @@ _LARGEST_CAP = 4096
 
 
 @dataclass(frozen=True)
-class Price:
+class Price(ShownAsCode):
     """The price of a model for a million tokens, in any one currency.
 
     Args:
@@ -67,9 +67,6 @@ class Price:
             ) from error
         return cls(read, written)
 
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
-
     @property
     def written(self) -> str:
         """The price as "INPUT/OUTPUT", the notation that `Price.parse` reads."""
@@ -81,7 +78,7 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(ShownAsCode):
     """What one run may use of time, tokens, calls and money; None sets no limit.
 
     Args:
@@ -122,9 +119,6 @@ class Budget:
             raise ConfigurationError(
                 "budget.cost needs a price above 0: give price=Price(input_per_million, output_per_million)"
             )
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
     @property
     def is_second(self) -> bool:

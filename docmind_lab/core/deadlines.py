@@ -14,12 +14,12 @@ import math
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.time_policies import TimePolicies
 
 DEADLINE_KEY = "deadline_ts"
@@ -64,7 +64,7 @@ def _number(name: str, value: object) -> float:
 
 
 @dataclass(frozen=True)
-class Deadline:
+class Deadline(ShownAsCode):
     """The instant at which a run's time is over.
 
     Args:
@@ -77,6 +77,7 @@ class Deadline:
 
     at_s: float
     limit_s: float
+    # What is left is not shown: to look at an object must not ask a clock, which may be of another time.
     clock: Clock = field(default=WALL, repr=False)
     in_place: Callable[[], Deadline | None] | None = field(default=None, repr=False, compare=False)
 
@@ -142,10 +143,6 @@ class Deadline:
         if run is None:
             return cls(at_s=at_s, limit_s=max(0.0, at_s - clock.now()), clock=clock)
         return run if at_s == run.at_s else cls(at_s, max(0.0, run.limit_s - (run.at_s - at_s)), clock)
-
-    def _repr_html_(self) -> str:
-        # Not what is left: to look at an object must not ask a clock, which may be of another time.
-        return f"<code>{escape(repr(self))}</code>"
 
     def remaining(self) -> float:
         """Return the seconds left until the deadline, 23 days at most; negative once it has passed."""

@@ -17,7 +17,6 @@ import dataclasses
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from html import escape
 from types import MappingProxyType
 from typing import Any, Generic, Literal, cast
 
@@ -33,6 +32,7 @@ from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, require_seconds
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work, outcome_of_exit
 from docmind_lab.enforcement.check import Unheld, unheld
 from docmind_lab.enforcement.hooks import install_lazily
@@ -47,7 +47,7 @@ _LOG = SilentLog()
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
+class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
     """A graph whose every call is held to a deadline; made by `enforce`."""
 
     graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT]
@@ -63,9 +63,6 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         under = f"{self.graph.get_name()} under {label}, {self.decision_timeout_s:g} s a call"
         on_deadline = "returns what there is" if self.on_deadline == "partial" else "raises"
         return f"EnforcedAgent: {under}, {on_deadline} at the deadline"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
     # ---- one answer
 

@@ -13,7 +13,6 @@ import functools
 import re
 from collections.abc import MutableMapping
 from dataclasses import dataclass
-from html import escape
 from urllib.parse import urlsplit
 
 from docmind_lab.core.addresses import host_of
@@ -21,6 +20,7 @@ from docmind_lab.core.deadline_headers import DEADLINE_HEADER, header_name, smal
 from docmind_lab.core.deadlines import Deadline, current_deadline, require_allowance
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.holds import current_hold
+from docmind_lab.core.shown import ShownAsCode
 
 RawHeaders = list[tuple[bytes, bytes]]
 """Headers as httpx and ASGI have them."""
@@ -31,7 +31,7 @@ _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
 
 @dataclass(frozen=True)
-class DeadlineOnWire:
+class DeadlineOnWire(ShownAsCode):
     """Which requests carry the time that is left, and in which header.
 
     Args:
@@ -47,9 +47,6 @@ class DeadlineOnWire:
     hosts: tuple[str, ...]
     header: str = DEADLINE_HEADER
     transit_s: float = 0.0
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
     def __post_init__(self) -> None:
         hosts: object = self.hosts
