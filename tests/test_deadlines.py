@@ -105,6 +105,10 @@ def test_a_state_carries_the_instant_of_the_deadline(manual_clock):
     read = Deadline.from_state({DEADLINE_KEY: deadline.at_s}, manual_clock)
     assert read is not None
     assert (read.at_s, read.remaining(), read.limit_s) == (deadline.at_s, 1.5, 1.5)
+    manual_clock.advance(2.5)
+    late = Deadline.from_state({DEADLINE_KEY: deadline.at_s}, manual_clock)
+    assert late is not None
+    assert (late.passed(), late.limit_s) == (True, 0.0)
 
 
 def test_a_deadline_read_from_a_state_within_a_run_keeps_the_limit_of_the_run(manual_clock):
@@ -117,14 +121,6 @@ def test_a_deadline_read_from_a_state_within_a_run_keeps_the_limit_of_the_run(ma
         manual_clock.advance(0.5)
         error = reserved.exceeded("synthesis", "model:/v1/chat/completions")
         assert (error.limit_s, error.elapsed_s) == (1.75, 1.0)
-
-
-def test_a_deadline_that_has_passed_is_read_from_a_state_too(manual_clock):
-    deadline = Deadline.after(2.0, manual_clock)
-    manual_clock.advance(3.0)
-    read = Deadline.from_state({DEADLINE_KEY: deadline.at_s}, manual_clock)
-    assert read is not None
-    assert (read.passed(), read.limit_s) == (True, 0.0)
 
 
 @pytest.mark.parametrize("at_s", [math.nan, math.inf, "soon", [1.0]])

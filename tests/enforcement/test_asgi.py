@@ -20,7 +20,7 @@ import requests
 from held_clients import AsyncGet, in_a_thread, with_aiohttp, with_async_httpx, with_httpx, with_requests
 from langgraph.graph import END, START, StateGraph
 from often import often
-from served_in_loop import served
+from served_in_loop import asked, caller_of, served
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
@@ -112,12 +112,7 @@ def application(*, hung: Hung | None = None, above: bool = True, **options: Any)
 
 
 def ask(app: Any, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    async def main() -> httpx.Response:
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as client:
-            return await client.get(path, headers=headers)
-
-    return asyncio.run(main())
+    return asyncio.run(asked(app, path, headers))
 
 
 def told_s(app: Any, headers: dict[str, str] | None = None, path: str = "/left") -> float | None:
@@ -681,11 +676,10 @@ def test_requests_at_the_same_time_have_deadlines_of_their_own() -> None:
     app = application(at_most_s=20)
 
     async def main() -> list[float]:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as client:
+        async with caller_of(app) as client:
             values = [str(1000 * (6 + number)) for number in range(10)]
-            asked = [client.get("/left", headers={DEADLINE_HEADER: value}) for value in values]
-            return [response.json()["remaining_s"] for response in await asyncio.gather(*asked)]
+            waiting = [client.get("/left", headers={DEADLINE_HEADER: value}) for value in values]
+            return [response.json()["remaining_s"] for response in await asyncio.gather(*waiting)]
 
     seconds = asyncio.run(main())
     assert seconds == sorted(seconds)

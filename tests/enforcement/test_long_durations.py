@@ -11,6 +11,7 @@ import pytest
 from held_clients import ASYNC, BLOCKING
 from held_graphs import QUICK, async_graph, sync_graph
 from often import often
+from served_in_loop import asked
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -65,13 +66,12 @@ def test_no_header_makes_a_request_fail(stub: Stub, client: Callable[[str], Any]
     url = stub(quick).url
 
     async def ask(name: str, value: str) -> httpx.Response:
-        transport = httpx.ASGITransport(application(url, client, header=name, at_most_s=at_most_s))
-        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as caller:
-            return await caller.get("/", headers=[(name.encode(), value.encode("latin-1"))])
+        app = application(url, client, header=name, at_most_s=at_most_s)
+        return await asked(app, "/", [(name.encode(), value.encode("latin-1"))])
 
     async def main() -> list[tuple[str, str, int]]:
-        asked = [(name, value) for name in HEADERS for value in LONG if not too_short(value, name)]
-        return [(name, value, (await ask(name, value)).status_code) for name, value in asked]
+        sent = [(name, value) for name in HEADERS for value in LONG if not too_short(value, name)]
+        return [(name, value, (await ask(name, value)).status_code) for name, value in sent]
 
     answered = asyncio.run(main())
     assert len(answered) > 50
