@@ -107,6 +107,18 @@ class Alternative(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class AroundAlternative:
+    """The base class of what carries an alternative out, and has whatever else that has."""
+
+    alternative: Alternative
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.alternative, name)
+
+
 def options_json(alternative: Any) -> str:
     """Return the options of an alternative, and of its policy, that are not at their default, as a JSON object.
 
@@ -144,10 +156,6 @@ written when the step is cut. Neither mode turns a model call into a streaming o
 """
 
 
-def _identity(state: Any) -> Any:
-    return state
-
-
 class RunProgress:
     """What a run has streamed so far, from which an outcome is made if the run stops early.
 
@@ -156,7 +164,10 @@ class RunProgress:
     """
 
     def __init__(
-        self, state: Any = None, channels: Mapping[str, Any] | None = None, seen: Callable[[Any], Any] = _identity
+        self,
+        state: Any = None,
+        channels: Mapping[str, Any] | None = None,
+        seen: Callable[[Any], Any] = lambda state: state,
     ) -> None:
         self._channels, self._seen = channels or {}, seen
         # By id: each branch of a step that waits for a person has a chunk of its own.

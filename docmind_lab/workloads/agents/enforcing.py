@@ -7,6 +7,7 @@ from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Native, StopFlag
 from docmind_lab.alternatives.base import (
+    AroundAlternative,
     Inputs,
     Outcome,
     RunLog,
@@ -56,14 +57,8 @@ def carried_out_by(agent: Agent, alternative: Alternative) -> Any:
 
 
 @dataclass(frozen=True)
-class OnAgent:
-    """Runs an agent under an alternative; a text that an agent returns because it was told to stop is a partial answer.
-
-    Args:
-        alternative: What enforces the deadline.
-    """
-
-    alternative: Alternative
+class OnAgent(AroundAlternative):
+    """Runs an agent under an alternative; a text that it returns because it was told to stop is a partial answer."""
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """See `Alternative.run`."""
@@ -72,11 +67,6 @@ class OnAgent:
         if outcome.outcome != "answered" or not run.has_stopped:
             return outcome
         return Outcome("partial", outcome.answer, outcome.documents, "stop_flag", state=outcome.state)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.alternative, name)
 
 
 @dataclass(frozen=True)

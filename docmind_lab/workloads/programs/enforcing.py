@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
-from docmind_lab.alternatives.base import Outcome, RunLog, options_json
+from docmind_lab.alternatives.base import AroundAlternative, Outcome, RunLog, options_json
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.workloads.programs.program import (
@@ -58,17 +58,12 @@ def notes_on(program: Program) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class OnProgram:
+class OnProgram(AroundAlternative):
     """Runs a program under an alternative.
 
     A caller that sends SIGTERM waits for the end of the process, as long as that takes. What the process has started,
     and what goes on in its group, is work of the run until the run is over, and then killed.
-
-    Args:
-        alternative: What it stands for.
     """
-
-    alternative: Alternative
 
     def run(self, runnable: ProgramRun, inputs: Mapping[str, Any], deadline: Deadline, recorder: RunLog) -> Outcome:
         """Start the program, wait for it, and signal it at the deadline. Raises: as `ProgramRun.start`."""
@@ -87,11 +82,6 @@ class OnProgram:
         if has_own and (running.code == _TIMED_OUT_CODE or deadline.passed()):
             return _stopped(running, "node_timeout")
         return Outcome("failed", running.text(), (), "error", running.error_type, running.failure())
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.alternative, name)
 
 
 def _stopped(running: RunningProgram, reason: str) -> Outcome:
