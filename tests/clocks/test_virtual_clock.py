@@ -275,14 +275,18 @@ def test_a_thread_that_will_not_end_is_named() -> None:
 # ---- ties
 
 
+def times_out(wait: Callable[[], object]) -> bool:
+    try:
+        wait()
+    except TimeoutError:  # a future's and asyncio's own are this one
+        return True
+    return False
+
+
 def late_by_future(deadline_s: float) -> bool:
     with cf.ThreadPoolExecutor(1) as pool:
         future = pool.submit(time.sleep, deadline_s)
-        try:
-            future.result(timeout=deadline_s)
-        except cf.TimeoutError:
-            return True
-        return False
+        return times_out(lambda: future.result(timeout=deadline_s))
 
 
 def late_by_future_after_a_step(deadline_s: float) -> bool:
@@ -290,34 +294,22 @@ def late_by_future_after_a_step(deadline_s: float) -> bool:
     with cf.ThreadPoolExecutor(1) as pool:
         future = pool.submit(time.sleep, deadline_s)
         time.sleep(deadline_s / 2)
-        try:
-            future.result(timeout=deadline_s / 2)
-        except cf.TimeoutError:
-            return True
-        return False
+        return times_out(lambda: future.result(timeout=deadline_s / 2))
 
 
 def late_by_cancellation(deadline_s: float) -> bool:
-    async def main() -> bool:
-        try:
-            async with asyncio.timeout(deadline_s):
-                await asyncio.sleep(deadline_s)
-        except TimeoutError:
-            return True
-        return False
+    async def main() -> None:
+        async with asyncio.timeout(deadline_s):
+            await asyncio.sleep(deadline_s)
 
-    return asyncio.run(main())
+    return times_out(lambda: asyncio.run(main()))
 
 
 def late_by_wait_for_a_thread(deadline_s: float) -> bool:
-    async def main() -> bool:
-        try:
-            await asyncio.wait_for(asyncio.to_thread(time.sleep, deadline_s), deadline_s)
-        except TimeoutError:
-            return True
-        return False
+    async def main() -> None:
+        await asyncio.wait_for(asyncio.to_thread(time.sleep, deadline_s), deadline_s)
 
-    return asyncio.run(main())
+    return times_out(lambda: asyncio.run(main()))
 
 
 def late_by_flag(deadline_s: float) -> bool:

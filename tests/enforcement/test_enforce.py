@@ -52,25 +52,16 @@ def test_an_undisturbed_run_gives_what_the_graph_gives(alternative: str, kind: s
 
 @pytest.mark.wall
 @pytest.mark.parametrize("path", ["/hang", "/trickle"])
-@pytest.mark.parametrize("alternative", CUTTING)
-def test_a_cut_run_keeps_what_finished_nodes_have_written(alternative: str, path: str, stub: Stub) -> None:
+@pytest.mark.parametrize(
+    ("kind", "alternative"), [*(("async", each) for each in CUTTING), ("sync", "A"), ("sync", "E")]
+)
+def test_a_cut_run_keeps_what_finished_nodes_have_written(kind: str, alternative: str, path: str, stub: Stub) -> None:
     upstream, url = upstream_of(stub)
-    agent = dl.enforce(async_graph(url), 0.3, alternative)
+    agent = dl.enforce(graph_of(kind, url), 0.3, alternative)
     result = asyncio.run(agent.ainvoke({"path": path, "log": []}))
     assert (result.outcome, result.state) == ("partial", {"path": path, "log": ["plan"]})
-    assert result.cut_at == ("ask",)
+    assert (result.cut_at, result.still_running) == (("ask",), ())
     # The deadline, and a pause of the machine.
-    assert result.overrun_s < PAUSE_S
-    wait_until(lambda: upstream.open == 0)
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("alternative", ["A", "E"])
-def test_a_request_of_a_blocking_node_is_cut(alternative: str, stub: Stub) -> None:
-    upstream, url = upstream_of(stub)
-    agent = dl.enforce(sync_graph(url), 0.3, alternative)
-    result = asyncio.run(agent.ainvoke({"path": "/trickle", "log": []}))
-    assert (result.outcome, result.cut_at, result.still_running) == ("partial", ("ask",), ())
     assert result.overrun_s < PAUSE_S
     wait_until(lambda: upstream.open == 0)
 
