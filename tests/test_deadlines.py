@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 
 import pytest
@@ -28,11 +27,6 @@ reserves = st.lists(st.floats(min_value=0, max_value=1e3), max_size=6)
 # ---- making one
 
 
-def test_a_deadline_ends_one_budget_after_the_clock_that_made_it(manual_clock):
-    deadline = Deadline.after(2.0, manual_clock)
-    assert (deadline.at_s, deadline.limit_s) == (manual_clock.now() + 2.0, 2.0)
-
-
 @pytest.mark.parametrize("budget", UNUSABLE)
 def test_a_budget_that_is_no_finite_positive_number_is_refused_by_name(budget, manual_clock):
     with pytest.raises(ConfigurationError, match=r"decision timeout must be a .*number of seconds") as caught:
@@ -46,20 +40,7 @@ def test_an_instant_that_is_not_finite_is_refused(at_s):
         Deadline(at_s=at_s, limit_s=1.0)
 
 
-def test_a_whole_number_of_seconds_is_a_budget(manual_clock):
-    assert Deadline.after(3, manual_clock).remaining() == 3.0
-
-
 # ---- what is left
-
-
-def test_what_is_left_falls_with_the_clock_and_goes_below_zero(manual_clock):
-    deadline = Deadline.after(2.0, manual_clock)
-    left = [deadline.remaining()]
-    for _ in range(3):
-        manual_clock.advance(0.75)
-        left.append(deadline.remaining())
-    assert left == [2.0, 1.25, 0.5, -0.25]
 
 
 def test_the_instant_of_the_deadline_itself_counts_as_passed(manual_clock):
@@ -124,6 +105,10 @@ def test_a_state_carries_the_instant_of_the_deadline(manual_clock):
     read = Deadline.from_state({DEADLINE_KEY: deadline.at_s}, manual_clock)
     assert read is not None
     assert (read.at_s, read.remaining(), read.limit_s) == (deadline.at_s, 1.5, 1.5)
+    manual_clock.advance(2.5)
+    late = Deadline.from_state({DEADLINE_KEY: deadline.at_s}, manual_clock)
+    assert late is not None
+    assert (late.passed(), late.limit_s) == (True, 0.0)
 
 
 def test_a_deadline_read_from_a_state_within_a_run_keeps_the_limit_of_the_run(manual_clock):
@@ -136,14 +121,6 @@ def test_a_deadline_read_from_a_state_within_a_run_keeps_the_limit_of_the_run(ma
         manual_clock.advance(0.5)
         error = reserved.exceeded("synthesis", "model:/v1/chat/completions")
         assert (error.limit_s, error.elapsed_s) == (1.75, 1.0)
-
-
-def test_a_deadline_that_has_passed_is_read_from_a_state_too(manual_clock):
-    deadline = Deadline.after(2.0, manual_clock)
-    manual_clock.advance(3.0)
-    read = Deadline.from_state({DEADLINE_KEY: deadline.at_s}, manual_clock)
-    assert read is not None
-    assert (read.passed(), read.limit_s) == (True, 0.0)
 
 
 @pytest.mark.parametrize("at_s", [math.nan, math.inf, "soon", [1.0]])
@@ -189,27 +166,6 @@ def test_a_scope_of_no_deadline_leaves_the_outer_one_in_force(manual_clock):
         assert current_deadline() is outer
 
 
-def test_a_scope_ends_when_its_block_fails(manual_clock):
-    with pytest.raises(KeyError), deadline_scope(Deadline.after(1.0, manual_clock)):
-        raise KeyError
-    assert current_deadline() is None
-
-
-def test_a_scope_is_seen_by_tasks_started_inside_it_and_by_no_others(manual_clock):
-    async def read() -> Deadline | None:
-        return current_deadline()
-
-    async def main() -> tuple[Deadline | None, Deadline | None]:
-        outside = asyncio.create_task(read())
-        with deadline_scope(Deadline.after(1.0, manual_clock)):
-            inside = asyncio.create_task(read())
-        return await outside, await inside
-
-    outside, inside = asyncio.run(main())
-    assert outside is None
-    assert inside is not None
-
-
 # ---- errors
 
 
@@ -224,12 +180,6 @@ def test_an_error_says_role_limit_time_spent_and_source(method, kind, manual_clo
     assert "planner" in str(error)
     assert "network" in str(error)
     assert "2.000 s" in str(error)
-
-
-def test_the_two_errors_give_different_stop_reasons(manual_clock):
-    deadline = Deadline.after(2.0, manual_clock)
-    reasons = {deadline.exceeded("a", "b").stop_reason, deadline.refused("a", "b").stop_reason}
-    assert reasons == {"deadline", "budget_refused"}
 
 
 @pytest.mark.parametrize("reserve_s", [0.5, 3.0])
@@ -263,10 +213,3 @@ def test_a_policy_refuses_a_value_it_cannot_use_by_name(field, value):
     with pytest.raises(ConfigurationError, match=f"{field} must be") as caught:
         PropagationPolicy(**{field: value})
     assert repr(value) in str(caught.value)
-
-
-def test_a_policy_is_in_force_during_its_block_only():
-    policy = PropagationPolicy(cap="per_read", retries=0)
-    with policy_scope(policy):
-        assert current_policy() is policy
-    assert current_policy() == PropagationPolicy()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import threading
 
 import pytest
@@ -8,17 +7,12 @@ import pytest
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import Attempt, current_call
-from docmind_lab.network.recorder import Recorder, current_recorder, detail_json, position_of, recording
+from docmind_lab.network.recorder import Recorder
 
 
 @pytest.fixture
 def recorder(manual_clock: Clock) -> Recorder:
     return Recorder("r", 7, Deadline.after(2.0, manual_clock), manual_clock)
-
-
-def test_the_run_starts_when_its_budget_does(recorder: Recorder, manual_clock: Clock) -> None:
-    assert recorder.started_at == manual_clock.now()
-    assert recorder.snapshot().events[0].event == "run_started"
 
 
 def test_ordinals_count_the_calls_of_one_role_at_one_position(recorder: Recorder) -> None:
@@ -108,22 +102,6 @@ def test_tokens_go_to_the_latest_attempt_of_the_call_in_force(recorder: Recorder
             recorder.attempt_started(Attempt(call, number, recorder.clock.now()))
         recorder.note_tokens(10, 3)
     assert [attempt.output_tokens for attempt in recorder.snapshot().attempts] == [None, 3]
-
-
-def test_it_is_in_force_inside_its_block_only(recorder: Recorder) -> None:
-    with recording(recorder):
-        assert current_recorder() is recorder
-    assert current_recorder() is None
-
-
-def test_details_are_json_in_a_fixed_order() -> None:
-    assert detail_json({"b": 1, "a": [2]}) == '{"a":[2],"b":1}'
-    assert json.loads(detail_json({"node": "x"})) == {"node": "x"}
-
-
-def test_a_position_is_the_handoff_and_the_fan_out_index() -> None:
-    assert position_of({}) == "0.0"
-    assert position_of({"handoff_ordinal": 3, "fan_out_index": 1}) == "3.1"
 
 
 def test_what_came_after_the_horizon_is_not_in_a_snapshot_until_it() -> None:

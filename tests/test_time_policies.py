@@ -9,7 +9,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.catalogue import choice_to_paste, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.core.time_policies import Anytime, Aware, Hedge, TimePolicies, WindDown, policy_names
+from docmind_lab.core.time_policies import Anytime, Aware, Hedge, TimePolicies, WindDown
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,3 @@ def test_what_a_study_chose_is_pasted_with_its_policies() -> None:
     assert Settings(agents={"time_policies": "hedge:2s"}).agents.time_policies == "hedge:2s"  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="unknown policy"):
         Settings(agents={"time_policies": "faster"})  # type: ignore[arg-type]
-
-
-def test_every_policy_has_a_name() -> None:
-    assert policy_names() == ("hedge", "aware", "wind_down", "anytime")

@@ -13,11 +13,12 @@ from docmind_lab.alternatives.base import (
     Runnable,
     RunProgress,
     SyncOrAsync,
-    run_to_outcome_async,
+    run_to_outcome,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.core.sync_async import afinish, on_a_loop
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class AsyncCancellation(Propagation):
 
         async def stream() -> None:
             async with limit:
-                await self._stream_async(runnable, inputs, deadline, progress)
+                await afinish(self._stream(runnable, inputs, deadline, progress))
 
         # Whatever a cancelled graph raises while it unwinds, it was the limit that ended it.
-        return await run_to_outcome_async(progress, stream, lambda error: "cancelled" if limit.expired() else "")
+        outcome = run_to_outcome(progress, on_a_loop(stream), lambda error: "cancelled" if limit.expired() else "")
+        return await afinish(outcome)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, RunLog, Runnable, SyncOrAsync
+from docmind_lab.alternatives.base import Alternative, AroundAlternative, Inputs, Outcome, RunLog, Runnable, SyncOrAsync
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
 
@@ -21,10 +21,8 @@ def awaited(alternative: Alternative) -> Alternative:
 
 
 @dataclass(frozen=True)
-class _OnEventLoop:
+class _OnEventLoop(AroundAlternative):
     """Runs a graph by the alternative's `run_async`, as a caller on an event loop would."""
-
-    alternative: Alternative
 
     node_mode: ClassVar[SyncOrAsync] = "async"
 
@@ -36,8 +34,3 @@ class _OnEventLoop:
         """Run the graph in the caller's task."""
         recorder.share_thread()
         return await self.alternative.run_async(runnable, inputs, deadline, recorder)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.alternative, name)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import copy
 import dataclasses
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.channels.base import BaseChannel
 from langgraph.errors import GraphBubbleUp, GraphDrained, GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import StreamMode
+from langgraph.types import Command, StreamMode
 
 from docmind_lab.alternatives.bound import state_reader
 from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, RunCut
 from docmind_lab.core.levels import SPENDING_REASONS, RunOutcome
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.network.recorder import current_recorder
 
@@ -94,17 +96,7 @@ class Alternative(Protocol):
         ...
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        """Run a graph under a deadline; a timeout is an outcome and raises nothing.
-
-        Args:
-            runnable: The compiled graph.
-            inputs: Input of the graph; None continues from the thread's latest checkpoint.
-            deadline: When the run's time is over.
-            recorder: Notes the run's calls and events.
-
-        Returns:
-            The answer, or what there is of it.
-        """
+        """Run a graph under a deadline, and return the answer or what there is; a timeout raises nothing."""
         ...
 
     async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
@@ -113,6 +105,18 @@ class Alternative(Protocol):
         Raises: CancelledError when the caller's task is cancelled.
         """
         ...
+
+
+@dataclass(frozen=True)
+class AroundAlternative:
+    """The base class of what carries an alternative out, and has whatever else that has."""
+
+    alternative: Alternative
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.alternative, name)
 
 
 def options_json(alternative: Any) -> str:
@@ -152,21 +156,18 @@ written when the step is cut. Neither mode turns a model call into a streaming o
 """
 
 
-def _identity(state: Any) -> Any:
-    return state
-
-
 class RunProgress:
     """What a run has streamed so far, from which an outcome is made if the run stops early.
 
-    Args:
-        state: A state to begin with.
-        channels: The channels of the graph by name, whose reducers apply the writes of finished nodes.
-        seen: Turns a state of the graph into the shape that alternatives read.
+    channels: those of the graph by name, whose reducers apply the writes of finished nodes. seen: turns a state of the
+    graph into the shape that alternatives read.
     """
 
     def __init__(
-        self, state: Any = None, channels: Mapping[str, Any] | None = None, seen: Callable[[Any], Any] = _identity
+        self,
+        state: Any = None,
+        channels: Mapping[str, Any] | None = None,
+        seen: Callable[[Any], Any] = lambda state: state,
     ) -> None:
         self._channels, self._seen = channels or {}, seen
         # By id: each branch of a step that waits for a person has a chunk of its own.
@@ -257,10 +258,6 @@ class RunProgress:
                 continue
         return values
 
-    def draft(self) -> str:
-        """Return the latest text of any agent; empty if no agent has written any."""
-        return _draft(self.state)
-
     def finished(self) -> Outcome:
         """Return the outcome of a run that ended by itself or waits for a person at an interrupt."""
         state = self.state
@@ -315,14 +312,14 @@ TimeOut = Callable[[Exception], str]
 """Returns the stop reason of an exception by which the alternative's own limit surfaces; "" for any other."""
 
 
-def run_to_outcome(progress: RunProgress, work: Callable[[], None], time_out: TimeOut = lambda error: "") -> Outcome:
+def run_to_outcome(progress: RunProgress, work: Steps[None], time_out: TimeOut = lambda error: "") -> Steps[Outcome]:
     """Do the work, which reports its progress, and return an outcome however the work ends.
 
     Cancellation and interrupts of the interpreter are not ends of a run and go on. Raises: what a `RunCut` means, when
     that is no end of a run either.
     """
     try:
-        work()
+        yield from work
     except RunCut as cut:
         return _cut(progress, cut)
     except BaseExceptionGroup as group:
@@ -357,18 +354,47 @@ def _cut(progress: RunProgress, cut: RunCut) -> Outcome:
     raise cut.error from cut
 
 
-async def run_to_outcome_async(
-    progress: RunProgress, work: Callable[[], Awaitable[None]], time_out: TimeOut = lambda error: ""
-) -> Outcome:
-    """Do async work and return an outcome, as `run_to_outcome` does."""
-    failure: list[BaseException] = []
-    try:
-        await work()
-    except (RunCut, BaseExceptionGroup, Exception) as error:  # noqa: BLE001 - raised below, where ends are told apart
-        failure.append(error)
+class Stepped(abc.ABC):
+    """The base class of alternatives that do the same for callers with and without an event loop."""
 
-    def end() -> None:
-        if failure:
-            raise failure[0]
+    @abc.abstractmethod
+    def steps(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Steps[Outcome]:
+        """Return the steps of a run, from its input to its outcome."""
 
-    return run_to_outcome(progress, end, time_out)
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """Run the graph in the caller's thread."""
+        return finish(self.steps(runnable, inputs, deadline, recorder))
+
+    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """Run the graph in the caller's task."""
+        return await afinish(self.steps(runnable, inputs, deadline, recorder))
+
+
+_END: Final = object()
+
+
+def stream_graph(
+    runnable: Runnable,
+    inputs: Inputs | Command[Any],
+    progress: RunProgress,
+    *,
+    between_steps: Callable[[], None] = lambda: None,
+    **options: Any,
+) -> Steps[None]:
+    """Stream a graph to its end, and show each chunk to `progress`. options: of the graph's `stream`."""
+    chunks: Any = None
+
+    def advance() -> Any:
+        nonlocal chunks
+        chunks = chunks or runnable.stream(inputs, stream_mode=STREAM_MODES, **options)
+        return next(chunks, _END)
+
+    async def advance_async() -> Any:
+        nonlocal chunks
+        chunks = chunks or runnable.astream(inputs, stream_mode=STREAM_MODES, **options)
+        return await anext(chunks, _END)
+
+    chunk = Operation(advance, advance_async)
+    while (shown := (yield chunk)) is not _END:
+        if progress.show(shown):
+            between_steps()

@@ -121,28 +121,23 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
             return made
 
         def stream(self, *arguments: Any, context: Any = None, **options: Any) -> Iterator[Any]:
-            options["context"], through = self._context(context), super().stream
-            for doorway in self.binding.get("doorways", ()):
-                through = functools.partial(doorway.stream, through, self.config)
-            return through(*arguments, **options)  # type: ignore[no-any-return]
+            through = self._through("stream", super().stream, self.config)
+            return through(*arguments, context=self._context(context), **options)  # type: ignore[no-any-return]
 
         def astream(self, *arguments: Any, context: Any = None, **options: Any) -> AsyncIterator[Any]:
-            options["context"], through = self._context(context), super().astream
-            for doorway in self.binding.get("doorways", ()):
-                through = functools.partial(doorway.astream, through, self.config)
-            return through(*arguments, **options)  # type: ignore[no-any-return]
+            through = self._through("astream", super().astream, self.config)
+            return through(*arguments, context=self._context(context), **options)  # type: ignore[no-any-return]
 
         def invoke(self, *arguments: Any, **options: Any) -> Any:
-            through = super().invoke
-            for doorway in self.binding.get("doorways", ()):
-                through = functools.partial(doorway.invoke, through)
-            return through(*arguments, **options)
+            return self._through("invoke", super().invoke)(*arguments, **options)
 
         async def ainvoke(self, *arguments: Any, **options: Any) -> Any:
-            through = super().ainvoke
+            return await self._through("ainvoke", super().ainvoke)(*arguments, **options)
+
+        def _through(self, name: str, inner: Callable[..., Any], *given: Any) -> Any:
             for doorway in self.binding.get("doorways", ()):
-                through = functools.partial(doorway.ainvoke, through)
-            return await through(*arguments, **options)
+                inner = functools.partial(getattr(doorway, name), inner, *given)
+            return inner
 
         def _context(self, given: Any) -> Any:
             return self.binding.get("context") if given is None else given

@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from docmind_lab.alternatives.base import (
-    STREAM_MODES,
     Inputs,
     Outcome,
     RunLog,
     Runnable,
     RunProgress,
+    Stepped,
     SyncOrAsync,
     run_to_outcome,
-    run_to_outcome_async,
+    stream_graph,
 )
 from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.sync_async import Steps
 
 
 @dataclass(frozen=True)
-class Unguarded:
+class Unguarded(Stepped):
     """Enforces nothing; the clients keep their own defaults (600 s per read and 2 retries in openai).
 
     A study must find that this one overruns: it is how a study shows that it can see an overrun at all.
@@ -31,25 +32,10 @@ class Unguarded:
     node_mode: ClassVar[SyncOrAsync] = "sync"
     client_retries: ClassVar[bool] = True
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+    def steps(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Steps[Outcome]:
         """Run the graph to its end, however long that takes."""
         progress = RunProgress.of(runnable)
-
-        def work() -> None:
-            for chunk in runnable.stream(inputs, stream_mode=STREAM_MODES):
-                progress.show(chunk)
-
-        return run_to_outcome(progress, work)
-
-    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        """`run`, in the caller's task."""
-        progress = RunProgress.of(runnable)
-
-        async def work() -> None:
-            async for chunk in runnable.astream(inputs, stream_mode=STREAM_MODES):
-                progress.show(chunk)
-
-        return await run_to_outcome_async(progress, work)
+        return run_to_outcome(progress, stream_graph(runnable, inputs, progress))
 
 
 @dataclass(frozen=True)
@@ -63,12 +49,7 @@ class FakeTimeout(Unguarded):
 
     name: ClassVar[str] = "fake_timeout"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+    def steps(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Steps[Outcome]:
         """Run the graph to its end; then report a timeout if the deadline has passed."""
-        outcome = super().run(runnable, inputs, deadline, recorder)
-        return Outcome("timed_out", stop_reason="deadline") if deadline.passed() else outcome
-
-    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        """`run`, in the caller's task."""
-        outcome = await super().run_async(runnable, inputs, deadline, recorder)
+        outcome = yield from super().steps(runnable, inputs, deadline, recorder)
         return Outcome("timed_out", stop_reason="deadline") if deadline.passed() else outcome

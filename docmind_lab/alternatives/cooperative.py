@@ -13,16 +13,17 @@ from docmind_lab.alternatives.base import (
     RunLog,
     Runnable,
     RunProgress,
+    Stepped,
     SyncOrAsync,
     run_to_outcome,
-    run_to_outcome_async,
 )
 from docmind_lab.alternatives.propagation import Propagation, drain_once_passed
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.core.sync_async import Steps
 
 
 @dataclass(frozen=True)
-class Cooperative(Propagation):
+class Cooperative(Propagation, Stepped):
     """Carries the deadline in the graph's state; the remaining time caps each call, in total.
 
     A timeout surfaces at the call that it cuts, in the caller's own thread. Nothing keeps running on this side; a
@@ -41,16 +42,8 @@ class Cooperative(Propagation):
     name: ClassVar[str] = "cooperative"
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        """Stream the graph in the caller's thread; stop between steps too once the deadline has passed."""
+    def steps(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Steps[Outcome]:
+        """Stream the graph where its caller is; stop between steps too once the deadline has passed."""
         progress, control = RunProgress.of(runnable), RunControl()
         options = {"control": control, "between_steps": drain_once_passed(control, deadline)}
-        return run_to_outcome(progress, lambda: self._stream(runnable, inputs, deadline, progress, **options))
-
-    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        """`run`, in the caller's task."""
-        progress, control = RunProgress.of(runnable), RunControl()
-        options = {"control": control, "between_steps": drain_once_passed(control, deadline)}
-        return await run_to_outcome_async(
-            progress, lambda: self._stream_async(runnable, inputs, deadline, progress, **options)
-        )
+        return run_to_outcome(progress, self._stream(runnable, inputs, deadline, progress, **options))

@@ -21,10 +21,10 @@ from docmind_lab.alternatives.base import (
     RunProgress,
     SyncOrAsync,
     run_to_outcome,
-    run_to_outcome_async,
 )
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.core.sync_async import afinish, finish
 
 _REASON = "hard_timeout"
 _left_behind: set[asyncio.Task[Outcome]] = set()
@@ -68,9 +68,8 @@ class HardTimeout(Propagation):
 
         def answer() -> Outcome:
             with recorder.work("run"):
-                return run_to_outcome(
-                    progress, lambda: self._stream(runnable, inputs, deadline, progress, control=control)
-                )
+                work = self._stream(runnable, inputs, deadline, progress, control=control)
+                return finish(run_to_outcome(progress, work))
 
         progress, control, context = RunProgress.of(runnable), RunControl(), contextvars.copy_context()
         wait = self._with_pool if self.naive else self._with_thread
@@ -85,9 +84,8 @@ class HardTimeout(Propagation):
 
         async def answer() -> Outcome:
             with recorder.work("run"):
-                return await run_to_outcome_async(
-                    progress, lambda: self._stream_async(runnable, inputs, deadline, progress, control=control)
-                )
+                work = self._stream(runnable, inputs, deadline, progress, control=control)
+                return await afinish(run_to_outcome(progress, work))
 
         task = asyncio.create_task(answer())
         # The loop itself holds tasks weakly, and this one may outlive its caller.

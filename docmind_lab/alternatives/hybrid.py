@@ -16,12 +16,13 @@ from docmind_lab.alternatives.base import (
     Runnable,
     RunProgress,
     SyncOrAsync,
-    run_to_outcome_async,
+    run_to_outcome,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.fence import Fence, fenced
 from docmind_lab.alternatives.propagation import Propagation, drain_once_passed
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.core.sync_async import afinish, on_a_loop
 
 # A call that is cut at the deadline unwinds through its graph within this on a busy machine; only what has no cap of
 # its own (a node that waits without a client) is still there afterwards, and its step is cancelled.
@@ -114,12 +115,12 @@ class Hybrid(Propagation):
             # One limit for whichever step is at work then: LangGraph's own, of each step, costs a task for each.
             async with asyncio.timeout(max(0.0, deadline.remaining()) + STEP_SLACK_S) as limit:
                 guard.limits.append(limit)
-                await self._stream_async(guard.runnable, inputs, deadline, guard.progress, **options)
+                await afinish(self._stream(guard.runnable, inputs, deadline, guard.progress, **options))
 
         def step_timed_out(error: Exception) -> str:
             return "step_timeout" if isinstance(error, TimeoutError) and deadline.passed() else ""
 
-        return await run_to_outcome_async(guard.progress, stream, step_timed_out)
+        return await afinish(run_to_outcome(guard.progress, on_a_loop(stream), step_timed_out))
 
 
 @dataclass(frozen=True)

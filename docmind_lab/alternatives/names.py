@@ -45,14 +45,9 @@ def parse_alternatives(
 
 
 def with_policies(alternative: Alternative, policies: TimePolicies) -> Alternative:
-    """Return the alternative with these policies for the time of its calls.
+    """Return the alternative with these policies for the time of its calls, in place of its own.
 
-    Args:
-        alternative: Which; one that propagates its deadline, unless there are no policies.
-        policies: In place of its own.
-
-    Raises:
-        ConfigurationError: It does not propagate its deadline, so that no call knows of the policies.
+    Raises: ConfigurationError if it does not propagate its deadline, so that no call knows of the policies.
     """
     if not isinstance(alternative, Propagation) or not alternative.propagates:
         if policies.text:
@@ -61,11 +56,7 @@ def with_policies(alternative: Alternative, policies: TimePolicies) -> Alternati
                 f"that propagates it, such as A+{policies.text}"
             )
         return alternative
-    dataclass: Any = alternative
-    changed: Alternative = dataclasses.replace(
-        dataclass, policy=dataclasses.replace(alternative.policy, policies=policies)
-    )
-    return changed
+    return _with_policy(alternative, policies=policies)
 
 
 def _parse_item(text: str) -> Alternative:
@@ -90,8 +81,9 @@ def _parse_name(text: str) -> Alternative:
 def _with_retries(alternative: Alternative, retries: int) -> Alternative:
     if not isinstance(alternative, Propagation) or not alternative.propagates:
         return alternative
-    dataclass: Any = alternative
-    replaced: Alternative = dataclasses.replace(
-        dataclass, policy=dataclasses.replace(alternative.policy, retries=retries)
-    )
-    return replaced
+    return _with_policy(alternative, retries=retries)
+
+
+def _with_policy(alternative: Any, **changes: Any) -> Alternative:
+    changed: Alternative = dataclasses.replace(alternative, policy=dataclasses.replace(alternative.policy, **changes))
+    return changed

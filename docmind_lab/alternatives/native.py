@@ -22,11 +22,12 @@ from docmind_lab.alternatives.base import (
     Runnable,
     RunProgress,
     SyncOrAsync,
-    run_to_outcome_async,
+    run_to_outcome,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.core.sync_async import afinish, on_a_loop
 
 _NODE = "system"
 
@@ -67,7 +68,7 @@ class Native(Propagation):
         limited = runnable.copy({"step_timeout": deadline.limit_s}) if self.per_step else runnable
 
         async def stream() -> None:
-            await self._stream_async(limited, inputs, deadline, progress)
+            await afinish(self._stream(limited, inputs, deadline, progress))
 
         async def dispatch_as_node() -> None:
             await _outer_graph().ainvoke({}, context=_Dispatch(stream, deadline))
@@ -77,18 +78,16 @@ class Native(Propagation):
                 return "node_timeout"
             return "step_timeout" if isinstance(error, TimeoutError) and deadline.passed() else ""
 
-        return await run_to_outcome_async(progress, stream if self.per_step else dispatch_as_node, timed_out)
+        work = on_a_loop(stream if self.per_step else dispatch_as_node)
+        return await afinish(run_to_outcome(progress, work, timed_out))
 
 
 @dataclass(frozen=True)
 class _Dispatch:
     """One run of a graph as a node of the outer graph, which is the outer graph's runtime context.
 
-    Args:
-        stream: Streams the graph to its end.
-        deadline: When the node's time is over.
-        context: What the graph runs in: outside of the outer graph's configuration. Inside it the graph would take
-            itself for a part of that one, and put its checkpoints elsewhere.
+    context: what the graph runs in: outside of the outer graph's configuration. Inside it the graph would take itself
+    for a part of that one, and put its checkpoints elsewhere.
     """
 
     stream: Callable[[], Coroutine[Any, Any, None]]

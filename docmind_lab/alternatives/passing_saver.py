@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import functools
+import inspect
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+
+
+def _passes(operation: str) -> Any:
+    """Return a method that passes an operation on, with the signature of LangGraph's, and arguments in its order."""
+    original: Any = getattr(BaseCheckpointSaver, operation)
+    signature = inspect.signature(original)
+
+    def in_order(*arguments: Any, **options: Any) -> tuple[Any, ...]:
+        given = signature.bind(*arguments, **options)
+        given.apply_defaults()
+        return given.args
+
+    @functools.wraps(original)
+    def method(*arguments: Any, **options: Any) -> Any:
+        saver, *given = in_order(*arguments, **options)
+        return saver.passed(operation, *given)
+
+    @functools.wraps(original)
+    async def method_async(*arguments: Any, **options: Any) -> Any:
+        saver, *given = in_order(*arguments, **options)
+        return await saver.passed_async(operation, *given)
+
+    return method_async if inspect.iscoroutinefunction(original) else method
 
 
 class PassingSaver(BaseCheckpointSaver[Any]):
@@ -26,13 +45,7 @@ class PassingSaver(BaseCheckpointSaver[Any]):
         self.inner = inner
 
     def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """Return what the inner checkpointer returns; `list` as a list.
-
-        Args:
-            operation: The name of its method.
-            arguments: Of the method.
-            options: Of the method.
-        """
+        """Return what an operation of the inner checkpointer returns; `list` as a list."""
         result = getattr(self.inner, operation)(*arguments, **options)
         return list(result) if operation == "list" else result
 
@@ -50,63 +63,16 @@ class PassingSaver(BaseCheckpointSaver[Any]):
         """Return the next version of a channel from the inner checkpointer."""
         return self.inner.get_next_version(current, channel)
 
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint."""
-        found: CheckpointTuple | None = self.passed("get_tuple", config)
-        return found
+    get_tuple, put, put_writes, delete_thread = map(_passes, ("get_tuple", "put", "put_writes", "delete_thread"))
+    aget_tuple, aput, aput_writes, adelete_thread = map(
+        _passes, ("aget_tuple", "aput", "aput_writes", "adelete_thread")
+    )
 
     def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
         """List checkpoints."""
         return iter(self.passed("list", config, **options))
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Put a checkpoint."""
-        put: RunnableConfig = self.passed("put", config, checkpoint, metadata, new_versions)
-        return put
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes."""
-        self.passed("put_writes", config, writes, task_id, task_path)
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Delete a thread."""
-        self.passed("delete_thread", thread_id)
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint, async."""
-        found: CheckpointTuple | None = await self.passed_async("aget_tuple", config)
-        return found
-
     async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, async."""
         for item in await self.passed_async("alist", config, **options):
             yield item
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Put a checkpoint, async."""
-        put: RunnableConfig = await self.passed_async("aput", config, checkpoint, metadata, new_versions)
-        return put
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Put a task's writes, async."""
-        await self.passed_async("aput_writes", config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a thread, async."""
-        await self.passed_async("adelete_thread", thread_id)

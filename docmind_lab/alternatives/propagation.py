@@ -8,8 +8,9 @@ from typing import Any
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
-from docmind_lab.alternatives.base import STREAM_MODES, Inputs, Runnable, RunProgress
+from docmind_lab.alternatives.base import Inputs, Runnable, RunProgress, stream_graph
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
+from docmind_lab.core.sync_async import Steps
 
 
 def with_deadline_in_input(inputs: Inputs, deadline: Deadline) -> Mapping[str, Any] | Command[Any]:
@@ -17,10 +18,6 @@ def with_deadline_in_input(inputs: Inputs, deadline: Deadline) -> Mapping[str, A
     if inputs is None:
         return Command(update={DEADLINE_KEY: deadline.at_s})
     return {**inputs, DEADLINE_KEY: deadline.at_s}
-
-
-def _do_nothing() -> None:
-    """Nothing happens between two steps."""
 
 
 def drain_once_passed(control: RunControl, deadline: Deadline) -> Callable[[], None]:
@@ -83,26 +80,8 @@ class Propagation:
 
     def _stream(
         self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, **options: Any
-    ) -> None:
-        """Stream the graph to its end in the calling thread. options: of the graph's `stream`, and `between_steps`."""
-        between_steps = options.pop("between_steps", _do_nothing)
+    ) -> Steps[None]:
+        """Stream the graph to its end, under the policy. options: those of `stream_graph`."""
         with policy_scope(self.policy, deadline):
-            chunks = self._with_deadline(runnable, deadline).stream(
-                self._inputs(runnable, inputs, deadline), stream_mode=STREAM_MODES, **options
-            )
-            for chunk in chunks:
-                if progress.show(chunk):
-                    between_steps()
-
-    async def _stream_async(
-        self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, **options: Any
-    ) -> None:
-        """Stream the graph to its end on the calling loop, otherwise as `_stream`."""
-        between_steps = options.pop("between_steps", _do_nothing)
-        with policy_scope(self.policy, deadline):
-            chunks = self._with_deadline(runnable, deadline).astream(
-                self._inputs(runnable, inputs, deadline), stream_mode=STREAM_MODES, **options
-            )
-            async for chunk in chunks:
-                if progress.show(chunk):
-                    between_steps()
+            in_force, given = self._with_deadline(runnable, deadline), self._inputs(runnable, inputs, deadline)
+            yield from stream_graph(in_force, given, progress, **options)

@@ -20,19 +20,20 @@ from docmind_lab.alternatives.base import (
     RunLog,
     Runnable,
     RunProgress,
+    Stepped,
     SyncOrAsync,
     run_to_outcome,
-    run_to_outcome_async,
 )
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.sync_async import Operation, Steps
 
 _REASON = "stop_flag"
 
 
 @dataclass(frozen=True)
-class StopFlag(Propagation):
+class StopFlag(Propagation, Stepped):
     """Raises LangGraph's own stop flag (`RunControl.request_drain`) by a timer; the graph checks it between steps.
 
     A timeout surfaces at the end of the step under way, up to one whole step late. No new step starts after it, and
@@ -53,71 +54,40 @@ class StopFlag(Propagation):
     name: ClassVar[str] = "stop_flag"
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        """Run the graph in the caller's thread until it has ended or has seen the flag.
+    def steps(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Steps[Outcome]:
+        """Run the graph where its caller is until it has ended or has seen the flag.
 
         Raises: ConfigurationError for a graph without a checkpointer that is to be interrupted.
         """
         if self.interrupt:
-            return self._with_interrupts(runnable, inputs, deadline, recorder)
-        return self._with_flag(runnable, inputs, deadline, recorder)
-
-    def _with_flag(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        progress, control = RunProgress.of(runnable), RunControl()
-
-        def raise_flag() -> None:
-            recorder.event("stop_requested")
-            control.request_drain(_REASON)
-
-        timer = _timer(deadline, raise_flag)
-        try:
-            return run_to_outcome(progress, lambda: self._stream(runnable, inputs, deadline, progress, control=control))
-        finally:
-            timer.cancel()
-
-    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        """`run`, in the caller's task. Raises: ConfigurationError as `run` does."""
-        progress, control = RunProgress.of(runnable), RunControl()
-        if self.interrupt:
             _require_checkpointer(runnable)
-            return await run_to_outcome_async(
-                progress, lambda: self._resume_until_async(runnable, inputs, deadline, progress, recorder)
-            )
+        progress = RunProgress.of(runnable)
+        work = self._with_interrupts if self.interrupt else self._with_flag
+        return run_to_outcome(progress, work(runnable, inputs, deadline, progress, recorder))
+
+    def _with_flag(
+        self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, recorder: RunLog
+    ) -> Steps[None]:
+        control = RunControl()
 
         def raise_flag() -> None:
             recorder.event("stop_requested")
             control.request_drain(_REASON)
 
-        timer = asyncio.get_running_loop().call_later(max(0.0, deadline.remaining()), raise_flag)
+        timer = yield _timer(deadline, raise_flag)
         try:
-            return await run_to_outcome_async(
-                progress, lambda: self._stream_async(runnable, inputs, deadline, progress, control=control)
-            )
+            yield from self._stream(runnable, inputs, deadline, progress, control=control)
         finally:
             timer.cancel()
 
-    def _with_interrupts(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        _require_checkpointer(runnable)
-        progress = RunProgress.of(runnable)
-
-        def work() -> None:
-            going_in = inputs
-            while True:
-                self._stream(runnable, going_in, deadline, progress, interrupt_after="*")
-                if not _goes_on(runnable.get_state(runnable.config or {}), deadline, recorder):
-                    progress.pass_breakpoint()
-                    return
-                going_in = None
-
-        return run_to_outcome(progress, work)
-
-    async def _resume_until_async(
+    def _with_interrupts(
         self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, recorder: RunLog
-    ) -> None:
-        going_in = inputs
+    ) -> Steps[None]:
+        going_in, config = inputs, runnable.config or {}
         while True:
-            await self._stream_async(runnable, going_in, deadline, progress, interrupt_after="*")
-            if not _goes_on(await runnable.aget_state(runnable.config or {}), deadline, recorder):
+            yield from self._stream(runnable, going_in, deadline, progress, interrupt_after="*")
+            state = yield Operation(lambda: runnable.get_state(config), lambda: runnable.aget_state(config))
+            if not _goes_on(state, deadline, recorder):
                 progress.pass_breakpoint()
                 return
             going_in = None
@@ -141,10 +111,17 @@ def _goes_on(state: StateSnapshot, deadline: Deadline, recorder: RunLog) -> bool
     return True
 
 
-def _timer(deadline: Deadline, action: Callable[[], None]) -> threading.Timer:
-    """Return a started timer that acts at the deadline, in the caller's context."""
-    context = contextvars.copy_context()
-    timer = threading.Timer(max(0.0, deadline.remaining()), lambda: context.run(action))
-    timer.daemon = True
-    timer.start()
-    return timer
+def _timer(deadline: Deadline, action: Callable[[], None]) -> Operation:
+    """Return what starts a timer that acts at the deadline, in the caller's context, and gives it."""
+
+    def in_a_thread() -> threading.Timer:
+        context = contextvars.copy_context()
+        timer = threading.Timer(max(0.0, deadline.remaining()), lambda: context.run(action))
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    async def on_the_loop() -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(max(0.0, deadline.remaining()), action)
+
+    return Operation(in_a_thread, on_the_loop)

@@ -25,11 +25,7 @@ def host_of(url: str) -> str:
 
     The address is parsed by httpx, which sends the requests.
 
-    Args:
-        url: An address with a scheme and a host.
-
-    Raises:
-        ValueError: The address has no host, or cannot be sent to. The message does not repeat the address.
+    Raises: ValueError if it has no host, or cannot be sent to. The message does not repeat the address.
     """
     # Function-level: httpx is slow to import, and settings are read before anything is sent.
     import httpx  # noqa: PLC0415

@@ -17,13 +17,14 @@ import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from html import escape
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import CallsSpent, ConfigurationError, CostSpent, SpendingRefused, TokensSpent
+from docmind_lab.core.shown import ShownAsCode
 
 Kind = Literal["tokens", "calls", "cost"]
+_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 NO_BUDGETS: Final = "none"
 """The name in the tables of a run without a budget of tokens, calls or cost."""
@@ -37,7 +38,7 @@ _LARGEST_CAP = 4096
 
 
 @dataclass(frozen=True)
-class Price:
+class Price(ShownAsCode):
     """The price of a model for a million tokens, in any one currency.
 
     Args:
@@ -66,26 +67,18 @@ class Price:
             ) from error
         return cls(read, written)
 
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
-
     @property
     def written(self) -> str:
         """The price as "INPUT/OUTPUT", the notation that `Price.parse` reads."""
         return f"{self.input_per_million}/{self.output_per_million}"
 
     def cost(self, input_tokens: float, output_tokens: float) -> float:
-        """Return the cost of these tokens, in the currency of the price.
-
-        Args:
-            input_tokens: Tokens read.
-            output_tokens: Tokens written.
-        """
+        """Return the cost of tokens read and tokens written, in the currency of the price."""
         return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / _MILLION
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(ShownAsCode):
     """What one run may use of time, tokens, calls and money; None sets no limit.
 
     Args:
@@ -127,13 +120,10 @@ class Budget:
                 "budget.cost needs a price above 0: give price=Price(input_per_million, output_per_million)"
             )
 
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
-
     @property
     def is_second(self) -> bool:
         """Whether the budget limits tokens, calls or cost, and not time alone."""
-        return any(self.limit(kind) is not None for kind in ("tokens", "calls", "cost"))
+        return any(self.limit(kind) is not None for kind in _KINDS)
 
     @property
     def needs_usage(self) -> bool:
@@ -142,7 +132,8 @@ class Budget:
 
     def limit(self, kind: Kind) -> float | None:
         """Return the limit on "tokens", "calls" or "cost"; None if there is none."""
-        return {"tokens": self.tokens, "calls": self.calls, "cost": self.cost}[kind]
+        limit: float | None = getattr(self, kind)
+        return limit
 
     def second_as_json(self) -> dict[str, Any]:
         """Return the limits other than time, and the price, as JSON types; leave out those that are not set."""
@@ -151,12 +142,8 @@ class Budget:
     @property
     def level(self) -> str:
         """The name of the limits other than time in the tables: "6000 tokens, 12 calls", or "none"."""
-        limits: tuple[tuple[Kind, float | None], ...] = (
-            ("tokens", self.tokens),
-            ("calls", self.calls),
-            ("cost", self.cost),
-        )
-        phrases = [f"{limit:.12g} {kind}" for kind, limit in limits if limit is not None]
+        limits = {kind: self.limit(kind) for kind in _KINDS}
+        phrases = [f"{limit:.12g} {kind}" for kind, limit in limits.items() if limit is not None]
         return ", ".join(phrases) or NO_BUDGETS
 
 
@@ -172,7 +159,7 @@ def require_one_time_budget(budget: Budget, decision_timeout_s: float) -> None:
 def order_of_level(level: str) -> tuple[float, ...]:
     """Return a key that sorts texts of `Budget.level`: the tightest limits first, "none" last."""
     limits = {kind: float(limit) for limit, kind in (part.split(" ") for part in level.split(", ") if " " in part)}
-    return tuple(limits.get(kind, math.inf) for kind in ("tokens", "calls", "cost"))
+    return tuple(limits.get(kind, math.inf) for kind in _KINDS)
 
 
 def _require_number(name: str, value: object, example: str) -> None:
@@ -267,23 +254,16 @@ class Meter:
         if not self.is_enforced:
             return None
         spent = self._spent()
-        result: tuple[tuple[type[SpendingRefused], float | None, float], ...] = (
-            (TokensSpent, self.budget.tokens, spent.tokens),
-            (CallsSpent, self.budget.calls, spent.calls),
-            (CostSpent, self.budget.cost, spent.cost),
-        )
-        for error, limit, used in result:
+        for kind, error in _ERRORS.items():
+            limit, used = self.budget.limit(kind), getattr(spent, kind)
             if limit is not None and used >= limit * (1 - _ROUNDING):
                 message = f"{role}: a call was refused at {source}: {used:.6g} of {limit:.6g} {error.budget} are spent"
                 return error(message, role=role, limit=limit, spent=used, source=source)
         return None
 
 
-STOP_REASON_OF: dict[Kind, str] = {
-    "tokens": TokensSpent.stop_reason,
-    "calls": CallsSpent.stop_reason,
-    "cost": CostSpent.stop_reason,
-}
+_ERRORS: dict[Kind, type[SpendingRefused]] = {"tokens": TokensSpent, "calls": CallsSpent, "cost": CostSpent}
+STOP_REASON_OF: dict[Kind, str] = {kind: error.stop_reason for kind, error in _ERRORS.items()}
 """Kind of budget → stop reason of a run that it ended."""
 
 _meter: ContextVar[Meter | None] = ContextVar("docmind_lab_meter", default=None)

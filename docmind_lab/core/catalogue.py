@@ -159,8 +159,7 @@ def default_alternatives() -> tuple[str, ...]:
 def level_and_variant(text: str) -> tuple[str, str]:
     """Split a name such as "B:naive", "hard_timeout" or "a" into alternative and variant ("" for none).
 
-    Raises:
-        ConfigurationError: One of them is unknown. It names the nearest and the known ones.
+    Raises: ConfigurationError for one that is unknown. It names the nearest and the known ones.
     """
     base, _, variant = text.partition(":")
     by_letter = {CATALOGUE[name].letter.lower(): name for name in default_alternatives()}

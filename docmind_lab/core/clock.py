@@ -38,10 +38,7 @@ class WallClock:
     """Real time. `time.monotonic` is looked up at each call, so that replacing it affects every caller.
 
     On Linux and macOS the monotonic clock is one for all processes of the machine. So instants in a service's own log
-    can be set beside those of the client.
-
-    Args:
-        name: The level of the `clock` factor in the tables.
+    can be set beside those of the client. name: the level of the `clock` factor in the tables.
     """
 
     name: str = "wall"

@@ -41,17 +41,12 @@ def header_name(name: str) -> str:
 
 
 def to_header(remaining_s: float, name: str = DEADLINE_HEADER) -> tuple[str, str]:
-    """Return the name and the value of the header for this much time.
+    """Return the name and the value of the header for this much time, in milliseconds or in the form of gRPC.
 
     The value is rounded down to whole milliseconds. It is 0 only if nothing is left: less than one is sent as one,
     because proxies read 0 as no limit at all.
 
-    Args:
-        remaining_s: Seconds that the receiver has; below 0 counts as 0.
-        name: The header. `grpc-timeout` has the form of gRPC, every other one is in milliseconds.
-
-    Raises:
-        ConfigurationError: `remaining_s` is not finite, or no header can have the name.
+    Raises: ConfigurationError if `remaining_s` is not finite, or no header can have the name.
     """
     if not math.isfinite(remaining_s):
         raise ConfigurationError(f"remaining_s must be a finite number of seconds, not {remaining_s!r}; send no header")
@@ -65,26 +60,17 @@ def to_header(remaining_s: float, name: str = DEADLINE_HEADER) -> tuple[str, str
 
 
 def whole_milliseconds(remaining_s: float) -> int:
-    """Return the duration in milliseconds, rounded down; 0 only if nothing is left.
-
-    Args:
-        remaining_s: A finite number of seconds; below 0 counts as 0.
-    """
+    """Return a finite duration in milliseconds, rounded down; 0 only if nothing is left."""
     return 0 if remaining_s <= 0 else max(1, int(remaining_s * 1000))
 
 
 def read_remaining_s(headers: Mapping[str, str], name: str = DEADLINE_HEADER) -> float | None:
-    """Return the seconds that the sender still waits; None if no header says so.
+    """Return the seconds that the sender of a request still waits; None if no header says so.
 
     A value that cannot be read counts as absent: what comes from outside must not fail a request. Of several values,
-    the smallest counts.
+    the smallest counts. The headers may be a dict or an object of Starlette, httpx, aiohttp or requests.
 
-    Args:
-        headers: The headers of a request, as a dict or as an object of Starlette, httpx, aiohttp or requests.
-        name: The header to read, in any case.
-
-    Raises:
-        ConfigurationError: No header can have the name.
+    Raises: ConfigurationError if no header can have the name.
     """
     name = header_name(name)
     return smallest_s((value for key, value in headers.items() if key.lower() == name), name)
@@ -93,9 +79,7 @@ def read_remaining_s(headers: Mapping[str, str], name: str = DEADLINE_HEADER) ->
 def smallest_s(values: Iterable[str], name: str = DEADLINE_HEADER) -> float | None:
     """Return the smallest duration among the values of one header, in seconds; None if none can be read.
 
-    Args:
-        values: The header's values, each of which may be a list with commas.
-        name: The header, in lower case, which decides the form.
+    Each value may be a list with commas. The name is in lower case, and decides the form.
     """
     durations = [_parse(item.strip(), name) for value in values for item in value.split(",")]
     return min((duration for duration in durations if duration is not None), default=None)

@@ -14,12 +14,12 @@ import math
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.time_policies import TimePolicies
 
 DEADLINE_KEY = "deadline_ts"
@@ -27,6 +27,8 @@ DEADLINE_KEY = "deadline_ts"
 # 23 days. A socket waits for 2**31 ms at most, a lock for 2**63 ns, and both raise OverflowError for more; what
 # another process says it will wait for must not fail a request.
 _LONGEST_WAIT_S: Final = 2_000_000.0
+
+_TICK_S: Final = 0.005
 
 CapKind = Literal["total", "per_read"]
 
@@ -47,6 +49,13 @@ def require_seconds(name: str, value: float) -> float:
     return seconds
 
 
+def require_allowance(name: str, value: float) -> float:
+    """Return the value; require 0 or more finite seconds. Raises: ConfigurationError naming the parameter."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (value >= 0 and math.isfinite(value)):
+        raise ConfigurationError(f"{name} must be 0 or more finite seconds, not {value!r}; try 0.01")
+    return value
+
+
 def _number(name: str, value: object) -> float:
     # float() would also take True and "2".
     if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
@@ -55,7 +64,7 @@ def _number(name: str, value: object) -> float:
 
 
 @dataclass(frozen=True)
-class Deadline:
+class Deadline(ShownAsCode):
     """The instant at which a run's time is over.
 
     Args:
@@ -68,6 +77,7 @@ class Deadline:
 
     at_s: float
     limit_s: float
+    # What is left is not shown: to look at an object must not ask a clock, which may be of another time.
     clock: Clock = field(default=WALL, repr=False)
     in_place: Callable[[], Deadline | None] | None = field(default=None, repr=False, compare=False)
 
@@ -105,8 +115,7 @@ class Deadline:
         Raises:
             ConfigurationError: `at_most_s` is not finite and above 0, or `transit_s` not finite and 0 or more.
         """
-        if not (transit_s >= 0 and math.isfinite(transit_s)):
-            raise ConfigurationError(f"transit_s must be 0 or more finite seconds, not {transit_s!r}; try 0.01")
+        require_allowance("transit_s", transit_s)
         limit_s = require_seconds("at_most_s", at_most_s)
         for name in names:
             came_s = read_remaining_s(headers, name)
@@ -130,14 +139,10 @@ class Deadline:
             raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {carried!r}; leave it out for none")
         if outer is not None and outer.at_s <= at_s:
             return outer
-        run = _run.get()
+        _, run = _policy.get()
         if run is None:
             return cls(at_s=at_s, limit_s=max(0.0, at_s - clock.now()), clock=clock)
         return run if at_s == run.at_s else cls(at_s, max(0.0, run.limit_s - (run.at_s - at_s)), clock)
-
-    def _repr_html_(self) -> str:
-        # Not what is left: to look at an object must not ask a clock, which may be of another time.
-        return f"<code>{escape(repr(self))}</code>"
 
     def remaining(self) -> float:
         """Return the seconds left until the deadline, 23 days at most; negative once it has passed."""
@@ -148,47 +153,33 @@ class Deadline:
         """The deadline itself; once what it was for has ended well, the one around it, or None."""
         return self if self.in_place is None else self.in_place()
 
+    @property
+    def ends_a_wait(self) -> bool:
+        """Whether a wait that it bounds may have ended by it: at the deadline, or a tick of a system's clock before."""
+        return self.remaining() <= _TICK_S
+
     def passed(self) -> bool:
         """Whether no time is left. The instant of the deadline itself counts as passed, for every alternative."""
         return self.remaining() <= 0
 
     def cap(self, timeout_s: float | None) -> float:
-        """Return the smaller of a timeout and the remaining time, in seconds; never negative.
-
-        Args:
-            timeout_s: Seconds; None for what is left.
-        """
+        """Return the smaller of a timeout and the remaining time, in seconds; never negative."""
         remaining_s = max(0.0, self.remaining())
         return remaining_s if timeout_s is None else min(timeout_s, remaining_s)
 
     def child(self, reserve_s: float = 0.0) -> Deadline:
-        """Return an earlier deadline, which keeps time for later work.
-
-        Args:
-            reserve_s: Seconds by which it ends earlier; 0 or more.
-        """
-        if not reserve_s >= 0 or math.isinf(reserve_s):
-            raise ConfigurationError(f"reserve_s must be 0 or more finite seconds, not {reserve_s!r}")
+        """Return a deadline that ends `reserve_s` seconds earlier, which keeps time for later work."""
+        require_allowance("reserve_s", reserve_s)
         return Deadline(at_s=self.at_s - reserve_s, limit_s=self.limit_s - reserve_s, clock=self.clock)
 
     def exceeded(self, role: str, source: str) -> DeadlineExceeded:
-        """Return the error for a call that the deadline cut.
-
-        Args:
-            role: Who made the call.
-            source: What enforced the deadline, such as "network".
-        """
+        """Return the error for a call of a role that the deadline cut; source: what enforced it, such as "network"."""
         elapsed_s = self.limit_s - self.remaining()
         message = f"{role}: the deadline cut a call at {source}, {elapsed_s:.3f} s into a limit of {self.limit_s:.3f} s"
         return DeadlineExceeded(message, role=role, limit_s=self.limit_s, elapsed_s=elapsed_s, source=source)
 
     def refused(self, role: str, source: str) -> BudgetRefused:
-        """Return the error for a call that was not started because no time was left.
-
-        Args:
-            role: Who would have made the call.
-            source: What enforced the deadline, such as "network".
-        """
+        """Return the error for a call that was not started because no time was left, as for `exceeded`."""
         remaining_s = self.remaining()
         message = f"{role}: a call was refused at {source} with {remaining_s:.3f} s left of {self.limit_s:.3f} s"
         return BudgetRefused(
@@ -231,11 +222,7 @@ class CappedTimeout(float):
         return self._deadline.in_force != self._deadline
 
     def rest(self, waited_s: float) -> float | None:
-        """Return what the client may wait once the deadline is in force no more; None for no limit.
-
-        Args:
-            waited_s: Seconds that it has waited.
-        """
+        """Return what a client that has waited may still wait once the deadline is lifted; None for no limit."""
         rest_s, deadline = None if self.own_s is None else max(0.0, self.own_s - waited_s), self._deadline.in_force
         return rest_s if deadline is None else CappedTimeout.of(rest_s, deadline)
 
@@ -266,10 +253,8 @@ class PropagationPolicy:
     def __post_init__(self) -> None:
         if self.cap not in ("total", "per_read"):
             raise ConfigurationError(f"cap must be 'total' or 'per_read', not {self.cap!r}")
-        for name in ("floor_s", "reserve_s"):
-            value = getattr(self, name)
-            if not (value >= 0 and math.isfinite(value)):
-                raise ConfigurationError(f"{name} must be 0 or more finite seconds, not {value!r}")
+        require_allowance("floor_s", self.floor_s)
+        require_allowance("reserve_s", self.reserve_s)
         if self.retries < 0:
             raise ConfigurationError(f"retries must be 0 or more, not {self.retries!r}")
 
@@ -278,8 +263,10 @@ DEFAULT_POLICY: Final = PropagationPolicy()
 """The policy where none is chosen."""
 
 _deadline: ContextVar[Deadline | None] = ContextVar("docmind_lab_deadline", default=None)
-_policy: ContextVar[PropagationPolicy | None] = ContextVar("docmind_lab_policy", default=None)
-_run: ContextVar[Deadline | None] = ContextVar("docmind_lab_run_deadline", default=None)
+# The policy, and the deadline of the whole run where there is one.
+_policy: ContextVar[tuple[PropagationPolicy, Deadline | None]] = ContextVar(
+    "docmind_lab_policy", default=(DEFAULT_POLICY, None)
+)
 
 
 def current_deadline() -> Deadline | None:
@@ -290,17 +277,14 @@ def current_deadline() -> Deadline | None:
 
 def current_policy() -> PropagationPolicy:
     """Return the policy by which the running code applies a propagated deadline."""
-    return _policy.get() or DEFAULT_POLICY
+    return _policy.get()[0]
 
 
 class deadline_scope:  # noqa: N801 - used as the functions beside it are
     """Put a deadline in force during a block; inside another one, the earlier of the two stays in force.
 
-    Entered for every read of a watched request, so it is no generator.
-
-    Args:
-        deadline: The deadline; None for none of the block's own.
-        inherits: Whether a deadline around the block applies to it too.
+    Entered for every read of a watched request, so it is no generator. Unless it `inherits`, a deadline around the
+    block does not apply to it.
     """
 
     __slots__ = ("_deadline", "_inherits", "_token")
@@ -322,22 +306,19 @@ class deadline_scope:  # noqa: N801 - used as the functions beside it are
 class policy_scope:  # noqa: N801 - used as the functions beside it are
     """Apply propagated deadlines by a policy during a block.
 
-    Args:
-        policy: The policy that applies to each call.
-        run: The deadline of the whole run, which the policy's allocation divides, and whose start and limit a
-            deadline read from a state has. Without one nothing is divided.
+    run: the deadline of the whole run, which the policy's allocation divides, and whose start and limit a deadline read
+    from a state has. Without one nothing is divided.
     """
 
-    __slots__ = ("_policy", "_run", "_token", "_token_of_run")
+    __slots__ = ("_policy", "_token")
 
     def __init__(self, policy: PropagationPolicy, run: Deadline | None = None) -> None:
-        self._policy, self._run = policy, run
+        self._policy = policy, run
 
     def __enter__(self) -> None:
-        self._token, self._token_of_run = _policy.set(self._policy), _run.set(self._run)
+        self._token = _policy.set(self._policy)
 
     def __exit__(self, *exc_info: object) -> None:
-        _run.reset(self._token_of_run)
         _policy.reset(self._token)
 
 
@@ -346,10 +327,10 @@ def deadline_of_role(deadline: Deadline, role: str) -> Deadline:
 
     It is never later, and its `limit_s` is the seconds that the role has from now on.
     """
-    allocation, run = current_policy().allocation, _run.get()
-    if allocation is None or run is None:
+    policy, run = _policy.get()
+    if policy.allocation is None or run is None:
         return deadline
-    ends_at_s = run.at_s - run.limit_s + allocation.until_s(role, run.limit_s)
+    ends_at_s = run.at_s - run.limit_s + policy.allocation.until_s(role, run.limit_s)
     earlier_s = deadline.at_s - ends_at_s
     if earlier_s <= 0:
         return deadline

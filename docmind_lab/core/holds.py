@@ -139,14 +139,7 @@ class Hold:
             self.cancel()
 
     def refuse_if_over(self, source: str = "network") -> None:
-        """Return if a request may start.
-
-        Args:
-            source: What enforces the hold, in the error.
-
-        Raises:
-            RunCut: The time is over, or the hold was cancelled.
-        """
+        """Raise `RunCut` if no request may start any more. source: what enforces the hold, in the error."""
         if self.is_over:
             with self._lock:
                 self.requests_refused += 1
@@ -235,10 +228,9 @@ def current_hold() -> Hold | None:
 
 
 class blocking_on:  # noqa: N801 - used as the functions beside it are
-    """Let a cancelled hold end the wait of a block. Entered for every read of a held request, so it is no generator.
+    """Let a cancelled hold end the wait of a block, by a function that any thread may call.
 
-    Args:
-        end_wait: Ends what the block waits for; it may be called from any thread.
+    Entered for every read of a held request, so it is no generator.
     """
 
     __slots__ = ("_end_wait", "_hold")

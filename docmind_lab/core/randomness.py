@@ -41,14 +41,9 @@ def keyed_uniform(*parts: object) -> float:
 
 
 def run_seed(study_seed: int, repeat: int) -> int:
-    """Return the seed of one repeat of a study; studies with neighbouring seeds share no run seeds.
+    """Return the seed of one repeat of a study, from 1 on; studies with neighbouring seeds share no run seeds.
 
-    Args:
-        study_seed: Seed of the study.
-        repeat: Number of the repeat, from 1 on.
-
-    Returns:
-        48 bits, so that ten thousand repeats of a study have different seeds and every JSON reader keeps them whole.
+    48 bits, so that ten thousand repeats of a study have different seeds and every JSON reader keeps them whole.
     """
     return keyed_random(study_seed, "run seed", repeat).getrandbits(48)
 

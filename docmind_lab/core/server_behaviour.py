@@ -101,9 +101,7 @@ class ServerBehaviour(BaseModel):
     def delay_s(self, phase: Phase | None, since_start_s: float) -> float:
         """Seconds after its client has left at which the work on a request ends; inf for never by that.
 
-        Args:
-            phase: Of a model call; None for any other request.
-            since_start_s: How long ago the request had come when its client left.
+        phase: of a model call; None for any other request. since_start_s: how long ago the request had come.
         """
         if phase is None:
             return 0.0 if self.other_requests == "at_once" else math.inf

@@ -234,13 +234,9 @@ def _value_text(value: object) -> str:
 def variable_names() -> dict[str, str]:
     """Return a map from environment variable to dotted field name, for every setting."""
     names = {f"{PREFIX}LOG_LEVEL": "log_level"}
-    for section, model in (
-        ("agents", AgentSettings),
-        ("llm", LlmSettings),
-        ("database", DatabaseSettings),
-        ("security", SecuritySettings),
-    ):
-        names |= {f"{PREFIX}{section}__{field}".upper(): f"{section}.{field}" for field in model.model_fields}
+    for section, option in Settings.model_fields.items():
+        fields = getattr(option.annotation, "model_fields", {})
+        names |= {f"{PREFIX}{section}__{field}".upper(): f"{section}.{field}" for field in fields}
     return names
 
 

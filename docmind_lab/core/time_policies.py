@@ -2,6 +2,8 @@
 
     TimePolicies.parse("hedge:2s")                           # a second request after two seconds
     TimePolicies.parse("aware+wind_down:0.25")               # the model is told; no tools in the last quarter
+    time_left_line("seconds", 4.2, 20.0)                     # "Time left: 4.2 s of 20 s."
+    share_left("… Time left: 4.2 s of 20 s.")                # 0.21
 
 To enforce a deadline is one thing, to spend its time well another. Each policy applies to a run under an alternative
 that propagates the deadline. None is on by default.
@@ -9,85 +11,121 @@ that propagates the deadline. None is on by default.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.time_left import TELLING_STYLES, TellingStyle
+
+TellingStyle = Literal["seconds", "words", "thresholds"]
+TELLING_STYLES: Final[tuple[TellingStyle, ...]] = get_args(TellingStyle)
+"""seconds: the seconds left, every time. words: plenty, little or almost none. thresholds: only below a half."""
+
+
+class _Policy:
+    """The base class of policies, each a dataclass of at most one value."""
+
+    name: ClassVar[str]
+    unit: ClassVar[str] = ""
+
+    @property
+    def text(self) -> str:
+        """The policy as `TimePolicies.parse` reads it: its name, with its value where that is not the default."""
+        options: tuple[Any, ...] = dataclasses.fields(self)  # type: ignore[arg-type]
+        values = [getattr(self, option.name) for option in options if getattr(self, option.name) != option.default]
+        shown = [value if isinstance(value, str) else f"{value:g}{self.unit}" for value in values]
+        return ":".join([self.name, *shown])
 
 
 @dataclass(frozen=True)
-class Hedge:
-    """Sends a second request for a call that takes long, and keeps the answer that comes first.
+class Hedge(_Policy):
+    """Sends a second request for a call that takes more than `after_s` seconds, and keeps the answer that comes first.
 
     The other request is cancelled. What its server does then, and what it costs, is the server's behaviour.
-
-    Args:
-        after_s: Seconds that a call takes before the second request is sent.
     """
 
     after_s: float
 
-    @property
-    def text(self) -> str:
-        """The policy as `TimePolicies.parse` reads it."""
-        return f"hedge:{self.after_s:g}s"
+    name: ClassVar[str] = "hedge"
+    unit: ClassVar[str] = "s"
+
+    @classmethod
+    def of(cls, value: str) -> Self:
+        """Return the policy for a text such as "2s". Raises: ValueError with the remedy."""
+        return cls(_number(value, cls.unit, math.inf, "seconds above 0, such as 2s"))
 
 
 @dataclass(frozen=True)
-class Aware:
-    """Tells the model how much time is left, in a line of the system message.
-
-    Args:
-        style: How it is told, one of `TELLING_STYLES`.
-    """
+class Aware(_Policy):
+    """Tells the model how much time is left, in a line of the system message."""
 
     style: TellingStyle = "seconds"
 
-    @property
-    def text(self) -> str:
-        """The policy as `TimePolicies.parse` reads it."""
-        return _text("aware", self, self.style)
+    name: ClassVar[str] = "aware"
+
+    @classmethod
+    def of(cls, value: str) -> Self:
+        """Return the policy for a style, or for "". Raises: ValueError with the remedy."""
+        for style in TELLING_STYLES:
+            if style == (value or cls.style):
+                return cls(style)
+        raise ValueError(f"give one of {', '.join(TELLING_STYLES)}, not {value!r}")
 
 
 @dataclass(frozen=True)
-class WindDown:
+class WindDown(_Policy):
     """Takes the tools from agents when little time is left, so that they answer with what they have.
 
-    Args:
-        share: Of the time limit: with less than that left, no tool is offered and no further search begins.
+    With less than this share of the time limit left, no tool is offered and no further search begins.
     """
 
     share: float = 0.25
 
-    @property
-    def text(self) -> str:
-        """The policy as `TimePolicies.parse` reads it."""
-        return _text("wind_down", self, self.share)
+    name: ClassVar[str] = "wind_down"
+
+    @classmethod
+    def of(cls, value: str) -> Self:
+        """Return the policy for a share, or for "". Raises: ValueError with the remedy."""
+        return cls(_number(value, "", 1.0, "a number above 0 and below 1, such as 0.9")) if value else cls()
 
 
 @dataclass(frozen=True)
-class Anytime:
+class Anytime(_Policy):
     """Keeps a draft of the answer current, so that a run that is cut has something to return."""
 
-    @property
-    def text(self) -> str:
-        """The policy as `TimePolicies.parse` reads it."""
-        return "anytime"
+    name: ClassVar[str] = "anytime"
+
+    @classmethod
+    def of(cls, value: str) -> Self:
+        """Return the policy. Raises: ValueError for any text."""
+        if value:
+            raise ValueError(f"it takes no value; leave out {value!r}")
+        return cls()
+
+
+def _number(text: str, unit: str, below: float, asked: str) -> float:
+    try:
+        value = float(text.removesuffix(unit))
+    except ValueError:
+        value = math.nan
+    if not 0 < value < below:
+        raise ValueError(f"give {asked}, not {text!r}")
+    return value
+
+
+_KINDS: Final[dict[str, Any]] = {kind.name: kind for kind in (Hedge, Aware, WindDown, Anytime)}
+
+
+def policy_names() -> tuple[str, ...]:
+    """Return the names of the policies, which are the fields of `TimePolicies`."""
+    return tuple(_KINDS)
 
 
 @dataclass(frozen=True)
 class TimePolicies:
-    """The policies that are in force for a run.
-
-    Args:
-        hedge: When a second request is sent.
-        aware: How the model is told of the time left.
-        wind_down: When agents lose their tools.
-        anytime: Whether a draft is kept current.
-    """
+    """The policies that are in force for a run."""
 
     hedge: Hedge | None = None
     aware: Aware | None = None
@@ -97,12 +135,12 @@ class TimePolicies:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the policies in force."""
-        return tuple(part.text.partition(":")[0] for part in vars(self).values() if part is not None)
+        return tuple(name for name, policy in vars(self).items() if policy is not None)
 
     @property
     def text(self) -> str:
         """The policies as `parse` reads them; empty for none."""
-        return "+".join(part.text for part in vars(self).values() if part is not None)
+        return "+".join(policy.text for policy in vars(self).values() if policy is not None)
 
     @classmethod
     def parse(cls, text: str) -> TimePolicies:
@@ -120,73 +158,49 @@ class TimePolicies:
             if part in ("", "none"):
                 continue
             name, _, value = part.partition(":")
-            if name not in _MAKERS:
-                raise ConfigurationError(f"unknown policy {part!r}; the policies are {', '.join(_MAKERS)}")
+            if name not in _KINDS:
+                raise ConfigurationError(f"unknown policy {part!r}; the policies are {', '.join(_KINDS)}")
             if name in chosen:
                 raise ConfigurationError(f"policies {text!r}: {name} stands there twice")
             try:
-                chosen[name] = _MAKERS[name](value)
+                chosen[name] = _KINDS[name].of(value)
             except ValueError as error:
                 raise ConfigurationError(f"policy {part!r}: {error}") from error
         return cls(**chosen)
 
 
-def _text(name: str, policy: Any, value: float | str) -> str:
-    """Return the name, with its one value where that is not the default."""
-    is_default = policy == _MAKERS[name]("")
-    return name if is_default else f"{name}:{value if isinstance(value, str) else f'{value:g}'}"
+# ---- the line of a prompt that says how much time is left
 
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < 1:
-        raise ValueError(f"give a number above 0 and below 1, such as 0.9, not {text!r}")
-    return value
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text.removesuffix("s"))
-    except ValueError:
-        value = math.nan
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"give seconds above 0, such as 2s, not {text!r}")
-    return value
-
-
-def _hedge(value: str) -> Hedge:
-    return Hedge(_seconds(value))
-
-
-def _aware(value: str) -> Aware:
-    style = next((style for style in TELLING_STYLES if style == (value or "seconds")), None)
-    if style is None:
-        raise ValueError(f"give one of {', '.join(TELLING_STYLES)}, not {value!r}")
-    return Aware(style)
-
-
-def _wind_down(value: str) -> WindDown:
-    return WindDown(_share(value)) if value else WindDown()
-
-
-def _anytime(value: str) -> Anytime:
-    if value:
-        raise ValueError(f"it takes no value; leave out {value!r}")
-    return Anytime()
-
-
-_MAKERS: Final[dict[str, Callable[[str], Any]]] = {
-    "hedge": _hedge,
-    "aware": _aware,
-    "wind_down": _wind_down,
-    "anytime": _anytime,
+_HALF, _QUARTER = 0.5, 0.25
+# Of what is left when the line says only so much: the most that it can be.
+_SHARE_OF_WORDS: Final = {
+    "plenty": 1.0,
+    "little": _HALF,
+    "almost none": _QUARTER,
+    "less than half": _HALF,
+    "less than a quarter": _QUARTER,
 }
-"""Name of a policy, which is its field of `TimePolicies` → what makes it of its value."""
+_LINE = re.compile(r"^Time left: (?:(?P<left>[\d.]+) s of (?P<limit>[\d.]+) s|(?P<words>[a-z ]+))\.$", re.MULTILINE)
 
 
-def policy_names() -> tuple[str, ...]:
-    """Return the names of the policies."""
-    return tuple(_MAKERS)
+def time_left_line(style: TellingStyle, left_s: float, limit_s: float) -> str:
+    """Return the line that tells a model how many seconds of its limit are left; empty if nothing is told yet."""
+    share = left_s / limit_s
+    if style == "seconds":
+        return f"Time left: {max(0.0, left_s):.1f} s of {limit_s:g} s."
+    if style == "words":
+        words = "plenty" if share >= _HALF else "little" if share >= _QUARTER else "almost none"
+    else:
+        words = "" if share >= _HALF else "less than half" if share >= _QUARTER else "less than a quarter"
+    return words and f"Time left: {words}."
+
+
+def share_left(prompt: str) -> float | None:
+    """Return the share of the time that a prompt says is left, of words the most that they can mean; None without."""
+    line = _LINE.search(prompt)
+    if line is None:
+        return None
+    if line["words"]:
+        return _SHARE_OF_WORDS.get(line["words"])
+    limit_s = float(line["limit"])
+    return float(line["left"]) / limit_s if limit_s else 0.0

@@ -16,11 +16,7 @@ def line_of_error(error: BaseException) -> str:
 
 
 def line_at_work(frame: FrameType | None = None) -> str:
-    """Return "file.py:17" for the innermost line of the user's own code that is at work; empty if there is none.
-
-    Args:
-        frame: The innermost one of the thread in question; None for that of the calling code.
-    """
+    """Return "file.py:17" for the innermost line of the user's own code in a frame, or at work here; else ""."""
     return _innermost(traceback.extract_stack(frame))
 
 

@@ -1,80 +1,16 @@
-"""Write logic once for sync and async code: a generator that yields what it waits for, and two drivers.
-
-    def answer(question) -> Steps[str]:
-        documents = yield search(question)               # an Operation
-        ...
-
-    finish(answer(question))            await afinish(answer(question))
-
-A driver waits for what the steps yield and sends back the result, or throws what was raised into them at that place. So
-`try`, `with` and `finally` in the steps mean what they say in sync and in async code; cancellation arrives there too.
-"""
+"""A graph node whose logic is written once for sync and async runs: its function yields what it waits for."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish, pause
 
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A wait, in a sync and an async form. It begins when a driver waits for it."""
-
-    blocking: Callable[[], Any]
-    awaited: Callable[[], Awaitable[Any]]
-
-
-Steps = Generator[Operation, Any, Result]
-
-
-def finish(steps: Steps[Result]) -> Result:
-    """Run the steps and return their result, each wait in the calling thread. Raises what they raise."""
-    try:
-        waiting = next(steps)
-        while True:
-            try:
-                got = waiting.blocking()
-            except BaseException as error:  # noqa: BLE001 - whatever a wait raises is for the steps to see
-                waiting = steps.throw(error)
-            else:
-                waiting = steps.send(got)
-    except StopIteration as end:
-        result: Result = end.value
-        return result
-    finally:
-        steps.close()
-
-
-async def afinish(steps: Steps[Result]) -> Result:
-    """`finish`, as a coroutine; a cancellation is raised inside the steps where they wait."""
-    try:
-        waiting = next(steps)
-        while True:
-            try:
-                got = await waiting.awaited()
-            except BaseException as error:  # noqa: BLE001 - whatever a wait raises is for the steps to see
-                waiting = steps.throw(error)
-            else:
-                waiting = steps.send(got)
-    except StopIteration as end:
-        result: Result = end.value
-        return result
-    finally:
-        steps.close()
-
-
-def pause(seconds: float, clock: Clock = WALL) -> Operation:
-    """Return an operation that waits for so many seconds."""
-    return Operation(lambda: clock.sleep(seconds), lambda: asyncio.sleep(seconds))
+__all__ = ["Operation", "Steps", "StepsNode", "afinish", "finish", "pause"]
 
 
 class StepsNode(Runnable[Any, Any]):

@@ -1,9 +1,8 @@
 """The measured alternatives in production: a user's own graph, clients and services under a deadline.
 
 agent.py      `enforce`: a compiled graph under an alternative
-leaving.py    `disconnected`: a client that leaves, and what its call does then
 call.py       one call of it: its stream modes, its state as it goes, how its end becomes a result
-streams.py    its chunks, read while the run goes on in a task or thread of its own
+streams.py    its chunks, read while the run goes on in a task or thread of its own; callers that leave
 graph.py      it as a LangGraph graph, for servers and for graphs around it
 result.py     what a call returns
 scope.py      `deadline`: any block of code under a deadline, without a graph
@@ -19,9 +18,9 @@ The same classes that the lab measures enforce here. Nothing here loads pandas, 
 
 from docmind_lab.enforcement.agent import EnforcedAgent, enforce
 from docmind_lab.enforcement.hooks import exclude, install, uninstall
-from docmind_lab.enforcement.leaving import disconnected
 from docmind_lab.enforcement.result import CallCut, Result
 from docmind_lab.enforcement.scope import deadline, remaining_s
+from docmind_lab.enforcement.streams import disconnected
 from docmind_lab.enforcement.transport import HeldTransport, transport
 
 __all__ = [

@@ -17,7 +17,6 @@ import dataclasses
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from html import escape
 from types import MappingProxyType
 from typing import Any, Generic, Literal, cast
 
@@ -33,12 +32,12 @@ from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, require_seconds
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work, outcome_of_exit
 from docmind_lab.enforcement.check import Unheld, unheld
 from docmind_lab.enforcement.hooks import install_lazily
-from docmind_lab.enforcement.leaving import until_cancelled
 from docmind_lab.enforcement.result import CallCut, Result
-from docmind_lab.enforcement.streams import AsyncStream, SyncStream
+from docmind_lab.enforcement.streams import AsyncStream, SyncStream, until_cancelled
 
 OnDeadline = Literal["partial", "raise"]
 TIMEOUT_KEY = "decision_timeout_s"
@@ -48,7 +47,7 @@ _LOG = SilentLog()
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
+class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
     """A graph whose every call is held to a deadline; made by `enforce`."""
 
     graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT]
@@ -64,9 +63,6 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         under = f"{self.graph.get_name()} under {label}, {self.decision_timeout_s:g} s a call"
         on_deadline = "returns what there is" if self.on_deadline == "partial" else "raises"
         return f"EnforcedAgent: {under}, {on_deadline} at the deadline"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
     # ---- one answer
 
@@ -173,18 +169,13 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     ) -> AsyncStream[EnforcedCall, Result[OutputT]]:
         """Return the graph's chunks as an async iterator, which ends at the deadline; its `result` is there then.
 
-        Closing the iterator, or cancelling the task that reads it, cuts the run.
+        Closing the iterator, or cancelling the task that reads it, cuts the run. The other arguments are those of
+        `ainvoke`.
 
         Args:
-            input: The graph's input; a Command or None to go on from a checkpoint.
-            config: The graph's configuration.
-            context: The graph's runtime context.
             stream_mode: Of the graph's `astream`, one or several; its default when left out.
             subgraphs: Whether chunks of graphs inside come too.
             version: Of the graph's chunks.
-            deadline: The deadline of this call, or its seconds; the agent's own when left out. The nearest one applies.
-            cancel: The call is cut when this is done.
-            options: Of the graph's `astream`.
         """
         shape = Shape.of(stream_mode, self.graph.stream_mode, subgraphs, version)
 
@@ -254,11 +245,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
         return await self.graph.aupdate_state(config, values, **options)
 
     def with_deadline(self, decision_timeout_s: float) -> EnforcedAgent[StateT, ContextT, InputT, OutputT]:
-        """Return the agent with another timeout.
-
-        Args:
-            decision_timeout_s: Seconds; above 0.
-        """
+        """Return the agent with another timeout, in seconds above 0."""
         return dataclasses.replace(self, decision_timeout_s=require_seconds("decision_timeout_s", decision_timeout_s))
 
     def check(self) -> tuple[Unheld, ...]:
@@ -268,14 +255,7 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     # ---- inside
 
     def outcome_of(self, call: EnforcedCall, given: Any, config: RunnableConfig | None, log: RunLog = _LOG) -> Outcome:
-        """Return the alternative's own outcome of one call.
-
-        Args:
-            call: Made by `call_for`.
-            given: The graph's input.
-            config: The graph's configuration.
-            log: Takes note of what the alternative does.
-        """
+        """Return the alternative's own outcome of a call that `call_for` has made; `log` takes note of what it does."""
         with hold_scope(call.hold):
             return self.alternative.run(self._runnable(call, config), given, call.deadline, log)
 
@@ -297,28 +277,22 @@ class EnforcedAgent(Generic[StateT, ContextT, InputT, OutputT]):
     ) -> EnforcedCall:
         """Return a call that has not begun; its deadline counts from now.
 
-        Args:
-            config: The graph's configuration, which may give the call a timeout of its own.
-            context: The graph's runtime context.
-            deadline: The deadline of this call, or its seconds; the agent's own when left out. The nearest one applies.
-            options: Of the graph's `stream`.
-            shape: How the caller wants chunks; None for a caller that wants the result only.
+        options: of the graph's `stream`. shape: how the caller wants chunks; None for a caller that wants the result
+        only.
         """
         install_lazily()
         policy = getattr(self.alternative, "policy", DEFAULT_POLICY)
         nearest = self._nearest(config, deadline)
-        propagates = self.alternative.propagates
-        hold = Hold(nearest if propagates else None, policy, label="graph", name_work=node_at_work)
-        control = options.get("control")
+        held = nearest if self.alternative.propagates else None
         return EnforcedCall(
             alternative=self.alternative,
             deadline=nearest,
-            hold=hold,
+            hold=Hold(held, policy, label="graph", name_work=node_at_work),
             channels=self.graph.channels,
             shape=shape,
             options={"context": context, **{name: value for name, value in options.items() if name != "control"}},
             state_key=self.deadline_key,
-            control=control,
+            control=options.get("control"),
         )
 
     def _nearest(self, config: RunnableConfig | None, deadline: Deadline | float | None) -> Deadline:

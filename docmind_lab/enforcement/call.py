@@ -74,8 +74,7 @@ def node_at_work() -> str:
 class HandlerNotes(BaseCallbackHandler):
     """Callback handler that notes for a call when error handlers are at work, which LangGraph streams no task of.
 
-    Args:
-        at_work: The nodes at work, by the id of their task; a handler takes the place of the task that failed.
+    at_work: the nodes at work, by the id of their task; a handler takes the place of the task that failed.
     """
 
     run_inline = True
@@ -127,11 +126,8 @@ AsyncSink = Callable[[Any], Awaitable[None]]
 class Shape:
     """How the caller wants chunks.
 
-    Args:
-        modes: The stream modes that were asked for.
-        has_mode: Whether a chunk comes with its mode, as it does where a list of modes was asked for.
-        subgraphs: Whether chunks of graphs inside come too, each with its namespace.
-        version: Of LangGraph's chunks, "v1" or "v2".
+    has_mode: whether a chunk comes with its mode, as it does where a list of modes was asked for. subgraphs: whether
+    chunks of graphs inside come too, each with its namespace. version: of LangGraph's chunks, "v1" or "v2".
     """
 
     modes: frozenset[str]
@@ -170,15 +166,9 @@ class Shape:
 class EnforcedCall:
     """One call under way.
 
-    Args:
-        alternative: What enforces the deadline.
-        deadline: The nearest deadline that applies.
-        hold: What the call's requests are held to.
-        shape: How the caller wants chunks; None for a caller that wants the result only.
-        options: Of the graph's `stream`, for every run of it.
-        state_key: The key of the graph's input that takes the deadline; empty for none.
-        control: The caller's own stop flag, if there is one.
-        at_work: The nodes at work, by the id of their task.
+    deadline: the nearest that applies. shape: None for a caller that wants the result only. options: of the graph's
+    `stream`, for every run of it. state_key: the key of the graph's input that takes the deadline; empty for none.
+    control: the caller's own stop flag. at_work: the nodes at work, by the id of their task.
     """
 
     alternative: Alternative

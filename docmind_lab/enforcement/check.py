@@ -47,13 +47,7 @@ _MOST_STEPS, _MOST_OBJECTS = 6, 20_000
 
 @dataclass(frozen=True)
 class Unheld:
-    """Something that the deadline does not reach.
-
-    Args:
-        node: The node that reaches it.
-        what: The client, or the node's own code.
-        why: Why it is not reached, and the remedy.
-    """
+    """Something that the deadline does not reach, with the node that reaches it. why: with the remedy."""
 
     node: str
     what: str
@@ -64,12 +58,7 @@ class Unheld:
 
 
 def unheld(graph: Any, alternative: Alternative) -> tuple[Unheld, ...]:
-    """Return what the deadline does not reach in a graph under an alternative, node by node.
-
-    Args:
-        graph: The compiled graph.
-        alternative: What enforces its deadline.
-    """
+    """Return what the deadline does not reach in a graph under an alternative, node by node."""
     found: dict[tuple[str, str], Unheld] = {}
     for name, node in graph.nodes.items():
         if name == START:

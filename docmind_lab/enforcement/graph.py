@@ -11,11 +11,7 @@ from docmind_lab.alternatives.bound import copy_with
 
 
 def enforced_graph(agent: Any) -> Any:
-    """Return the graph of an `EnforcedAgent` as a graph whose every run is enforced.
-
-    Args:
-        agent: The agent; its timeout, alternative and `on_deadline` apply to each run.
-    """
+    """Return the graph of an `EnforcedAgent` as a graph whose every run is enforced as the agent's calls are."""
     kind: Any = type(agent.graph)
     return copy_with(_enforced_kind(kind), agent.graph, enforcement=agent)
 

@@ -23,7 +23,6 @@ from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.deadline_headers import DeadlineOnWire, put_in_force
 from docmind_lab.network.guests import GuestCall, GuestHooks
-from docmind_lab.network.other_clients import hold_aiohttp, hold_urllib3
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.network.replacements import Replacements
 
@@ -199,8 +198,21 @@ def _hook_httpx() -> Replacements:
     return hooks
 
 
+# Function-level imports: only where the library is there and is to be held.
+def _hook_urllib3() -> Replacements:
+    from docmind_lab.network.http_client import hold_urllib3  # noqa: PLC0415
+
+    return hold_urllib3()
+
+
+def _hook_aiohttp() -> Replacements:
+    from docmind_lab.network.aiohttp_client import hold_aiohttp  # noqa: PLC0415
+
+    return hold_aiohttp()
+
+
 _HOOKS: dict[Client, Callable[[], Replacements]] = {
     "httpx": _hook_httpx,
-    "requests": hold_urllib3,
-    "aiohttp": hold_aiohttp,
+    "requests": _hook_urllib3,
+    "aiohttp": _hook_aiohttp,
 }

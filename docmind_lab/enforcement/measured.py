@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, RunLog, Runnable
+from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, RunLog, Runnable
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.enforcement.agent import EnforcedAgent
 
 
 @dataclass(frozen=True)
-class Enforced:
-    """Runs a user's graph through `enforce`, and returns the alternative's own outcome.
-
-    Args:
-        alternative: What enforces the deadline.
-    """
-
-    alternative: Alternative
+class Enforced(AroundAlternative):
+    """Runs a user's graph through `enforce`, and returns the alternative's own outcome."""
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph as `EnforcedAgent.invoke` does."""
         agent = EnforcedAgent(runnable, deadline.limit_s, self.alternative, deadline_key=_deadline_key(runnable))
         return agent.outcome_of(agent.call_for(None, deadline=deadline), inputs, None, recorder)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.alternative, name)
 
 
 def _deadline_key(runnable: Runnable) -> str:

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any, Generic, Literal, TypeVar
 
 from docmind_lab.core.errors import DeadlineExceeded
+from docmind_lab.core.shown import ShownAsCode
 
 EnforcedOutcome = Literal["answered", "partial", "timed_out", "interrupted", "failed"]
 
@@ -14,7 +15,7 @@ StateT = TypeVar("StateT")
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Generic[StateT]):
+class Result(ShownAsCode, Generic[StateT]):
     """How one call of an enforced graph ended.
 
     Args:
@@ -62,9 +63,6 @@ class Result(Generic[StateT]):
         if self.still_running:
             parts.append(f"threads of {', '.join(self.still_running)} still running")
         return ", ".join(parts)
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
     @property
     def was_cut(self) -> bool:

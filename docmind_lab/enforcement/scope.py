@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from html import escape
 from types import TracebackType
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetRefused, DeadlineError, RunCut
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.enforcement.hooks import install_lazily
 
 # What a cut request needs to unwind through its client on a busy machine, before its task is cancelled.
 _CANCEL_SLACK_S = 0.01
-# A wait that the deadline bounds ends at it, or a little before it, as a system's clock ticks.
-_AT_THE_DEADLINE_S = 0.005
 
 
-class deadline:  # noqa: N801 - used as a function
+class deadline(ShownAsCode):  # noqa: N801 - used as a function
     """Hold all requests of a block to a deadline: `with deadline(20):` or `async with deadline(20):`.
 
     A request under way at the deadline is cut, and none is started after it, retries included. In `async with`
@@ -43,9 +41,6 @@ class deadline:  # noqa: N801 - used as a function
     def __repr__(self) -> str:
         limit = repr(self._limit) if isinstance(self._limit, Deadline) else f"{self._limit:g} s"
         return f"deadline: {self._label}, {limit}, {'not ' if self._stack is None else ''}in force"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
     def __enter__(self) -> Deadline:
         if self._stack is not None:
@@ -93,7 +88,7 @@ class deadline:  # noqa: N801 - used as a function
             raise self._in_force.exceeded(self._label, refused.source) from error
         # A client that is given what is left may raise a timeout of its own at the deadline.
         is_own = isinstance(error, TimeoutError) and not isinstance(error, DeadlineError)
-        if is_own and not self._is_released and self._in_force.remaining() <= _AT_THE_DEADLINE_S:
+        if is_own and not self._is_released and self._in_force.ends_a_wait:
             raise self._in_force.exceeded(self._label, "block") from error
 
     async def __aenter__(self) -> Deadline:

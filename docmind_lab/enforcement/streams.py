@@ -1,4 +1,6 @@
-"""Streams of an enforced graph: the run goes on in a task or thread of its own, and the caller reads its chunks.
+"""Streams of an enforced graph, and callers that leave a call under way.
+
+The run of a stream goes on in a task or thread of its own, and the caller reads its chunks.
 
 A deadline may pass while the caller is busy with a chunk. So the run has a task of its own, which the deadline can
 cancel, and the caller's task is never cancelled by it.
@@ -11,7 +13,7 @@ import contextlib
 import contextvars
 import queue
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -19,10 +21,12 @@ import anyio
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.errors import CallerLeft, RunCut
 from docmind_lab.core.holds import Hold
-from docmind_lab.enforcement.leaving import UNWINDING_S, look_at_end
 
 CallT = TypeVar("CallT")
 ResultT = TypeVar("ResultT")
+
+UNWINDING_S = 0.1
+"""Seconds within which a call that was cancelled unwinds through its graph; what does not is left behind."""
 
 _END = object()
 Finish = Callable[[CallT, Outcome | BaseException], ResultT]
@@ -45,11 +49,9 @@ class _Ending(Generic[ResultT]):
 class AsyncStream(_Ending[ResultT], Generic[CallT, ResultT]):
     """An async iterator over the chunks of a run.
 
-    Args:
-        begin: Makes the call, when the first chunk is asked for.
-        run: Runs the graph, gives each chunk to a sink, and returns the outcome.
-        finish: Makes the result, in the task of the reader, also when the reader leaves.
-        check: Raises what the caller gets in place of a result.
+    begin: makes the call, when the first chunk is asked for. run: runs the graph, and gives each chunk to a sink.
+    finish: makes the result, in the task of the reader, also when the reader leaves. check: raises what the caller gets
+    in place of a result.
     """
 
     def __init__(
@@ -104,14 +106,9 @@ class AsyncStream(_Ending[ResultT], Generic[CallT, ResultT]):
 
 
 class SyncStream(_Ending[ResultT], Generic[CallT, ResultT]):
-    """An iterator over the chunks of a run in a thread of its own.
+    """An iterator over the chunks of a run in a thread of its own, otherwise as `AsyncStream`.
 
-    Args:
-        call: Whose chunks they are.
-        run: Runs the graph, gives each chunk to a sink, and returns the outcome.
-        finish: Makes the result, in the thread of the reader, also when the reader leaves.
-        check: Raises what the caller gets in place of a result.
-        hold: Cancelled when the stream is closed before its end.
+    hold: cancelled when the stream is closed before its end.
     """
 
     def __init__(
@@ -169,3 +166,50 @@ class SyncStream(_Ending[ResultT], Generic[CallT, ResultT]):
         finally:
             self._result = self._finish(self._call, end)
         self._check(self._result)
+
+
+# ---- callers that leave: `cancel=disconnected(request)`, a cancelled task, a closed stream
+
+
+async def until_cancelled(running: Coroutine[Any, Any, Outcome], hold: Hold, cancel: Awaitable[Any] | None) -> Outcome:
+    """Return the outcome of a run; that of a caller who has left if `cancel` is done before."""
+    if cancel is None:
+        try:
+            return await running
+        except BaseException:
+            hold.cancel()
+            raise
+    task, left = asyncio.ensure_future(running), asyncio.ensure_future(cancel)
+    try:
+        await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        hold.cancel()
+        task.cancel()
+        await asyncio.wait({task}, timeout=UNWINDING_S)
+        return Outcome("timed_out", stop_reason=CallerLeft.stop_reason)
+    finally:
+        left.cancel()
+        if not task.done():
+            hold.cancel()
+            task.cancel()
+        for ended in (task, left):
+            ended.add_done_callback(look_at_end)
+
+
+def look_at_end(future: asyncio.Future[Any]) -> None:
+    """Ask a future that nobody waits for for its exception, so that asyncio does not log it."""
+    if not future.cancelled():
+        future.exception()
+
+
+async def disconnected(request: Any) -> None:
+    """Return when the client of a request has left: `agent.ainvoke(…, cancel=disconnected(request))`.
+
+    Args:
+        request: A request of Starlette or FastAPI whose body has been read.
+    """
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            return

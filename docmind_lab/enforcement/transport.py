@@ -30,9 +30,6 @@ class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTr
     """A transport for a client of httpx or httpx2, blocking or async. Outside a deadline it only sends.
 
     An async client may be used on several event loops: each has connections of its own.
-
-    Args:
-        max_connections: Of each pool.
     """
 
     def __init__(self, *, max_connections: int = MAX_CONNECTIONS) -> None:

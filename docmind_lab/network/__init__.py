@@ -11,18 +11,16 @@ transports.py       httpx and httpx2 transports over pools with that backend
 clients.py          HTTP clients for the openai and qdrant libraries
 guests.py           HTTP clients of a user's graph, timed and bounded in the same way
 replacements.py     attributes that are replaced for a while
-guest_libraries.py  http.client (requests, urllib3) and aiohttp in the same way
+guest_libraries.py  other libraries that send requests, in the same way; each has a module of its own
 grpc_channels.py    gRPC channels, whose requests nothing here sees
-library_watch.py    who watches the requests of other libraries
+library_watch.py    who watches the requests of other libraries, and what holds them in production
 curl_client.py      curl_cffi, below yfinance and many scrapers, whose requests httpx sends
-guest_http_client.py  hooks on http.client and urllib3
-guest_aiohttp.py    hooks on aiohttp
+http_client.py      http.client and urllib3, and so requests: observed, and held
+aiohttp_client.py   aiohttp: observed, and held
 carried.py          connections without a socket, whose requests httpx sends
-other_clients.py    urllib3 and aiohttp, bounded
 deadline_headers.py  the header that carries the time left, and the hosts that get it
 endpoints.py        whether live endpoints answer, and with which models
-direct_session.py   a session of `requests` without proxies and redirects, for exporters
-langsmith_tracing.py  LangSmith's tracing, held to the endpoint allowlist
+langsmith_tracing.py  LangSmith's tracing, held to the endpoint allowlist; a session without proxies and redirects
 virtual_wire.py     one connection inside a process, in virtual time
 virtual_network.py  a network without sockets, below httpcore and httpcore2, for one run of a virtual clock
 

@@ -119,11 +119,8 @@ class HttpWire:
 class CarriedSocket:
     """A blocking socket for one request of http.client.
 
-    Args:
-        scheme: "http" or "https".
-        timeout_s: Of each wait, in seconds; None for no limit.
-        translate: Makes an error of the library from one of httpx's.
-        is_in_force: Whether the calling code is in a run whose requests are carried, on the clock it was made on.
+    timeout_s: of each wait; None for no limit. translate: makes an error of the library from one of httpx's.
+    is_in_force: whether the calling code is in a run whose requests are carried, on the clock it was made on.
     """
 
     def __init__(

@@ -23,12 +23,7 @@ _TAKEN: Final = ("params", "data", "content", "json", "files", "cookies", "auth"
 
 
 def watch_curl(hooks: Replacements, find: Find) -> None:
-    """Replace the methods by which curl_cffi's sessions send, until `hooks` are removed.
-
-    Args:
-        hooks: What puts them back.
-        find: Host → the watch of the calling code, if it watches requests to that host.
-    """
+    """Replace the methods by which curl_cffi's sessions send, until `hooks` are removed."""
     from curl_cffi import requests as curl  # noqa: PLC0415 - it may not be installed
 
     def carries(url: str) -> bool:

@@ -10,39 +10,17 @@ deadline_headers("https://api.internal/")    # {"x-envoy-expected-rq-timeout-ms"
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import MutableMapping
 from dataclasses import dataclass
-from html import escape
 from urllib.parse import urlsplit
 
 from docmind_lab.core.addresses import host_of
-from docmind_lab.core.deadline_headers import (
-    DEADLINE_HEADER,
-    GRPC_TIMEOUT,
-    header_name,
-    read_remaining_s,
-    smallest_s,
-    to_header,
-)
-from docmind_lab.core.deadlines import Deadline, current_deadline
+from docmind_lab.core.deadline_headers import DEADLINE_HEADER, header_name, smallest_s, to_header
+from docmind_lab.core.deadlines import Deadline, current_deadline, require_allowance
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.holds import current_hold
-
-__all__ = [
-    "DEADLINE_HEADER",
-    "GRPC_TIMEOUT",
-    "DeadlineOnWire",
-    "deadline_headers",
-    "deadline_in_force",
-    "default_port",
-    "outgoing_headers",
-    "put_in_force",
-    "read_remaining_s",
-    "to_header",
-    "wire_in_force",
-]
+from docmind_lab.core.shown import ShownAsCode
 
 RawHeaders = list[tuple[bytes, bytes]]
 """Headers as httpx and ASGI have them."""
@@ -53,7 +31,7 @@ _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
 
 @dataclass(frozen=True)
-class DeadlineOnWire:
+class DeadlineOnWire(ShownAsCode):
     """Which requests carry the time that is left, and in which header.
 
     Args:
@@ -70,9 +48,6 @@ class DeadlineOnWire:
     header: str = DEADLINE_HEADER
     transit_s: float = 0.0
 
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
-
     def __post_init__(self) -> None:
         hosts: object = self.hosts
         # A string would be taken for one host per letter.
@@ -85,22 +60,11 @@ class DeadlineOnWire:
         require_allowance("transit_s", self.transit_s)
 
     def names(self, host: str, port: int | None) -> bool:
-        """Whether requests to this host and port carry the header.
-
-        Args:
-            host: The host of a request, with or without the brackets of IPv6.
-            port: Its port; None if it is not known, which only hosts without a port match.
-        """
+        """Whether requests to this host carry the header. A port that is not known fits only hosts without one."""
         return _is_named(self.hosts, host, port)
 
     def header_for(self, host: str, port: int | None, deadline: Deadline | None) -> tuple[str, str] | None:
-        """Return the name and the value of the header for a request; None for a third party or without a deadline.
-
-        Args:
-            host: The host of the request.
-            port: Its port.
-            deadline: The deadline in force.
-        """
+        """Return the name and the value of the header for a request; None for a third party or without a deadline."""
         if deadline is None or not _is_named(self.hosts, host, port):
             return None
         return to_header(deadline.remaining() - self.transit_s, self.header)
@@ -111,13 +75,8 @@ class DeadlineOnWire:
         """Return the headers with which a request is sent; the same list if nothing changes.
 
         A host that is named gets the time left, or what the caller has written there if that is less. A third party
-        gets no such header, even if the caller has copied one onto the request.
-
-        Args:
-            raw_headers: The headers of the request as its caller made it.
-            host: The host of the request.
-            port: Its port.
-            deadline: The deadline in force; None for none, which leaves the header of a named host as it is.
+        gets no such header, even if the caller has copied one onto the request. Without a deadline the header of a
+        named host stays as it is.
         """
         name = self.header.encode("ascii")
         own = [value.decode("latin-1") for key, value in raw_headers if key.lower() == name]
@@ -133,11 +92,7 @@ class DeadlineOnWire:
     def change(self, headers: MutableMapping[str, str], host: str, port: int | None, deadline: Deadline | None) -> None:
         """Change the headers of a request in place, otherwise as `outgoing_headers`.
 
-        Args:
-            headers: A mapping that knows names in any case, such as those of urllib3 and aiohttp.
-            host: The host of the request.
-            port: Its port.
-            deadline: The deadline in force; None for none.
+        They know names in any case, as those of urllib3 and aiohttp do.
         """
         own = headers.get(self.header)
         raw = [] if own is None else [(self.header.encode("ascii"), str(own).encode("latin-1", "replace"))]
@@ -149,21 +104,13 @@ class DeadlineOnWire:
                 headers[name.decode("ascii")] = value.decode("ascii")
 
 
-def require_allowance(name: str, value: float) -> float:
-    """Return the value; require 0 or more finite seconds. Raises: ConfigurationError naming the parameter."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (value >= 0 and math.isfinite(value)):
-        raise ConfigurationError(f"{name} must be 0 or more finite seconds, not {value!r}; try 0.01")
-    return value
-
-
 _wire: DeadlineOnWire | None = None
 
 
 def put_in_force(wire: DeadlineOnWire | None) -> DeadlineOnWire | None:
     """Use these rules for all requests of the process from now on; return those that were in force.
 
-    Args:
-        wire: The rules; None to send no header and to remove none.
+    None sends no header and removes none.
     """
     global _wire
     previous, _wire = _wire, wire
@@ -173,14 +120,6 @@ def put_in_force(wire: DeadlineOnWire | None) -> DeadlineOnWire | None:
 def wire_in_force() -> DeadlineOnWire | None:
     """Return the rules of this process; None if it sends no deadlines."""
     return _wire
-
-
-def outgoing_headers(raw_headers: RawHeaders, host: str, port: int | None, deadline: Deadline | None) -> RawHeaders:
-    """Return the headers with which a request is sent, by the rules of the process: `DeadlineOnWire.outgoing_headers`.
-
-    Without rules in force they are returned as they are.
-    """
-    return raw_headers if _wire is None else _wire.outgoing_headers(raw_headers, host, port, deadline)
 
 
 def deadline_headers(url: str, wire: DeadlineOnWire | None = None) -> dict[str, str]:

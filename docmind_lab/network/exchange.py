@@ -32,8 +32,6 @@ _TIMEOUT_NAMES = ("connect", "read", "write", "pool")
 _SSE_END = b"data: [DONE]"
 
 _TIMEOUTS = (httpcore.TimeoutException, httpcore2.TimeoutException, httpx.TimeoutException, httpx2.TimeoutException)
-# A read that the deadline bounds ends at it, or a little before it, as a system's clock ticks.
-_AT_THE_DEADLINE_S = 0.005
 
 Admission = Callable[[str], None]  # raises for a URL that may not be reached
 Surfacing = Callable[[Attempt | None, Deadline | None], BaseException]
@@ -223,7 +221,7 @@ class Exchange:
 
     def _is_cut(self) -> bool:
         deadline = None if self.deadline is None else self.deadline.in_force
-        return deadline is not None and deadline.remaining() <= _AT_THE_DEADLINE_S
+        return deadline is not None and deadline.ends_a_wait
 
     def _is_cancelled(self) -> bool:
         return self._hold is not None and self._hold.was_cancelled

@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import importlib.util
 
+from docmind_lab.network.aiohttp_client import AiohttpHooks
 from docmind_lab.network.curl_client import watch_curl
-from docmind_lab.network.guest_aiohttp import AiohttpHooks
-from docmind_lab.network.guest_http_client import HttpClientHooks
+from docmind_lab.network.http_client import HttpClientHooks
 from docmind_lab.network.library_watch import Find
 from docmind_lab.network.replacements import Replacements
 
 
 def watch_libraries(hooks: Replacements, find: Find) -> None:
-    """Replace the methods by which http.client, urllib3 and aiohttp connect and send, until `hooks` are removed.
-
-    Args:
-        hooks: What puts them back.
-        find: Called at every request, with its host.
-    """
+    """Replace the methods by which http.client, urllib3, aiohttp and curl_cffi send, until `hooks` are removed."""
     HttpClientHooks(find).install(hooks)
     # Imported here, since a node may import it in a run, when its methods are looked for no more.
     if importlib.util.find_spec("aiohttp") is not None:

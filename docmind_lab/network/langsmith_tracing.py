@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
 import langsmith
+import requests
 from langsmith.utils import LangSmithError, tracing_is_enabled
 
 from docmind_lab.core.errors import EndpointRefused
 from docmind_lab.core.settings import Settings
-from docmind_lab.network.direct_session import direct_session
 
 _log = logging.getLogger(__name__)
 
@@ -68,3 +68,20 @@ def _address() -> str:
 def _direct_client() -> langsmith.Client:
     # By HTTP to LangSmith's own address: OpenTelemetry's exporters would go where its variables say.
     return langsmith.Client(session=direct_session(), tracing_mode="langsmith")
+
+
+def direct_session() -> requests.Session:
+    """Return a session without the environment's proxies and credentials, which fails at a redirect.
+
+    For exporters of other libraries, which take a session of `requests` and would follow both.
+    """
+    session = requests.Session()
+    session.trust_env = False
+    session.hooks["response"].append(_refuse_redirect)
+    return session
+
+
+def _refuse_redirect(response: requests.Response, *_: object, **__: object) -> None:
+    if response.is_redirect:
+        response.close()
+        raise requests.TooManyRedirects("a redirect is not followed: it may lead to a host that is not allowed")

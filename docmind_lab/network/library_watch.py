@@ -1,4 +1,8 @@
-"""How requests of other libraries than httpx are watched: who watches them, and the exchange that each becomes."""
+"""How requests of other libraries than httpx are watched in runs of the lab, and held in production.
+
+In a run each request becomes an exchange, and its watch says where it goes and when it is cut. In production the hold
+in force bounds the waits of the library itself.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ from typing import Any, Protocol
 
 import httpx
 
-from docmind_lab.core.deadlines import deadline_scope
+from docmind_lab.core.deadlines import Deadline, deadline_scope
+from docmind_lab.core.holds import Hold, current_hold
 from docmind_lab.network.attempts import call_scope
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.guests import Watch
+from docmind_lab.network.recorder import current_recorder
 
 
 class LibraryWatch(Watch, Protocol):
@@ -56,3 +62,23 @@ def note_head(exchange: Exchange, status: int, headers: Iterable[tuple[bytes, by
     if exchange.attempt is not None:
         exchange.attempt.note_first_byte()
     exchange.note_response(status, [(bytes(name), bytes(value)) for name, value in headers])
+
+
+# ---- in production
+
+
+def hold_in_force() -> tuple[Hold, Deadline] | None:
+    """Return the hold on the calling code and its deadline; None without one, and in a run of the lab's own."""
+    hold = current_hold()
+    deadline = None if hold is None else hold.in_force
+    if hold is None or current_recorder() is not None:
+        return None
+    if hold.only_tells and hold.was_cancelled:
+        hold.refuse_if_over()
+    return None if deadline is None else (hold, deadline)
+
+
+def is_late(hold: Hold) -> bool:
+    """Whether the deadline in force may have ended a wait."""
+    deadline = hold.in_force
+    return deadline is not None and deadline.ends_a_wait

@@ -118,11 +118,9 @@ class Recorder:
                 attempt.input_tokens, attempt.output_tokens = input_tokens, output_tokens
 
     def note_result(self, answer: str | None, documents: Iterable[Mapping[str, Any]]) -> None:
-        """Note what a caller who is cut from now on has. It is in no table; its quality may be.
+        """Note what a caller who is cut from now on has: documents, and an answer or draft (None for that noted last).
 
-        Args:
-            answer: The answer or draft; None for that noted last.
-            documents: What has been kept.
+        It is in no table; its quality may be.
         """
         kept = tuple(documents)
         with self._changed:

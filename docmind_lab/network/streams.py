@@ -254,49 +254,41 @@ class _AsyncBackend:
         await self.inner.sleep(seconds)
 
 
-class SyncStream(_SyncStream, httpcore.NetworkStream):
-    """A blocking stream of httpcore held to the deadline."""
-
+class _SyncStream1(_SyncStream, httpcore.NetworkStream):
     core = httpcore
 
 
-class SyncStream2(_SyncStream, httpcore2.NetworkStream):
-    """A blocking stream of httpcore2 held to the deadline."""
-
+class _SyncStream2(_SyncStream, httpcore2.NetworkStream):
     core = httpcore2
 
 
-class AsyncStream(_AsyncStream, httpcore.AsyncNetworkStream):
-    """An async stream of httpcore held to the deadline."""
-
+class _AsyncStream1(_AsyncStream, httpcore.AsyncNetworkStream):
     core = httpcore
 
 
-class AsyncStream2(_AsyncStream, httpcore2.AsyncNetworkStream):
-    """An async stream of httpcore2 held to the deadline."""
-
+class _AsyncStream2(_AsyncStream, httpcore2.AsyncNetworkStream):
     core = httpcore2
 
 
 class SyncBackend(_SyncBackend, httpcore.NetworkBackend):
     """Opens blocking connections of httpcore within the deadline."""
 
-    core, stream = httpcore, SyncStream
+    core, stream = httpcore, _SyncStream1
 
 
 class SyncBackend2(_SyncBackend, httpcore2.NetworkBackend):
     """Opens blocking connections of httpcore2 within the deadline."""
 
-    core, stream = httpcore2, SyncStream2
+    core, stream = httpcore2, _SyncStream2
 
 
 class AsyncBackend(_AsyncBackend, httpcore.AsyncNetworkBackend):
     """Opens async connections of httpcore within the deadline."""
 
-    core, stream = httpcore, AsyncStream
+    core, stream = httpcore, _AsyncStream1
 
 
 class AsyncBackend2(_AsyncBackend, httpcore2.AsyncNetworkBackend):
     """Opens async connections of httpcore2 within the deadline."""
 
-    core, stream = httpcore2, AsyncStream2
+    core, stream = httpcore2, _AsyncStream2

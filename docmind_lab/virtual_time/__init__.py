@@ -2,8 +2,7 @@
 
 actors      the threads of a simulation, and the real primitives kept for all other threads
 kernel      the scheduler: the baton, the ready actors, the timers
-reports     where every actor waits, in words
-leftovers   what a run has begun and not ended
+reports     where every actor waits, in words; what a run has begun and not ended
 locks       locks and the pools' queue
 threads     starting and joining threads, the futures of pools
 times       sleep, the clocks of `time`, the number of CPUs

@@ -15,9 +15,9 @@ from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.virtual_time.actors import RealLock, current_actor
 from docmind_lab.virtual_time.ending import MainThread, end_on_interrupt, watch
 from docmind_lab.virtual_time.kernel import Alarm, Kernel
-from docmind_lab.virtual_time.leftovers import LeftAtWork, left_at_work
 from docmind_lab.virtual_time.one_core import OneCore
 from docmind_lab.virtual_time.patches import flush_jupyter_in_real_time, patched_for, virtual_for, virtual_primitives
+from docmind_lab.virtual_time.reports import LeftAtWork, left_at_work
 from docmind_lab.virtual_time.times import sleep
 
 Parameters = ParamSpec("Parameters")

@@ -1,18 +1,23 @@
-"""Describes where the actors of a simulation wait, for the errors of a run that cannot continue."""
+"""Describes where the actors of a simulation wait, for errors of a run, and what a run has begun and not ended."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import queue
+import re
 import sys
 import threading
 import traceback
 from collections.abc import Iterable
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from docmind_lab.virtual_time.actors import Actor
+
+if TYPE_CHECKING:
+    from docmind_lab.virtual_time.kernel import Kernel
 
 _OWN_FOLDER = os.path.dirname(__file__)
 _STANDARD_LIBRARY = os.path.dirname(threading.__file__)
@@ -137,3 +142,42 @@ def _await_chain(coroutine: Any) -> list[str]:
         coroutine = coroutine.cr_await
     summary = traceback.StackSummary.extract(iter(entries[-_STACK_LINES:]))
     return [f"{line.filename}:{line.lineno} {line.name}" for line in summary]
+
+
+# ---- what is still at work
+
+# A pool's worker is named by the number of its pool and its own, which differ from run to run.
+_NUMBERS = re.compile(r"(-\d+)?_\d+$")
+
+
+@dataclass(frozen=True)
+class LeftAtWork:
+    """Something that a run has begun and that has not ended.
+
+    name: of the code that began a thread, of the pool's worker, or of the task's coroutine. where: file, line and
+    function at which it waits; empty if that is unknown. thread: its name; empty for a task.
+    """
+
+    kind: Literal["thread", "job", "task"]
+    name: str
+    where: str = ""
+    thread: str = ""
+
+
+def left_at_work(kernel: Kernel) -> list[LeftAtWork]:
+    """Return what is still at work in a run, without idle workers of pools and the calling thread."""
+    frames, found = sys._current_frames(), list[LeftAtWork]()
+    for actor in kernel.actors:
+        frame = frames.get(actor.thread.ident or 0)
+        if actor is kernel.main or actor.thread is threading.current_thread():
+            continue
+        if actor.ends_count:
+            found.append(LeftAtWork("thread", actor.started_at or actor.name, place_of_code(frame), actor.name))
+        elif waiting_for_work(frame) is None:
+            found.append(LeftAtWork("job", _NUMBERS.sub("", actor.name), place_of_code(frame), actor.name))
+    for loop in kernel.loops:
+        for task in () if loop.is_closed() else asyncio.all_tasks(loop):
+            coroutine = task.get_coro()
+            name = getattr(coroutine, "__qualname__", "") or task.get_name()
+            found.append(LeftAtWork("task", name, place_of_code(getattr(coroutine, "cr_frame", None))))
+    return found

@@ -5,7 +5,6 @@ Without a policy the first question takes 10.117 s: synthesis ends at 7.256, and
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Callable
@@ -15,9 +14,8 @@ import pytest
 from virtual_runs import ALL_ENDS_S, VirtualRuns
 
 import docmind_lab as dl
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.time_left import share_left, time_left_line
+from docmind_lab.core.time_policies import share_left, time_left_line
 from docmind_lab.experiments.load import run_load
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.openai_service import OpenAIService
@@ -44,9 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
 
 
 def measured(virtual_runs: VirtualRuns, name: str, timeout_s: float = TIGHT_S, **services: Any) -> MeasuredRun:
-    (alternative,) = parse_alternatives(name)
-    order, options = virtual_runs.order(alternative, timeout_s=timeout_s)
-    return virtual_runs.system.measure(order, dataclasses.replace(options, **services))
+    return virtual_runs.measure(name, timeout_s=timeout_s, **services)
 
 
 def told(asked: list[tuple[str, dict[str, Any]]]) -> list[str]:

@@ -27,8 +27,7 @@ def dividing(allocation: Allocation) -> PropagationPolicy:
 
 
 def measured(virtual_runs: VirtualRuns, alternative: Alternative, *faults: str) -> MeasuredRun:
-    order, options = virtual_runs.order(alternative, *faults, timeout_s=TIMEOUT_S)
-    return virtual_runs.system.measure(order, options)
+    return virtual_runs.measure(alternative, *faults, timeout_s=TIMEOUT_S)
 
 
 def spent(run: MeasuredRun) -> dict[str, tuple[float, float]]:
@@ -72,10 +71,10 @@ def test_a_hang_of_one_role_costs_no_more_than_its_allotment(virtual_runs: Virtu
     """Undivided, validation that hangs takes the rest of the budget and the answer with it."""
     # Two seconds for each of the supervisor's turns, also for the one after validation.
     generous = ReserveFirst({"supervisor": 12.0})
-    order, options = virtual_runs.order(Cooperative(dividing(generous)), "hang:validation", timeout_s=20.0)
-    divided = virtual_runs.system.measure(order, options).run
-    order, options = virtual_runs.order(Cooperative(), "hang:validation", timeout_s=20.0)
-    undivided = virtual_runs.system.measure(order, options).run
+    divided, undivided = (
+        virtual_runs.measure(alternative, "hang:validation", timeout_s=20.0).run
+        for alternative in (Cooperative(dividing(generous)), Cooperative())
+    )
     assert (undivided.outcome, undivided.returned_at_s) == ("partial", pytest.approx(20.0))
     assert divided.answered_in_time
     assert divided.answer_score > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from typing import Any
@@ -12,7 +11,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives.base import RunProgress
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.budgets import Budget, Meter, Price, metering
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
@@ -22,10 +20,7 @@ PRICE = Price(1.0, 2.0)
 
 
 def measured(runs: VirtualRuns, alternative: str, *faults: str, **budget: Any) -> MeasuredRun:
-    (made,) = parse_alternatives(alternative)
-    order, options = runs.order(made, *faults, timeout_s=AMPLE_S)
-    facts = dataclasses.replace(order.facts, budget=Budget(**budget))
-    return runs.system.measure(dataclasses.replace(order, facts=facts), options)
+    return runs.measure(alternative, *faults, timeout_s=AMPLE_S, budget=Budget(**budget))
 
 
 def of_kind(run: MeasuredRun, event: str) -> list[dict[str, Any]]:
@@ -117,10 +112,7 @@ def test_retries_count_as_calls_of_a_run(virtual_runs: VirtualRuns) -> None:
 
 
 def test_the_deadline_still_ends_a_run_whose_other_budgets_are_ample(virtual_runs: VirtualRuns) -> None:
-    (made,) = parse_alternatives("A")
-    order, options = virtual_runs.order(made, timeout_s=5.0)
-    facts = dataclasses.replace(order.facts, budget=Budget(tokens=100_000, calls=100))
-    run = virtual_runs.system.measure(dataclasses.replace(order, facts=facts), options).run
+    run = virtual_runs.measure("A", timeout_s=5.0, budget=Budget(tokens=100_000, calls=100)).run
     assert (run.outcome, run.stop_reason) == ("partial", "deadline")
     assert (run.tokens_overspent, run.calls_overspent) == (0, 0)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
 import pytest
 from virtual_runs import VirtualRuns
 
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.tables.records import CallRecord
+from docmind_lab.core.budgets import Budget
 from docmind_lab.experiments.measurement.run import MeasuredRun
 
 # Without a fault the first question takes 10.1 s, of which synthesis is under way from 4.072 to 7.256.
@@ -18,10 +17,8 @@ BEGUN_S, TAKES_S, TIMEOUT_S = 4.072, 3.184, 20.0
 PROPAGATING = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")
 
 
-def measured(virtual_runs: VirtualRuns, name: str, *faults: str, **services: Any) -> MeasuredRun:
-    (alternative,) = parse_alternatives(name)
-    order, options = virtual_runs.order(alternative, *faults, timeout_s=TIMEOUT_S)
-    return virtual_runs.system.measure(order, dataclasses.replace(options, **services))
+def measured(virtual_runs: VirtualRuns, name: str, *faults: str, **options: Any) -> MeasuredRun:
+    return virtual_runs.measure(name, *faults, timeout_s=TIMEOUT_S, **options)
 
 
 def calls(run: MeasuredRun, seen_from: str, role: str = "synthesis") -> list[CallRecord]:
@@ -76,11 +73,7 @@ def test_a_hedge_that_its_call_does_not_need_sends_nothing(virtual_runs: Virtual
 
 
 def test_a_budget_of_calls_counts_the_second_request(virtual_runs: VirtualRuns) -> None:
-    (alternative,) = parse_alternatives("A+hedge:1s")
-    order, options = virtual_runs.order(alternative, timeout_s=TIMEOUT_S)
-    budget = dataclasses.replace(order.facts.budget, calls=9)
-    order = dataclasses.replace(order, facts=dataclasses.replace(order.facts, budget=budget))
-    run = virtual_runs.system.measure(order, options).run
+    run = measured(virtual_runs, "A+hedge:1s", budget=Budget(calls=9)).run
     assert run.calls_spent == 9
     assert run.calls_overspent == 0
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
 from virtual_runs import ALL_ENDS_S, CALL_ENDS_S, TIMEOUT_S, VirtualRuns
 
-from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, StopFlag, Unguarded
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Hybrid, StopFlag, Unguarded
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.core.catalogue import label_of, letter_of
-from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.workloads.retries import retries_of_alternative
 
 PROPAGATED = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")
@@ -39,23 +36,6 @@ def test_who_retries_follows_from_whether_the_deadline_travels(kind: type[Altern
         made = kind(propagate=propagate)  # type: ignore[call-arg]
         assert (made.propagates, made.client_retries) == (propagate, not propagate)
         assert retries_of_alternative(made) == ("budgeted:1" if propagate else "sdk:2")
-
-
-def test_every_combination_of_enforcement_and_propagation_has_a_name() -> None:
-    made = parse_alternatives(",".join([*PROPAGATED, *ALONE]))
-    assert [one.propagates for one in made] == [True] * 6 + [False] * 6
-    assert {(letter_of(one.name), one.propagates) for one in made} == {
-        (letter, way) for letter in "ABCDEF" for way in (0, 1)
-    }
-
-
-def test_the_options_and_the_label_say_what_is_not_the_default() -> None:
-    (hard,) = parse_alternatives("B:propagate")
-    assert json.loads(options_json(hard)) == {"propagate": True}
-    assert label_of("hard_timeout", options_json(hard)) == "B  hard timeout (propagate)"
-    assert json.loads(options_json(Cooperative(propagate=False))) == {"propagate": False}
-    capped = HardTimeout(propagate=True, policy=PropagationPolicy(cap="per_read"))
-    assert json.loads(options_json(capped)) == {"propagate": True, "cap": "per_read"}
 
 
 def test_retries_are_given_to_those_that_retry_by_themselves() -> None:
@@ -115,7 +95,6 @@ def test_clients_retry_only_where_no_deadline_travels(virtual_runs: VirtualRuns)
 
 
 def test_a_run_that_is_interrupted_after_each_step_goes_on_with_its_deadline(virtual_runs: VirtualRuns) -> None:
-    order, options = virtual_runs.order(StopFlag(interrupt=True, propagate=True))
-    run = virtual_runs.system.measure(order, options).run
+    run = virtual_runs.measure(StopFlag(interrupt=True, propagate=True)).run
     assert run.propagation_coverage == 1.0
     assert run.returned_at_s == run.quiescent_at_s == cut_at(TIMEOUT_S)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
+from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives import (
     Alternative,
@@ -18,8 +17,6 @@ from docmind_lab.alternatives import (
 )
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import letter_of
-from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun
@@ -34,24 +31,27 @@ CUTTING: tuple[Alternative, ...] = (Cooperative(), AsyncCancellation(), Hybrid()
 ROUNDING_S = 1e-6
 
 
-@pytest.fixture(scope="module")
-def system() -> Iterator[SimulatedSystem]:
-    made = SimulatedSystem(Settings(), corpus=handbook())
-    yield made
-    made.close()
+@pytest.fixture
+def system(virtual_runs: VirtualRuns) -> SimulatedSystem:
+    return virtual_runs.system
 
 
 def measured(
-    system: SimulatedSystem, alternative: Alternative, *, stops_on_disconnect: bool = True
+    system: SimulatedSystem,
+    alternative: Alternative,
+    *faults: str,
+    timeout_s: float = TIMEOUT_S,
+    profile: LatencyProfile = PROFILE,
+    stops_on_disconnect: bool = True,
 ) -> list[MeasuredRun]:
     comparison = Comparison(
-        decision_timeout_s=TIMEOUT_S,
+        decision_timeout_s=timeout_s,
         runs=RUNS,
         alternatives=(alternative,),
-        profile=PROFILE,
+        profile=profile,
         documents=Documents("handbook"),
     )
-    options = ServiceOptions(profile=PROFILE, stops_on_disconnect=stops_on_disconnect)
+    options = ServiceOptions(profile, tuple(map(Fault.parse, faults)), stops_on_disconnect=stops_on_disconnect)
     # The order of a comparison is drawn from what is compared; by seed, two lists stand side by side.
     orders = sorted(comparison.orders(), key=lambda order: order.facts.seed)
     return [system.measure(order, options) for order in orders]
@@ -59,12 +59,7 @@ def measured(
 
 def under_fault(system: SimulatedSystem, alternative: Alternative, fault: str) -> list[MeasuredRun]:
     """A 2 s budget, and latencies under which synthesis, which the fault strikes, is reached well before it ends."""
-    profile = LatencyProfile.named("typical/40")
-    comparison = Comparison(
-        decision_timeout_s=2.0, runs=RUNS, alternatives=(alternative,), profile=profile, documents=Documents("handbook")
-    )
-    options = ServiceOptions(profile=profile, faults=(Fault.parse(fault),))
-    return [system.measure(order, options) for order in comparison.orders()]
+    return measured(system, alternative, fault, timeout_s=2.0, profile=LatencyProfile.named("typical/40"))
 
 
 def test_b_goes_on_after_its_caller_has_left(system: SimulatedSystem) -> None:

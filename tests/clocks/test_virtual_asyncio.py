@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 import pytest
+from in_threads import in_threads
 
 from docmind_lab.core.errors import NotSimulated
 from docmind_lab.virtual_time import VirtualClock
@@ -117,11 +118,7 @@ def test_queues_and_two_loops_in_two_threads() -> None:
     assert clock.now() == 3
 
     def two_loops() -> float:
-        threads = [threading.Thread(target=lambda: asyncio.run(three_from_a_queue())) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[lambda: asyncio.run(three_from_a_queue())] * 2)
         return time.monotonic()
 
     assert VirtualClock().run(two_loops) == 3

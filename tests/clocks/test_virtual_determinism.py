@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from fan_out_program import table
+from in_threads import in_threads
 
 from docmind_lab.core.errors import SimulatedDeadlock
 from docmind_lab.virtual_time import VirtualClock
@@ -102,11 +103,7 @@ def test_a_busy_cpu_changes_nothing() -> None:
 def order_of_four(seed: int | None) -> tuple[int, ...]:
     def main() -> list[int]:
         order: list[int] = []
-        threads = [threading.Thread(target=order.append, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[functools.partial(order.append, number) for number in range(4)])
         return order
 
     return tuple(VirtualClock(seed).run(main))
@@ -135,11 +132,7 @@ def test_a_property_holds_in_every_order_and_a_lost_update_is_found_in_some() ->
                 time.sleep(0)
                 balance[0] = seen + 1
 
-        threads = [threading.Thread(target=add) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[add] * 3)
         return balance[0]
 
     assert {VirtualClock(seed).run(transfers, True) for seed in range(100)} == {3}
@@ -153,11 +146,7 @@ def opposite_orders() -> None:
         with first, second:
             pass
 
-    threads = [threading.Thread(target=take, args=pair) for pair in ((one, other), (other, one))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda: take(one, other), lambda: take(other, one))
 
 
 def deadlocks(seed: int | None) -> bool:

@@ -16,16 +16,9 @@ from time import monotonic as aliased_monotonic
 from typing import Any
 
 import pytest
+from in_threads import in_threads
 
 from docmind_lab.virtual_time import VirtualClock
-
-
-def in_threads(*functions: Callable[[], object]) -> None:
-    threads = [threading.Thread(target=function) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def test_sleep_moves_every_clock_of_the_time_module_at_once() -> None:
@@ -47,12 +40,6 @@ def test_sleep_moves_every_clock_of_the_time_module_at_once() -> None:
 def test_a_sleep_that_cannot_be_raises_what_it_always_does(seconds: float, error: type[Exception]) -> None:
     with pytest.raises(error):
         VirtualClock().run(time.sleep, seconds) if seconds != 1e300 else VirtualClock().run(time.sleep, float("inf"))
-
-
-def test_a_real_function_handed_to_run_is_virtual_too() -> None:
-    clock = VirtualClock()
-    clock.run(time.sleep, 1000)
-    assert clock.now() == 1000
 
 
 def test_threads_interleave_in_the_order_of_time_and_a_tie_goes_to_the_earlier_sleeper() -> None:

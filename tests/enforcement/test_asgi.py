@@ -14,13 +14,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import httpx
 import pytest
 import requests
+from held_clients import AsyncGet, in_a_thread, with_aiohttp, with_async_httpx, with_httpx, with_requests
 from langgraph.graph import END, START, StateGraph
 from often import often
-from served_in_loop import served
+from served_in_loop import asked, caller_of, served
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
@@ -112,12 +112,7 @@ def application(*, hung: Hung | None = None, above: bool = True, **options: Any)
 
 
 def ask(app: Any, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    async def main() -> httpx.Response:
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as client:
-            return await client.get(path, headers=headers)
-
-    return asyncio.run(main())
+    return asyncio.run(asked(app, path, headers))
 
 
 def told_s(app: Any, headers: dict[str, str] | None = None, path: str = "/left") -> float | None:
@@ -324,11 +319,11 @@ def auditing(url: str, ends: Audits) -> list[Route]:
     """Endpoints that answer at once, and leave an audit at `url` behind, each in another way."""
     left: set[asyncio.Task[None]] = set()
 
-    def noting(ways: str, ask: Callable[[], Any]) -> Callable[[], Any]:
+    def noting(ways: str, get: AsyncGet) -> Callable[[], Any]:
         async def audit() -> None:
             try:
                 for _ in range(2):
-                    await ask()
+                    await get(url)
                 ends[ways] = "done"
             except BaseException as error:
                 ends[ways] = type(error).__name__
@@ -336,21 +331,10 @@ def auditing(url: str, ends: Audits) -> list[Route]:
 
         return audit
 
-    async def by_httpx() -> None:
-        async with httpx.AsyncClient(trust_env=False) as client:
-            (await client.get(url)).raise_for_status()
-
-    async def in_a_thread() -> None:
-        await asyncio.to_thread(blocking)
-
-    def blocking() -> None:
-        with httpx.Client(trust_env=False) as client:
-            client.get(url).raise_for_status()
-
     def blocking_twice() -> None:
         try:
-            blocking()
-            blocking()
+            for _ in range(2):
+                with_httpx(url)
             ends["/blocking"] = "done"
         except BaseException as error:
             ends["/blocking"] = type(error).__name__
@@ -363,17 +347,17 @@ def auditing(url: str, ends: Audits) -> list[Route]:
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     async def background(_: Request) -> Response:
-        return Response("charged", background=BackgroundTask(noting("/background", by_httpx)))
+        return Response("charged", background=BackgroundTask(noting("/background", with_async_httpx)))
 
     async def background_in_a_thread(_: Request) -> Response:
         return Response("charged", background=BackgroundTask(blocking_twice))
 
     async def task(_: Request) -> Response:
-        leave(noting("/task", by_httpx))
+        leave(noting("/task", with_async_httpx))
         return Response("charged")
 
     async def task_with_a_thread(_: Request) -> Response:
-        leave(noting("/thread", in_a_thread))
+        leave(noting("/thread", in_a_thread(with_httpx)))
         return Response("charged")
 
     async def streamed(_: Request) -> Response:
@@ -381,7 +365,7 @@ def auditing(url: str, ends: Audits) -> list[Route]:
             yield b"char"
             yield b"ged"
 
-        return StreamingResponse(chunks(), background=BackgroundTask(noting("/streamed", by_httpx)))
+        return StreamingResponse(chunks(), background=BackgroundTask(noting("/streamed", with_async_httpx)))
 
     endpoints = {
         "/background": background,
@@ -460,46 +444,29 @@ def test_a_deadline_of_the_work_after_a_response_is_the_servers_to_hear_of() -> 
 
 
 Charge = Callable[[str], Any]
-
-
-async def charge_by_httpx(url: str) -> str:
-    async with httpx.AsyncClient(trust_env=False) as client:
-        return (await client.get(url)).text
-
-
-async def charge_by_aiohttp(url: str) -> str:
-    async with aiohttp.ClientSession() as session, session.get(url) as response:
-        return await response.text()
-
-
-async def charge_in_a_thread(url: str) -> str:
-    return await asyncio.to_thread(lambda: httpx.get(url, trust_env=False).text)
-
-
-async def charge_by_requests(url: str) -> str:
-    return await asyncio.to_thread(lambda: requests.get(url, timeout=30).text)
+charge_in_a_thread, charge_by_requests = in_a_thread(with_httpx), in_a_thread(with_requests)
 
 
 async def charge_under_a_deadline_of_its_own(url: str) -> str:
     async with deadline(20):
-        return await charge_by_httpx(url)
+        return await with_async_httpx(url)
 
 
 async def charge_in_a_task_of_its_own(url: str) -> str:
-    return await asyncio.create_task(charge_by_httpx(url))
+    return await asyncio.create_task(with_async_httpx(url))
 
 
 async def charge_by_an_enforced_graph(url: str) -> str:
     async def work(state: dict[str, str]) -> dict[str, str]:
-        return {"said": await charge_by_httpx(url)}
+        return {"said": await with_async_httpx(url)}
 
     graph = StateGraph(dict).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
     return str((await enforce(graph, 20).ainvoke({"said": ""})).state)
 
 
 CHARGES: list[Charge] = [
-    charge_by_httpx,
-    charge_by_aiohttp,
+    with_async_httpx,
+    with_aiohttp,
     charge_in_a_thread,
     charge_by_requests,
     charge_under_a_deadline_of_its_own,
@@ -547,7 +514,7 @@ async def shields(task: asyncio.Task[str]) -> None:
 
 @pytest.mark.wall
 @pytest.mark.parametrize("above", often([True, False], True))
-@pytest.mark.parametrize("charge", often(CHARGES, charge_by_httpx, charge_in_a_thread, charge_by_an_enforced_graph))
+@pytest.mark.parametrize("charge", often(CHARGES, with_async_httpx, charge_in_a_thread, charge_by_an_enforced_graph))
 def test_a_task_that_nobody_awaits_outlives_a_request_that_is_cut(charge: Charge, above: bool) -> None:
     status, end = asyncio.run(end_of_charge(charge, leaves, above))
     assert (status, "noted" in end) == (504, True), end
@@ -555,7 +522,7 @@ def test_a_task_that_nobody_awaits_outlives_a_request_that_is_cut(charge: Charge
 
 @pytest.mark.wall
 def test_a_shielded_task_outlives_a_request_that_is_cut() -> None:
-    assert asyncio.run(end_of_charge(charge_by_httpx, shields, True)) == (504, "noted")
+    assert asyncio.run(end_of_charge(with_async_httpx, shields, True)) == (504, "noted")
 
 
 async def awaits(task: asyncio.Task[str]) -> None:
@@ -575,10 +542,10 @@ async def waits_for(task: asyncio.Task[str]) -> None:
 @pytest.mark.parametrize(
     ("charge", "request_"),
     often(
-        [*((charge, awaits) for charge in CHARGES), (charge_by_httpx, gathers), (charge_by_httpx, waits_for)],
-        (charge_by_aiohttp, awaits),
+        [*((charge, awaits) for charge in CHARGES), (with_async_httpx, gathers), (with_async_httpx, waits_for)],
+        (with_aiohttp, awaits),
         (charge_by_requests, awaits),
-        (charge_by_httpx, gathers),
+        (with_async_httpx, gathers),
     ),
 )
 def test_a_task_that_is_awaited_is_cut_with_its_request(charge: Charge, request_: Any, above: bool) -> None:
@@ -654,7 +621,7 @@ def test_a_deadline_inside_has_its_own_limit_again_once_the_response_is_sent() -
         async with served(Starlette(routes=[Route("/", slow_audit)])) as upstream:
 
             async def answer(_: Request) -> Response:
-                return Response("charged", background=BackgroundTask(charge_by_httpx, upstream))
+                return Response("charged", background=BackgroundTask(with_async_httpx, upstream))
 
             middleware = [Middleware(DeadlineMiddleware, at_most_s=0.2), Middleware(Timed, limit_s=limit_s)]
             app = Starlette(routes=[Route("/", answer)], middleware=middleware)
@@ -709,11 +676,10 @@ def test_requests_at_the_same_time_have_deadlines_of_their_own() -> None:
     app = application(at_most_s=20)
 
     async def main() -> list[float]:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as client:
+        async with caller_of(app) as client:
             values = [str(1000 * (6 + number)) for number in range(10)]
-            asked = [client.get("/left", headers={DEADLINE_HEADER: value}) for value in values]
-            return [response.json()["remaining_s"] for response in await asyncio.gather(*asked)]
+            waiting = [client.get("/left", headers={DEADLINE_HEADER: value}) for value in values]
+            return [response.json()["remaining_s"] for response in await asyncio.gather(*waiting)]
 
     seconds = asyncio.run(main())
     assert seconds == sorted(seconds)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypedDict
 
 import httpx
 import pytest
-from held_graphs import Notes, async_graph, sync_graph, two_nodes, upstream_of, wait_until
+from held_graphs import Notes, async_graph, in_a_row, sync_graph, two_nodes, upstream_of, wait_until
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -50,34 +50,18 @@ def test_an_undisturbed_run_gives_what_the_graph_gives(alternative: str, kind: s
     assert (result.overrun_s, result.still_running, result.requests_cut) == (0.0, (), 0)
 
 
-@pytest.mark.parametrize("alternative", ["A", "B", "D"])
-def test_a_caller_without_a_loop_gets_what_the_graph_gives(alternative: str, stub: Stub) -> None:
-    _, url = upstream_of(stub)
-    agent = dl.enforce(sync_graph(url), 20, alternative)
-    assert agent.invoke({"path": "/ok", "log": []}).state == {"path": "/ok", "log": ["plan", "ok"]}
-
-
 @pytest.mark.wall
 @pytest.mark.parametrize("path", ["/hang", "/trickle"])
-@pytest.mark.parametrize("alternative", CUTTING)
-def test_a_cut_run_keeps_what_finished_nodes_have_written(alternative: str, path: str, stub: Stub) -> None:
+@pytest.mark.parametrize(
+    ("kind", "alternative"), [*(("async", each) for each in CUTTING), ("sync", "A"), ("sync", "E")]
+)
+def test_a_cut_run_keeps_what_finished_nodes_have_written(kind: str, alternative: str, path: str, stub: Stub) -> None:
     upstream, url = upstream_of(stub)
-    agent = dl.enforce(async_graph(url), 0.3, alternative)
+    agent = dl.enforce(graph_of(kind, url), 0.3, alternative)
     result = asyncio.run(agent.ainvoke({"path": path, "log": []}))
     assert (result.outcome, result.state) == ("partial", {"path": path, "log": ["plan"]})
-    assert result.cut_at == ("ask",)
+    assert (result.cut_at, result.still_running) == (("ask",), ())
     # The deadline, and a pause of the machine.
-    assert result.overrun_s < PAUSE_S
-    wait_until(lambda: upstream.open == 0)
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("alternative", ["A", "E"])
-def test_a_request_of_a_blocking_node_is_cut(alternative: str, stub: Stub) -> None:
-    upstream, url = upstream_of(stub)
-    agent = dl.enforce(sync_graph(url), 0.3, alternative)
-    result = asyncio.run(agent.ainvoke({"path": "/trickle", "log": []}))
-    assert (result.outcome, result.cut_at, result.still_running) == ("partial", ("ask",), ())
     assert result.overrun_s < PAUSE_S
     wait_until(lambda: upstream.open == 0)
 
@@ -207,13 +191,7 @@ def approving_graph(saver: Any = None) -> Any:
     async def approve(state: Approval) -> Approval:
         return {"log": [interrupt("may I?")]}
 
-    builder = StateGraph(Approval)
-    builder.add_node("draft", draft)
-    builder.add_node("approve", approve)
-    builder.add_edge(START, "draft")
-    builder.add_edge("draft", "approve")
-    builder.add_edge("approve", END)
-    return builder.compile(checkpointer=saver or InMemorySaver())
+    return in_a_row(Approval, {"draft": draft, "approve": approve}, checkpointer=saver or InMemorySaver())
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -321,22 +299,12 @@ def streaming_graph() -> Any:
         model = GenericFakeChatModel(messages=iter([AIMessage("one two")]))
         return {"messages": [await model.ainvoke(state["messages"])]}
 
-    inner = StateGraph(MessagesState)
-    inner.add_node("think", think)
-    inner.add_edge(START, "think")
-    inner.add_edge("think", END)
-
     async def note(state: MessagesState) -> Any:
         get_stream_writer()({"progress": 1})
         return {"messages": [AIMessage("noted", id="noted")]}
 
-    outer = StateGraph(MessagesState)
-    outer.add_node("note", note)
-    outer.add_node("inner", inner.compile())
-    outer.add_edge(START, "note")
-    outer.add_edge("note", "inner")
-    outer.add_edge("inner", END)
-    return outer.compile(checkpointer=InMemorySaver())
+    inner = in_a_row(MessagesState, {"think": think})
+    return in_a_row(MessagesState, {"note": note, "inner": inner}, checkpointer=InMemorySaver())
 
 
 def plain(value: Any) -> Any:
@@ -526,21 +494,13 @@ def test_batches_have_a_result_for_each_input(stub: Stub) -> None:
 def test_an_enforced_graph_is_a_node_of_another_graph(stub: Stub) -> None:
     _, url = upstream_of(stub)
     inner = dl.enforce(async_graph(url), 20, "E").as_graph()
-    builder = StateGraph(Notes)
-    builder.add_node("inner", inner)
-    builder.add_edge(START, "inner")
-    builder.add_edge("inner", END)
     given: Notes = {"path": "/ok", "log": []}
-    assert asyncio.run(builder.compile().ainvoke(given)) == {"path": "/ok", "log": ["plan", "ok"]}
+    assert asyncio.run(in_a_row(Notes, {"inner": inner}).ainvoke(given)) == {"path": "/ok", "log": ["plan", "ok"]}
 
 
 def test_an_interrupt_inside_an_enforced_node_reaches_the_outer_graph() -> None:
     inner = dl.enforce(approving_graph(True), 20, "E").as_graph()
-    builder = StateGraph(Approval)
-    builder.add_node("inner", inner)
-    builder.add_edge(START, "inner")
-    builder.add_edge("inner", END)
-    graph = builder.compile(checkpointer=InMemorySaver())
+    graph = in_a_row(Approval, {"inner": inner}, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     waiting = asyncio.run(graph.ainvoke({"log": []}, config))
     assert waiting["__interrupt__"][0].value == "may I?"
@@ -608,8 +568,7 @@ def waiting_graph() -> Any:
         await asyncio.sleep(state["waits_s"])
         return {}
 
-    builder = StateGraph(Waiting).add_node("first", lambda state: {}).add_node("work", work)
-    return builder.add_edge(START, "first").add_edge("first", "work").add_edge("work", END).compile()
+    return in_a_row(Waiting, {"first": lambda state: {}, "work": work})
 
 
 LEFT = ("partial", "caller_left")
@@ -672,9 +631,8 @@ def test_on_result_gets_each_call_once_however_it_ends(kind: str, alternative: s
 @pytest.mark.parametrize("alternative", ["A", "D"])
 def test_on_result_gets_a_sync_stream_that_is_closed_half_way_in_the_readers_thread(alternative: str) -> None:
     go_on, results = threading.Event(), list[tuple[str, str, str]]()
-    builder = StateGraph(Waiting).add_node("first", lambda state: {})
-    builder.add_node("work", lambda state: {"waits_s": float(go_on.wait(20))})
-    graph = builder.add_edge(START, "first").add_edge("first", "work").add_edge("work", END).compile()
+    waits = {"first": lambda state: {}, "work": lambda state: {"waits_s": float(go_on.wait(20))}}
+    graph = in_a_row(Waiting, waits)
     agent = dl.enforce(
         graph,
         30,
@@ -694,8 +652,7 @@ def test_on_result_says_interrupted_of_a_call_inside_another_graph() -> None:
     inner = dl.enforce(
         approving_graph(), 20, "E", on_result=lambda result: results.append((result.outcome, len(result.interrupts)))
     ).as_graph()
-    builder = StateGraph(Approval).add_node("inner", inner).add_edge(START, "inner")
-    outer = builder.compile(checkpointer=InMemorySaver())
+    outer = in_a_row(Approval, {"inner": inner}, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     asyncio.run(outer.ainvoke({"log": []}, config))
     asyncio.run(outer.ainvoke(Command(resume="yes"), config))

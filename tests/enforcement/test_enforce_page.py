@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from held_graphs import async_graph, upstream_of
+from served_in_loop import caller_of
 from stub_server import StubServer
 
 import docmind_lab as dl
@@ -51,8 +52,7 @@ def test_the_agent_of_the_page_answers_and_streams(names: dict[str, Any], capsys
 
 def test_the_service_of_the_page_answers(names: dict[str, Any]) -> None:
     async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(names["app"])
-        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as client:
+        async with caller_of(names["app"]) as client:
             return await client.post("/ask", json={"path": "/ok", "log": []})
 
     answer = asyncio.run(ask())
@@ -76,9 +76,3 @@ def test_the_page_names_each_field_of_a_result() -> None:
         "alternative_options",
     }
     assert fields == set(Result.__dataclass_fields__) - of_telemetry
-
-
-def test_the_pages_links_exist_and_its_lines_are_wrapped() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", PAGE):
-        assert (ROOT / "docs" / target).exists(), target
-    assert [line for line in PAGE.splitlines() if len(line) > 120 and not line.startswith("|")] == []

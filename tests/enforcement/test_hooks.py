@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,9 @@ import httpx2
 import pytest
 import requests
 import urllib3
+from held_clients import ASYNC, BLOCKING, AsyncGet, with_httpx, with_requests
 from held_graphs import QUICK, upstream_of, wait_until
+from in_threads import in_threads
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
@@ -67,11 +69,7 @@ def test_only_the_clients_that_are_named_are_hooked() -> None:
 
 def test_many_threads_may_install_at_once() -> None:
     before = vars(httpx.HTTPTransport)["handle_request"]
-    threads = [threading.Thread(target=dl.install) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[dl.install] * 16)
     dl.uninstall()
     assert vars(httpx.HTTPTransport)["handle_request"] is before
 
@@ -88,40 +86,6 @@ def test_a_client_that_is_not_known_is_refused(clients: Any, message: str) -> No
         dl.install(clients)
     with pytest.raises(ConfigurationError, match="object has no method send"):
         dl.exclude(object())
-
-
-def with_httpx(url: str) -> str:
-    with httpx.Client(timeout=None, trust_env=False) as client:
-        return client.get(url).text
-
-
-def with_httpx2(url: str) -> str:
-    with httpx2.Client(timeout=None, trust_env=False) as client:
-        return client.get(url).text
-
-
-def with_transport(url: str) -> str:
-    with httpx.Client(timeout=None, transport=dl.transport()) as client:
-        return client.get(url).text
-
-
-def with_transport2(url: str) -> str:
-    with httpx2.Client(timeout=None, transport=dl.transport()) as client:
-        return client.get(url).text
-
-
-def with_requests(url: str) -> str:
-    with requests.Session() as session:
-        session.trust_env = False
-        return session.get(url).text
-
-
-def with_urllib3(url: str) -> str:
-    with urllib3.PoolManager() as pool:
-        return pool.request("GET", url).data.decode()
-
-
-BLOCKING = [with_httpx, with_httpx2, with_transport, with_transport2, with_requests, with_urllib3]
 
 
 @pytest.mark.parametrize("get", BLOCKING)
@@ -155,22 +119,13 @@ def test_a_blocking_client_is_cut_once_and_not_tried_again(get: Callable[[str], 
 
 @pytest.mark.wall
 @pytest.mark.parametrize("path", ["/hang", "/trickle"])
-@pytest.mark.parametrize("library", ["httpx", "httpx2", "transport", "aiohttp"])
-def test_an_async_client_is_cut(library: str, path: str, stub: Stub) -> None:
+@pytest.mark.parametrize("get", ASYNC)
+def test_an_async_client_is_cut(get: AsyncGet, path: str, stub: Stub) -> None:
     upstream, url = upstream_of(stub)
-
-    async def get() -> Any:
-        if library == "aiohttp":
-            async with aiohttp.ClientSession() as session, session.get(url + path) as response:
-                return await response.text()
-        web: Any = httpx2 if library == "httpx2" else httpx
-        options = {"transport": dl.transport()} if library == "transport" else {"trust_env": False}
-        async with web.AsyncClient(timeout=None, **options) as client:
-            return (await client.get(url + path)).text
 
     async def held() -> None:
         async with dl.deadline(0.3):
-            await get()
+            await get(url + path)
 
     begun_at = time.monotonic()
     with pytest.raises(DeadlineExceeded):
@@ -227,11 +182,7 @@ def test_requests_that_wait_for_one_connection_are_assigned_it_by_each_other(stu
             except BaseException as error:  # noqa: BLE001 - shown by the test
                 failures.append(error)
 
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[functools.partial(ask, number) for number in range(8)])
     assert failures == []
 
 

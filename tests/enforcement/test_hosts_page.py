@@ -265,9 +265,3 @@ got = [each.get(timeout=60) for each in asked]
 assert [text for text, _ in got] == [f"answer to {number}" for number in range(40)], got
 print("ok", len({pid for _, pid in got}), "processes")
 """
-
-
-def test_the_pages_links_exist_and_its_lines_are_wrapped() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", PAGE):
-        assert (ROOT / "docs" / target).exists(), target
-    assert [line for line in PAGE.splitlines() if len(line) > 120 and not line.startswith("|")] == []

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from mcp import Client
+from served_in_loop import asked
 from starlette.routing import Route
 
 import docmind_lab as dl
@@ -34,12 +35,7 @@ def names() -> Iterator[dict[str, Any]]:
 
 
 def answer(app: Any, path: str, milliseconds: int) -> httpx.Response:
-    async def main() -> httpx.Response:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as client:
-            return await client.get(path, headers={DEADLINE_HEADER: str(milliseconds)})
-
-    return asyncio.run(main())
+    return asyncio.run(asked(app, path, {DEADLINE_HEADER: str(milliseconds)}))
 
 
 def test_the_header_goes_to_the_hosts_that_the_page_names(names: dict[str, Any]) -> None:
@@ -73,9 +69,3 @@ def test_the_tool_of_the_page_is_held(names: dict[str, Any]) -> None:
             return "".join(part.text for part in result.content)
 
     assert 0 < float(asyncio.run(main())) <= 4.98
-
-
-def test_the_pages_links_and_commands_exist_and_its_lines_are_wrapped() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", PAGE):
-        assert (ROOT / "docs" / target).exists(), target
-    assert [line for line in PAGE.splitlines() if len(line) > 120 and not line.startswith("|")] == []

@@ -159,18 +159,6 @@ def check(soak: Soak, before: dict[str, int], count: int) -> None:
     print(f"longest pause of the loop {soak.longest_pause_s:.4f} s")
 
 
-@pytest.mark.full
-@pytest.mark.wall
-def test_some_hundred_runs_under_faults_leave_nothing_behind(upstream: str) -> None:
-    # Fewer at a time than by itself: the two cores are other tests' too.
-    soaked(upstream, 50, at_once=15)
-    before = left_behind()
-    soak = soaked(upstream, 300, at_once=15)
-    check(soak, before, 300)
-    # A cut waits for a core that other processes have.
-    assert statistics.median(soak.late_s) < 0.05 + 0.5
-
-
 @pytest.mark.wall
 @pytest.mark.full
 def test_ten_thousand_runs_under_faults_leave_nothing_behind_and_memory_does_not_grow(upstream: str) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-import aiohttp
 import httpx
 import httpx2
 import pytest
 import requests
+from held_clients import ASYNC, AsyncGet, in_a_thread, with_httpx, with_requests
 from often import often
 from served_in_loop import served
 from starlette.applications import Starlette
@@ -53,45 +54,20 @@ APP = Starlette(
 )
 
 
-async def with_httpx(url: str, headers: dict[str, str]) -> Any:
-    async with httpx.AsyncClient(trust_env=False, follow_redirects=True) as client:
-        return (await client.get(url, headers=headers)).json()
-
-
-async def with_httpx2(url: str, headers: dict[str, str]) -> Any:
-    async with httpx2.AsyncClient(trust_env=False, follow_redirects=True) as client:
-        return (await client.get(url, headers=headers)).json()
-
-
-async def with_httpx_in_a_thread(url: str, headers: dict[str, str]) -> Any:
-    def send() -> Any:
-        with httpx.Client(trust_env=False, follow_redirects=True) as client:
-            return client.get(url, headers=headers).json()
-
-    return await asyncio.to_thread(send)
-
-
-async def with_the_transport(url: str, headers: dict[str, str]) -> Any:
-    async with httpx.AsyncClient(transport=dl.transport(), follow_redirects=True) as client:
-        return (await client.get(url, headers=headers)).json()
-
-
-async def with_requests(url: str, headers: dict[str, str]) -> Any:
-    def send() -> Any:
-        with requests.Session() as session:
-            session.trust_env = False
-            return session.get(url, headers=headers, timeout=20).json()
-
-    return await asyncio.to_thread(send)
-
-
-async def with_aiohttp(url: str, headers: dict[str, str]) -> Any:
-    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
-        return await response.json()
-
-
-CLIENTS = [with_httpx, with_httpx2, with_httpx_in_a_thread, with_the_transport, with_requests, with_aiohttp]
 Send = Callable[[str, dict[str, str]], Awaitable[Any]]
+
+
+def said_by(get: AsyncGet) -> Send:
+    """What the service says of a request with these headers."""
+
+    async def send(url: str, headers: dict[str, str]) -> Any:
+        return json.loads(await get(url, headers))
+
+    send.__name__ = get.__name__
+    return send
+
+
+CLIENTS = [said_by(get) for get in (*ASYNC, in_a_thread(with_httpx), in_a_thread(with_requests))]
 
 
 def run(main: Callable[[str, str], Awaitable[Any]]) -> Any:

@@ -12,31 +12,14 @@ from typing import Any
 
 import openai
 import pytest
+from chat_replies import DONE, EVENT, MESSAGES, SILENCE_S, at_once, reply, silent
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import EndpointRefused
 from docmind_lab.core.settings import Settings
-from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope, current_call
+from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
 from docmind_lab.network.attempts import HEADER_PREFIX
-
-MESSAGES: Any = [{"role": "user", "content": "Why?"}]
-BODY = json.dumps(
-    {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "So."}}],
-        "result": {"collections": []},
-        "status": "ok",
-        "time": 0.0,
-    }
-).encode()
-EVENT = b'data: {"id":"1","object":"chat.completion.chunk","created":0,"model":"m","choices":[]}\n\n'
-DONE = b"data: [DONE]\n\n"
-# A server that is asked to be silent gives up in the end, so that a broken test fails instead of waiting.
-SILENCE_S = 5.0
 
 
 @dataclass
@@ -67,20 +50,6 @@ class Watcher:
 @pytest.fixture
 def watcher() -> Watcher:
     return Watcher()
-
-
-def reply(body: bytes = BODY, status: int = 200, headers: str = "", content_type: str = "application/json") -> bytes:
-    lines = f"HTTP/1.1 {status} x\r\ncontent-type: {content_type}\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
-    return lines.encode() + body
-
-
-def at_once(request, connection) -> None:
-    connection.send(reply())
-
-
-def silent(request, connection) -> None:
-    connection.pause(SILENCE_S)
-    raise OSError
 
 
 def failing_twice(status: int):
@@ -147,20 +116,6 @@ def test_instants_are_in_order(over_an_open_connection, stub, watcher):
     instants = [attempt.started_at, attempt.acquired_at, attempt.sent_at, attempt.first_byte_at, attempt.ended_at]
     assert None not in instants
     assert instants == sorted(instants)
-
-
-def test_an_attempt_ends_once(watcher):
-    attempt = Attempt(watcher.call(), 1, started_at=0.0)
-    attempt.end("ok")
-    attempt.end("error", ValueError())
-    assert (attempt.outcome, attempt.error_type, len(watcher.ended)) == ("ok", "", 1)
-
-
-def test_a_call_is_in_scope_only_inside_its_block(watcher):
-    call = watcher.call()
-    with call_scope(call):
-        assert current_call() is call
-    assert current_call() is None
 
 
 # ---- what the attempt was allowed
@@ -397,20 +352,13 @@ def tags_of(request) -> list[str]:
     return [name for name in request.headers if name.startswith(HEADER_PREFIX)]
 
 
-def test_another_machine_is_told_nothing(stub, watcher, remote_name):
-    server = stub(at_once)
-    with openai_client(f"http://{remote_name}:{server.port}") as client, call_scope(watcher.call()):
-        complete(client)
-    assert tags_of(server.requests[0]) == []
-    assert watcher.outcomes == ["ok"]
-
-
-@pytest.mark.parametrize("host", ["localhost", "127.8.8.8"])
-def test_every_name_of_this_machine_is_loopback(host, stub, watcher):
-    server = stub(at_once, host)
+@pytest.mark.parametrize(("host", "tags"), [("models.example", 0), ("localhost", 6), ("127.8.8.8", 6)])
+def test_another_machine_is_told_nothing_and_every_name_of_this_one_is_loopback(host, tags, stub, watcher, remote_name):
+    server = stub(at_once, "127.0.0.1" if host == remote_name else host)
     with openai_client(f"http://{host}:{server.port}") as client, call_scope(watcher.call()):
         complete(client)
-    assert len(tags_of(server.requests[0])) == 6
+    assert len(tags_of(server.requests[0])) == tags
+    assert watcher.outcomes == ["ok"]
 
 
 def test_without_a_call_a_request_goes_out_untouched_and_unseen(stub, watcher):

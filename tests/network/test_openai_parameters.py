@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -13,15 +11,7 @@ from openai import NOT_GIVEN, Omit
 from openai.types.chat import ChatCompletionMessage
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 
-from docmind_lab.alternatives import AsyncCancellation, Cooperative
-from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.measurement import simulation
-from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.network.openai_parameters import plain_parameters
-from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.plan import Plan, ServiceRequest
-from docmind_lab.services.server import ServiceOptions
 
 completions: Any = importlib.import_module("openai.resources.chat.completions.completions")
 
@@ -64,29 +54,3 @@ def test_the_client_has_its_own_function_again_afterwards() -> None:
     with plain_parameters():
         assert completions.maybe_transform is not before
     assert completions.maybe_transform is before
-
-
-def test_requests_and_tables_of_runs_in_virtual_time_are_the_same_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[bytes] = []
-    plan = OpenAIService.plan
-
-    def noting(service: OpenAIService, request: ServiceRequest) -> Plan:
-        sent.append(request.body)
-        return plan(service, request)
-
-    monkeypatch.setattr(OpenAIService, "plan", noting)
-    comparison = Comparison(12.0, 2, 5, (Cooperative(), AsyncCancellation()))
-    options = ServiceOptions(comparison.profile, seed=comparison.seed)
-    results = []
-    with closing(SimulatedSystem(Settings())) as system:
-        for patched in (True, False):
-            if not patched:
-                monkeypatch.setattr(simulation, "plain_parameters", contextlib.nullcontext)
-            sent.clear()
-            measured = [system.measure(order, options) for order in comparison.orders()]
-            results.append(([(each.run, each.calls, each.events) for each in measured], list(sent)))
-    (tables, requests), (tables_without, requests_without) = results
-    assert requests == requests_without
-    assert len(requests) > 8
-    # By what they show: NaN is not equal to itself.
-    assert repr(tables) == repr(tables_without)

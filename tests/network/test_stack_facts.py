@@ -6,7 +6,6 @@ They are used as a user's program would, without the seam.
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,40 +14,17 @@ import httpx
 import httpx2
 import openai
 import pytest
+from chat_replies import MESSAGES, at_once, reply, silent
 from langchain_openai import ChatOpenAI
 from qdrant_client import QdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException
 
-MESSAGES: Any = [{"role": "user", "content": "Why?"}]
-COMPLETION = {
-    "id": "1",
-    "object": "chat.completion",
-    "created": 0,
-    "model": "m",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "So."}}],
-}
-BODY = json.dumps(COMPLETION).encode()
-
-
-def head(status: int = 200, headers: str = "", length: int = len(BODY)) -> bytes:
-    start = f"HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
-    return f"{start}{headers}\r\n".encode()
-
-
-def at_once(request, connection) -> None:
-    connection.send(head() + BODY)
-
 
 def failing(status: int, headers: str = ""):
     def answer(request, connection) -> None:
-        connection.send(head(status, headers, 2) + b"{}")
+        connection.send(reply(b"{}", status, headers))
 
     return answer
-
-
-def silent(request, connection) -> None:
-    connection.pause(5.0)
-    raise OSError
 
 
 @contextlib.contextmanager
@@ -86,23 +62,6 @@ def test_qdrant_client_talks_through_httpx(stub):
 
 
 # ---- timeouts
-
-
-@pytest.mark.wall
-def test_a_timeout_of_the_openai_client_is_of_each_read_and_not_of_the_call(stub):
-    timeout_s, gap_s, pieces = 0.4, 0.1, 8  # a gap may grow fourfold on a busy machine before it trips the timeout
-
-    def trickle(request, connection) -> None:
-        connection.send(head())
-        size = -(-len(BODY) // pieces)
-        for start in range(0, len(BODY), size):
-            connection.pause(gap_s)
-            connection.send(BODY[start : start + size])
-
-    with openai_client(stub(trickle).url, timeout=timeout_s, max_retries=0) as client:
-        begun_at = time.monotonic()
-        client.chat.completions.create(model="m", messages=MESSAGES)
-    assert time.monotonic() - begun_at >= gap_s * pieces > timeout_s
 
 
 @pytest.mark.wall

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 import threading
 import time
@@ -19,6 +18,7 @@ import httpx
 import httpx2
 import openai
 import pytest
+from chat_replies import BODY, EVENT, MESSAGES, SILENCE_S, at_once, head, silent
 from often import often
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
@@ -38,17 +38,6 @@ pytestmark = pytest.mark.wall
 # looks at the clock only between pieces would be late by 0.2 s here (pieces at 0.3 and 0.6 s, the budget at 0.4 s).
 BUDGET_S, GAP_S = 0.4, 0.3
 LATE_S, EARLY_S = 0.15, 0.01
-
-MESSAGES: Any = [{"role": "user", "content": "Why?"}]
-COMPLETION = {
-    "id": "1",
-    "object": "chat.completion",
-    "created": 0,
-    "model": "m",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "So."}}],
-}
-BODY = json.dumps({**COMPLETION, "result": {"collections": []}, "status": "ok", "time": 0.0}).encode()
-EVENT = b'data: {"id":"1","object":"chat.completion.chunk","created":0,"model":"m","choices":[]}\n\n'
 
 
 @dataclass(frozen=True)
@@ -145,24 +134,6 @@ often_two = pytest.mark.parametrize("ask", often(CLIENTS, ask_openai, ask_qdrant
 # ---- answers
 
 
-def head(content_type: str = "application/json", length: int | None = len(BODY)) -> bytes:
-    size = "" if length is None else f"content-length: {length}\r\n"
-    return f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\n{size}\r\n".encode()
-
-
-def at_once(request, connection) -> None:
-    connection.send(head() + BODY)
-
-
-# Where nothing stops a client, the server does in the end: a broken deadline is a failed test, not a stuck one.
-FOREVER_S = 5.0
-
-
-def silent(request, connection) -> None:
-    connection.pause(FOREVER_S)
-    raise OSError
-
-
 def trickled(pieces: int):
     def answer(request, connection) -> None:
         connection.send(head())
@@ -245,52 +216,28 @@ def test_an_answer_within_the_budget_is_not_touched(ask, stub):
 
 
 def kept_alive(request, connection) -> None:
-    connection.send(head("text/event-stream", None) + EVENT)
-    for _ in range(int(FOREVER_S / 0.05)):
+    connection.send(head(length=None, content_type="text/event-stream") + EVENT)
+    for _ in range(int(SILENCE_S / 0.05)):
         connection.pause(0.05)
         connection.send(b": keep-alive\n\n")
     raise OSError
 
 
-def test_comments_that_keep_a_stream_alive_do_not_carry_it_past_the_budget(stub):
-    with openai_client(stub(kept_alive).url, None) as client:
-        seen = []
-
-        def read() -> None:
-            for event in client.chat.completions.create(model="m", messages=MESSAGES, stream=True):
-                seen.append(event)
-
-        assert timed(read, BUDGET_S).ended_at_the_budget()
-    assert len(seen) == 1
-
-
-def test_comments_that_keep_an_async_stream_alive_do_not_carry_it_past_the_budget(stub):
-    seen = []
-
-    async def main() -> Timed:
-        async with openai_client_async(stub(kept_alive).url, None) as client:
-
-            async def read() -> None:
-                async for event in await client.chat.completions.create(model="m", messages=MESSAGES, stream=True):
-                    seen.append(event)
-
-            return await timed_async(read, BUDGET_S)
-
-    assert asyncio.run(main()).ended_at_the_budget()
-    assert len(seen) == 1
-
-
+# Its comments do not carry a stream past the budget.
 def test_a_stream_is_held_to_the_deadline_it_was_asked_for_under_wherever_it_is_read(stub):
+    seen = []
     with openai_client(stub(kept_alive).url, None) as client:
         begun_at = time.monotonic()
         with deadline_scope(Deadline.after(BUDGET_S)):
             stream = client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
-        outcome = timed(lambda: list(stream))
-        assert outcome.is_timeout()
+        assert timed(lambda: [seen.append(event) for event in stream]).is_timeout()
         assert time.monotonic() - begun_at <= BUDGET_S + LATE_S
+    assert len(seen) == 1
 
 
 def test_an_async_stream_is_held_to_the_deadline_it_was_asked_for_under_wherever_it_is_read(stub):
+    seen = []
+
     async def main() -> float:
         async with openai_client_async(stub(kept_alive).url, None) as client:
             begun_at = time.monotonic()
@@ -298,13 +245,14 @@ def test_an_async_stream_is_held_to_the_deadline_it_was_asked_for_under_wherever
                 stream = await client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
 
             async def read() -> None:
-                async for _ in stream:
-                    pass
+                async for event in stream:
+                    seen.append(event)
 
             assert (await timed_async(read)).is_timeout()
             return time.monotonic() - begun_at
 
     assert asyncio.run(main()) <= BUDGET_S + LATE_S
+    assert len(seen) == 1
 
 
 # ---- before the first byte

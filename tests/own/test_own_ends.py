@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,9 +11,10 @@ from langchain_core.messages import AIMessage
 from langgraph.channels import LastValue
 from langgraph.types import Command, Interrupt
 
-from docmind_lab.alternatives.base import INTERRUPT, FreeState, RunProgress, run_to_outcome, run_to_outcome_async
+from docmind_lab.alternatives.base import INTERRUPT, FreeState, RunProgress, run_to_outcome
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import RunCut
+from docmind_lab.core.sync_async import Steps, afinish, finish, on_a_loop
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.own.calls import NOWHERE, RunTree
 from docmind_lab.workloads.own.doorway import RunDoorway, free_state
@@ -34,11 +34,9 @@ class Frozen:
 DEADLINE = Deadline(5.0, 2.0, Frozen())
 
 
-def raising(error: BaseException) -> Callable[[], None]:
-    def work() -> None:
-        raise error
-
-    return work
+def raising(error: BaseException) -> Steps[None]:
+    yield from ()
+    raise error
 
 
 def test_a_cut_inside_a_task_group_is_found() -> None:
@@ -49,14 +47,14 @@ def test_a_cut_inside_a_task_group_is_found() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(cut())
 
-    assert asyncio.run(run_to_outcome_async(RunProgress(), work)).stop_reason == "deadline"
+    assert asyncio.run(afinish(run_to_outcome(RunProgress(), on_a_loop(work)))).stop_reason == "deadline"
 
 
 def test_other_groups_are_failures_and_what_is_no_end_of_a_run_goes_on() -> None:
-    failed = run_to_outcome(RunProgress(), raising(ExceptionGroup("two", [ValueError()])))
+    failed = finish(run_to_outcome(RunProgress(), raising(ExceptionGroup("two", [ValueError()]))))
     assert (failed.outcome, failed.error_type) == ("failed", "ExceptionGroup")
     with pytest.raises(BaseExceptionGroup):
-        run_to_outcome(RunProgress(), raising(BaseExceptionGroup("two", [KeyboardInterrupt()])))
+        finish(run_to_outcome(RunProgress(), raising(BaseExceptionGroup("two", [KeyboardInterrupt()]))))
 
 
 def test_a_foreign_state_without_messages_is_an_answer_and_the_labs_own_is_not() -> None:

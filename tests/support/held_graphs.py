@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Any, TypedDict
 
 import httpx
@@ -80,12 +81,16 @@ def sync_graph(url: str, get: Callable[[str], Any] | None = None, **compiled: An
 
 
 def two_nodes(plan: Any, ask: Any, **compiled: Any) -> Any:
-    builder = StateGraph(Notes)
-    builder.add_node("plan", plan)
-    builder.add_node("ask", ask)
-    builder.add_edge(START, "plan")
-    builder.add_edge("plan", "ask")
-    builder.add_edge("ask", END)
+    return in_a_row(Notes, {"plan": plan, "ask": ask}, **compiled)
+
+
+def in_a_row(state: Any, nodes: Mapping[str, Any], **compiled: Any) -> Any:
+    """A graph of these nodes, one after the other."""
+    builder = StateGraph(state)
+    for name, node in nodes.items():
+        builder.add_node(name, node)
+    for before, after in pairwise([START, *nodes, END]):
+        builder.add_edge(before, after)
     return builder.compile(**compiled)
 
 

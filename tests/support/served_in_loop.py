@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import uvicorn
 
 
@@ -31,3 +32,15 @@ async def served(app: Any, *, lifespan: bool = False) -> AsyncIterator[str]:
     finally:
         server.should_exit = True
         await serving
+
+
+def caller_of(app: Any) -> httpx.AsyncClient:
+    """A client of an application in this process, without a socket."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://service.test")
+
+
+async def asked(app: Any, path: str, headers: Any = None) -> httpx.Response:
+    """What an application in this process answers."""
+    async with caller_of(app) as client:
+        return await client.get(path, headers=headers)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.budgets import Budget
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.system import named_corpus
@@ -49,9 +51,17 @@ class VirtualRuns:
         return order, options
 
     def measure(
-        self, alternative: str, *faults: str, mode: NodeMode = "own", timeout_s: float = TIMEOUT_S
+        self,
+        alternative: str | Alternative,
+        *faults: str,
+        mode: NodeMode = "own",
+        timeout_s: float = TIMEOUT_S,
+        budget: Budget | None = None,
+        **services: Any,
     ) -> MeasuredRun:
-        """One run under an alternative by its name, such as "B:propagate"."""
-        (made,) = parse_alternatives(alternative)
+        """One run under an alternative, or its name such as "B:propagate". services: fields of `ServiceOptions`."""
+        (made,) = parse_alternatives([alternative])
         order, options = self.order(made, *faults, timeout_s=timeout_s)
-        return self.system.measure(order, options, node_mode=mode)
+        if budget is not None:
+            order = replace(order, facts=replace(order.facts, budget=budget))
+        return self.system.measure(order, replace(options, **services), node_mode=mode)

@@ -12,8 +12,7 @@ from langchain_core.messages import SystemMessage
 from docmind_lab.core.budgets import current_meter
 from docmind_lab.core.deadlines import Deadline, current_policy
 from docmind_lab.core.errors import BudgetError
-from docmind_lab.core.time_left import time_left_line
-from docmind_lab.core.time_policies import TimePolicies
+from docmind_lab.core.time_policies import TimePolicies, time_left_line
 from docmind_lab.docmind.graphs.hedged_calls import Race, hedged
 from docmind_lab.docmind.sync_async import Operation
 from docmind_lab.network.recorder import current_recorder

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from docmind_lab.core.deadline_headers import smallest_s, whole_milliseconds
-from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.deadlines import require_allowance, require_seconds
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError
-from docmind_lab.network.deadline_headers import deadline_in_force, require_allowance
+from docmind_lab.network.deadline_headers import deadline_in_force
 
 METADATA_KEY: Final = "docmind-lab/remaining-ms"
 """The key under which A2A messages and MCP requests carry the time left, in whole milliseconds."""
@@ -22,13 +22,11 @@ _LEAST_S: Final = 0.005  # as `PropagationPolicy.floor_s`: less is not worth a r
 class ServerLimits:
     """What a service allows, whatever its caller says.
 
-    Args:
-        at_most_s: Seconds that a request may take; None for no limit of the service's own.
-        transit_s: Seconds taken off what the caller says, for the way here and back.
-        least_s: Seconds that a request needs at least. With less left it is refused at once.
+    at_most_s: seconds that a request may take; None for no limit of the service's own. transit_s: taken off what the
+    caller says, for the way here and back. least_s: what a request needs at least; with less left it is refused at
+    once.
 
-    Raises:
-        ConfigurationError: A value cannot be used, or `at_most_s` is not above `least_s`.
+    Raises: ConfigurationError for a value that cannot be used, or if `at_most_s` is not above `least_s`.
     """
 
     at_most_s: float | None = None
@@ -45,14 +43,9 @@ class ServerLimits:
             )
 
     def admitted_s(self, came_s: float | None, label: str) -> float | None:
-        """Return the seconds that the work may take; None for no limit.
+        """Return the seconds that the work may take, of those that its caller said; None for no limit.
 
-        Args:
-            came_s: Seconds that the caller still waits, as it said; None if it did not say.
-            label: The name of the work, in the error.
-
-        Raises:
-            BudgetRefused: Less than `least_s` is left, so the work must not begin.
+        Raises: BudgetRefused if less than `least_s` is left, so that the work must not begin.
         """
         if came_s is None:
             return self.at_most_s
@@ -70,13 +63,9 @@ class ServerLimits:
 
 
 def remaining_metadata(metadata: Mapping[str, object] | None = None, key: str = METADATA_KEY) -> dict[str, object]:
-    """Return the metadata with the time left added; unchanged outside every deadline.
+    """Return the metadata of a message with the time left added; unchanged outside every deadline.
 
-    If the metadata has a smaller duration already, that one stays.
-
-    Args:
-        metadata: What else the message says.
-        key: The key of the duration.
+    If it has a smaller duration already, that one stays.
     """
     added, deadline = dict(metadata or {}), deadline_in_force()
     if deadline is not None:
@@ -89,9 +78,7 @@ def remaining_metadata(metadata: Mapping[str, object] | None = None, key: str = 
 def read_metadata_s(metadata: Mapping[str, object] | None, key: str = METADATA_KEY) -> float | None:
     """Return the seconds that the sender still waits; None if the metadata does not say, or not readably.
 
-    Args:
-        metadata: The metadata of a message: JSON or a protobuf Struct, whose numbers are floats.
-        key: The key of the duration.
+    It is JSON or a protobuf Struct, whose numbers are floats.
     """
     value = (metadata or {}).get(key)
     if isinstance(value, bool):

@@ -29,10 +29,6 @@ class request_deadline(deadline):  # noqa: N801 - used as a function
 
     What a request that was answered has left behind goes on, and so do the tasks of one that was cut that nobody
     awaits. On an event loop with a task factory of somebody else, a request that is cut takes its tasks along.
-
-    Args:
-        limit: Seconds from the start of the block, or a `Deadline`.
-        label: The name of the request, in errors.
     """
 
     async def __aenter__(self) -> Deadline:

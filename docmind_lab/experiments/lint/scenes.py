@@ -16,7 +16,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.graph import START
 
-from docmind_lab.alternatives.base import Inputs, Outcome, Runnable
+from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.addresses import redact_url
@@ -38,7 +38,6 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.faults import Fault
 from docmind_lab.virtual_time import current_clock
-from docmind_lab.workloads.agents.enforcing import Around
 from docmind_lab.workloads.own.calls import Place, RunTree
 from docmind_lab.workloads.own.references import one_line
 from docmind_lab.workloads.own.watch import SentRequest, watch_of_calling_code
@@ -140,7 +139,7 @@ class _NodeVisits(BaseCallbackHandler):
 
 
 @dataclass(frozen=True)
-class ObservedAlternative(Around):
+class ObservedAlternative(AroundAlternative):
     """Runs a graph under an alternative and observes it."""
 
     seen: Observation

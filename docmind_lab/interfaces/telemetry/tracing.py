@@ -9,7 +9,7 @@ from docmind_lab.core.errors import ServiceError
 from docmind_lab.core.telemetry_names import INSTRUMENT
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.interfaces.telemetry.spans import record_run
-from docmind_lab.network.direct_session import direct_session
+from docmind_lab.network.langsmith_tracing import direct_session
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan

@@ -7,17 +7,18 @@ from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Native, StopFlag
 from docmind_lab.alternatives.base import (
+    AroundAlternative,
     Inputs,
     Outcome,
     RunLog,
     Runnable,
     RunProgress,
     run_to_outcome,
-    run_to_outcome_async,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.sync_async import afinish, finish
 from docmind_lab.workloads.agents.agent import Agent, NativeTimeoutReached
 from docmind_lab.workloads.agents.graph import AgentRun, agent_run
 
@@ -56,18 +57,7 @@ def carried_out_by(agent: Agent, alternative: Alternative) -> Any:
 
 
 @dataclass(frozen=True)
-class Around:
-    """Carries an alternative out, and is else what the alternative is."""
-
-    alternative: Alternative
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.alternative, name)
-
-
-class OnAgent(Around):
+class OnAgent(AroundAlternative):
     """Runs an agent under an alternative; what it returns because it was told to stop is a partial answer."""
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
@@ -99,18 +89,16 @@ class OwnTimeout(Native):
             return shared_loop().run(self.run_async(runnable, inputs, deadline, recorder))
         progress = RunProgress.of(runnable)
         with agent_run(AgentRun(_limit_s(deadline))):
-            return run_to_outcome(
-                progress, lambda: self._stream(runnable, inputs, deadline, progress), _reason_of_timeout
-            )
+            work = self._stream(runnable, inputs, deadline, progress)
+            return finish(run_to_outcome(progress, work, _reason_of_timeout))
 
     async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """`run`, in the caller's task."""
         recorder.share_thread()
         progress = RunProgress.of(runnable)
         with agent_run(AgentRun(_limit_s(deadline))):
-            return await run_to_outcome_async(
-                progress, lambda: self._stream_async(runnable, inputs, deadline, progress), _reason_of_timeout
-            )
+            work = self._stream(runnable, inputs, deadline, progress)
+            return await afinish(run_to_outcome(progress, work, _reason_of_timeout))
 
 
 def _limit_s(deadline: Deadline) -> float:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
-from docmind_lab.alternatives.base import Outcome, RunLog, options_json
+from docmind_lab.alternatives.base import AroundAlternative, Outcome, RunLog, options_json
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
@@ -25,7 +25,6 @@ from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.workloads.agents.agent import Agent
-from docmind_lab.workloads.agents.enforcing import Around
 from docmind_lab.workloads.agents.graph import agent_graph
 from docmind_lab.workloads.agents.load import as_question
 from docmind_lab.workloads.kinds import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
@@ -217,7 +216,7 @@ def notes_on(program: Program) -> tuple[str, ...]:
     return SIGNALS_IN_WORDS, own, *(f"{letter_of(kind.name)} is left out: {why}." for kind, why in refusals if why)
 
 
-class OnProgram(Around):
+class OnProgram(AroundAlternative):
     """Runs a program under an alternative.
 
     A caller that sends SIGTERM waits for the end of the process, as long as that takes. What the process has started,

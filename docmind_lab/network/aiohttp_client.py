@@ -1,9 +1,13 @@
-"""Observes requests of aiohttp in runs of a user's graph."""
+"""aiohttp: observed in runs of a user's graph, held in production.
+
+It has a timeout for a whole request, body included; in production that is given what is left.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +15,11 @@ from typing import Any
 import h11
 import httpx
 
+from docmind_lab.core.deadlines import CappedTimeout
 from docmind_lab.network.carried import CarriedTransport
+from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange
-from docmind_lab.network.library_watch import Find, LibraryWatch, exchange_of, note_head
+from docmind_lab.network.library_watch import Find, LibraryWatch, exchange_of, hold_in_force, is_late, note_head
 from docmind_lab.network.replacements import Replacements
 
 
@@ -158,3 +164,72 @@ class _NotedResponse:
         if self.limit is not None:
             self.limit.cancel()
         note()
+
+
+# ---- in production
+
+
+def hold_aiohttp() -> Replacements:
+    """Replace the method by which aiohttp sends every request, and return what puts it back."""
+    import aiohttp  # noqa: PLC0415 - only where it is to be held
+    from aiohttp.helpers import TimeoutHandle  # noqa: PLC0415 - as above
+
+    made = Replacements()
+
+    def held_request(previous: Any) -> Any:
+        async def _request(session: Any, method: str, url: Any, **options: Any) -> Any:
+            held = hold_in_force()
+            if held is None:
+                return await previous(session, method, url, **options)
+            hold, deadline = held
+            hold.refuse_if_over()
+            given = options.get("timeout")
+            if isinstance(given, int | float):
+                given = aiohttp.ClientTimeout(total=given)
+            timeout = given if isinstance(given, aiohttp.ClientTimeout) else session.timeout
+            options["timeout"] = aiohttp.ClientTimeout(
+                total=CappedTimeout.of(timeout.total or None, deadline),
+                connect=timeout.connect,
+                sock_read=timeout.sock_read,
+                sock_connect=timeout.sock_connect,
+                # With a threshold aiohttp rounds longer timeouts up to whole seconds.
+                ceil_threshold=math.inf,
+            )
+            try:
+                return await previous(session, method, url, **options)
+            except TimeoutError as error:
+                if is_late(hold):
+                    raise hold.cut() from error
+                raise
+
+        return _request
+
+    def held_expiry(previous: Any) -> Any:
+        # Called when the time of a request is over.
+        def expire(handle: Any) -> None:
+            allowed = handle._timeout
+            if not isinstance(allowed, CappedTimeout) or not allowed.is_lifted:
+                previous(handle)
+                return
+            rest_s = allowed.rest(allowed)
+            if rest_s is not None:
+                handle._timeout = rest_s
+                handle._loop.call_later(rest_s, expire, handle)
+
+        return expire
+
+    def held_send(previous: Any) -> Any:
+        # Called for each redirect, with a request of its own.
+        async def send(request: Any, connection: Any) -> Any:
+            held, wire = hold_in_force(), wire_in_force()
+            if held is not None and wire is not None:
+                wire.change(request.headers, request.url.raw_host or "", request.url.port, held[1])
+            return await previous(request, connection)
+
+        return send
+
+    made.replace(aiohttp.ClientRequest, "send", held_send)
+    made.replace(TimeoutHandle, "__call__", held_expiry)
+    # Private, and the one method that all public ones call.
+    made.replace(aiohttp.ClientSession, "_request", held_request)
+    return made
