@@ -45,12 +45,7 @@ def collection_info() -> dict[str, Any]:
 
 
 def queried(name: str, body: models.QueryRequest) -> dict[str, Any]:
-    """Return the points that a query finds, best first; other queries find others.
-
-    Args:
-        name: Of the collection.
-        body: The query.
-    """
+    """Return the points that a query finds, best first; other queries find others."""
     first = int(share_of(name, body.query) * SIZE)
     places = range(body.offset or 0, min((body.offset or 0) + (body.limit or 10), SIZE))
     # Above whatever threshold is asked for, since nothing found would be another path of the graph.
@@ -63,12 +58,7 @@ def queried(name: str, body: models.QueryRequest) -> dict[str, Any]:
 
 
 def scrolled(name: str, body: models.ScrollRequest) -> dict[str, Any]:
-    """Return a page of the points in the order of their ids, and the id at which the next one begins.
-
-    Args:
-        name: Of the collection.
-        body: The request.
-    """
+    """Return a page of the points in the order of their ids, and the id at which the next one begins."""
     first = body.offset if isinstance(body.offset, int) and body.offset > 0 else 1
     after = min(first + (body.limit or 10), SIZE + 1)
     points = [_record(name, number, body.with_payload, body.with_vector) for number in range(first, after)]
@@ -76,12 +66,7 @@ def scrolled(name: str, body: models.ScrollRequest) -> dict[str, Any]:
 
 
 def retrieved(name: str, body: models.PointRequest) -> list[dict[str, Any]]:
-    """Return the points of the ids that are asked for.
-
-    Args:
-        name: Of the collection.
-        body: The request.
-    """
+    """Return the points of the ids that are asked for."""
     return [_record(name, each, body.with_payload, body.with_vector) for each in body.ids]
 
 

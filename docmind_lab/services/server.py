@@ -335,9 +335,7 @@ class ServiceProcess:
 class LogClient:
     """Reads the log of services over its own connections, past the seam, so that looking changes nothing measured.
 
-    Args:
-        log_url: Of the log.
-        others: Of further processes in which the services are.
+    others: of further processes in which the services are.
     """
 
     log_url: str

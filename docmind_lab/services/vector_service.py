@@ -232,12 +232,7 @@ class VectorService:
 
 
 def serves(method: str, path: str) -> bool:
-    """Whether the simulated store answers a request, for a collection that it has or for any other.
-
-    Args:
-        method: Of the request.
-        path: Of the request, without its query.
-    """
+    """Whether the simulated store answers a request, for a collection that it has or for any other."""
     match = _COLLECTION.match(path)
     if match is None:
         return method == "GET" and path in ("", "/", "/collections")

@@ -41,13 +41,7 @@ class Host(Protocol):
 
 
 class VirtualHost:
-    """A server of one run, used only by threads of that run.
-
-    Args:
-        host: The server.
-        clock: Of the run.
-        name: Of its thread.
-    """
+    """A server of one run, used only by threads of that run."""
 
     def __init__(self, host: Host, clock: VirtualClock, name: str) -> None:
         self._host, self._clock = host, clock

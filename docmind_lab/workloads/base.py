@@ -28,9 +28,8 @@ _DOCUMENT_FIELDS = ("id", "content", "metadata", "score")
 class GraphWorkload(abc.ABC):
     """A system that is built once and run many times, whose answers are scored by the documents they rest on.
 
-    Args:
-        surroundings: What it is built on. Over "blocking" nodes one run holds up every other that shares its event
-            loop, so such runs follow each other.
+    surroundings: what it is built on. Over "blocking" nodes one run holds up every other that shares its event loop, so
+    such runs follow each other.
     """
 
     surroundings: Surroundings

@@ -69,12 +69,8 @@ def library_of(documents: Iterable[Passages]) -> Library:
 def read_library(directory: str | os.PathLike[str]) -> Library:
     """Read the library of a folder: its .md and .txt files, subfolders included.
 
-    Args:
-        directory: The folder of the documents.
-
-    Raises:
-        ConfigurationError: There is no such folder, it holds no document, or one of them cannot be read; the first is
-            named with the reason and the remedy.
+    Raises: ConfigurationError: there is no such folder, it holds no document, or one of them cannot be read; the first
+    is named with the reason and the remedy.
     """
     found = find_documents(Path(directory))
     documents, problems = [], list(found.problems)
@@ -97,12 +93,9 @@ def read_library(directory: str | os.PathLike[str]) -> Library:
 def library_of_documents(documents: Sequence[LoadedDocument]) -> Library:
     """Return the library of LangChain's documents, as any of its loaders gives them.
 
-    Args:
-        documents: Their `metadata["source"]` names them in citations, below the folder that all of them are in; one
-            without has its number. Several of one source, such as the pages of a PDF, are its sections.
-
-    Raises:
-        ConfigurationError: None of them has a text.
+    documents: their `metadata["source"]` names them in citations, below the folder that all of them are in; one without
+    has its number. Several of one source, such as the pages of a PDF, are its sections.
+    Raises: ConfigurationError: none of them has a text.
     """
     sources = [PurePosixPath(each.metadata.get("source") or "").parts for each in documents]
     folders = [source[:-1] for source in sources if source]

@@ -32,13 +32,9 @@ CORPUS_FIELD = "corpus"
 class SearchIndex:
     """Everything that a search needs besides a client: the collection's name, the encoders, the references.
 
-    Attributes:
-        collection: Its name in Qdrant.
-        sparse: Encoder of the vector "bm25".
-        dense: Encoder of the vector "lsa".
-        size: Chunks in it.
-        fingerprint: Of the chunks and of how they are encoded.
-        references: Topic → topics that it refers to, which the graph strategy follows; empty for a corpus without any.
+    collection: its name in Qdrant. sparse: encoder of the vector "bm25". dense: encoder of the vector "lsa". size:
+    chunks in it. fingerprint: of the chunks and of how they are encoded. references: topic → topics that it refers to,
+    which the graph strategy follows; empty for a corpus without any.
     """
 
     collection: str

@@ -39,15 +39,8 @@ def llamaindex_retriever(
     It has no time hooks of its own: through clients of ours (`HttpClients`), its requests are held to the deadline in
     force around it.
 
-    Args:
-        index: What is searched.
-        client: Of the vector store.
-        strategy: One of `STRATEGIES`.
-        async_client: For `aretrieve`, which without one is refused rather than left to block the loop.
-        limit: Documents at most.
-
-    Raises:
-        ConfigurationError: llama-index-core is not installed, the strategy is unknown, or the limit is below 1.
+    async_client: for `aretrieve`, which without one is refused rather than left to block the loop.
+    Raises: ConfigurationError: llama-index-core is not installed, the strategy is unknown, or the limit is below 1.
     """
     build_query(index, strategy, "", limit)
     try:

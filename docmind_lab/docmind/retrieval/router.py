@@ -81,10 +81,8 @@ class ModelSelector:
     Place in the run and deadline are those of the agent that asks the engine. It raises what the call raises, and
     ServiceError for a choice that was not offered.
 
-    Args:
-        model: That chooses.
-        path: What the call goes through, so that it is observed, capped and refused as a role's own calls are; pass
-            `ModelCalls("router_engine")`.
+    path: what the call goes through, so that it is observed, capped and refused as a role's own calls are; pass
+    `ModelCalls("router_engine")`.
     """
 
     model: BaseChatModel
@@ -182,16 +180,8 @@ class RouterAnswer:
 class RouterEngine:
     """A router over the search strategies of one index; every request goes through the given clients.
 
-    Args:
-        index: What is searched.
-        client: For `query`.
-        async_client: For `aquery`.
-        selector: Chooses a strategy for each query.
-        strategies: What it chooses from, in order.
-        limit: Documents of an answer.
-
-    Raises:
-        ConfigurationError: A strategy does not exist, there is none, or the limit is below 1.
+    selector: chooses a strategy for each query. strategies: what it chooses from, in order.
+    Raises: ConfigurationError: a strategy does not exist, there is none, or the limit is below 1.
     """
 
     index: SearchIndex

@@ -40,13 +40,10 @@ _BAD_GATEWAY: Final = 502
 class HopHost:
     """The server of the hops of one service.
 
-    Args:
-        behaviour: How long the hops work, and which of them have adopted the deadline.
-        log: Gets a row for each request, of kind "peer": it ends with the work, not with the connection.
-        clock: Of this process. What comes with a request is a duration, so it may be any.
-        changed: Called whenever a row of the log has ended.
-        on_leave: What a hop does when its client leaves.
-        below_url: Where the hops of the next level are.
+    behaviour: how long the hops work, and which of them have adopted the deadline. log: gets a row for each request, of
+    kind "peer": it ends with the work, not with the connection. clock: of this process. What comes with a request is a
+    duration, so it may be any. changed: called whenever a row of the log has ended. on_leave: what a hop does when its
+    client leaves. below_url: where the hops of the next level are.
     """
 
     def __init__(

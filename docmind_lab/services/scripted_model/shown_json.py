@@ -119,9 +119,7 @@ def _object(fields: dict[str, Schema]) -> Schema:
 def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
     """Yield a schema of each object, or list of objects, that the prompt shows, from its outermost bracket.
 
-    Args:
-        prompt: The prompt.
-        plain: Lists of quoted texts count too.
+    plain: lists of quoted texts count too.
     """
     end = 0
     for start in [match.start() for match in re.finditer(r"[{\[]", prompt)][:_MOST_STARTS]:
@@ -147,8 +145,7 @@ def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
 def described(words: str) -> Schema:
     """Return the schema of a field by the words that stand for its value.
 
-    Args:
-        words: Such as "(integer)", "string[]" or "<number between 0 and 1>".
+    words: such as "(integer)", "string[]" or "<number between 0 and 1>".
     """
     items = _ITEMS.fullmatch(words)
     if items:

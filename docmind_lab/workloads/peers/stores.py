@@ -189,12 +189,9 @@ class RedisStore:
     A claim renames the entry's key and writes whose claim it is, in one transaction, so that a claim whose reply was
     lost is settled by claiming again. What is left of a claimed entry expires after an hour.
 
-    Args:
-        at: The server's URL, or a client of the package redis. A client of your own should have a `socket_timeout` and
-            no retries: it is waited for as it says.
-
-    Raises:
-        ConfigurationError: The package redis is not installed.
+    at: the server's URL, or a client of the package redis. A client of your own should have a `socket_timeout` and no
+    retries: it is waited for as it says.
+    Raises: ConfigurationError: the package redis is not installed.
     """
 
     blocks: Final = True

@@ -121,11 +121,7 @@ class CallPlace:
         return own_s if deadline is None else min(own_s, deadline.remaining() - current_policy().floor_s)
 
     def winds_down(self, role: str) -> bool:
-        """Return whether no further search may begin, since little time is left; recorded if so.
-
-        Args:
-            role: Who would begin one.
-        """
+        """Return whether no further search may begin, since little time is left; recorded if so."""
         deadline = Deadline.from_state(self.state)
         if deadline is None or not winds_down(deadline):
             return False
