@@ -36,6 +36,7 @@ from docmind_lab.docmind.graphs import (
     create_forward_message_tool,
 )
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.model_client import ModelClient
 from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.graphs.observer import RunCallbacks
 from docmind_lab.docmind.graphs.roles import ANSWERING_AGENT, role_middleware
@@ -43,8 +44,8 @@ from docmind_lab.docmind.retrieval import Chunk, SearchIndex
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.docmind.retrieval.injection import ROUTER_ROLE
 from docmind_lab.docmind.retrieval.questions import require_handbook
-from docmind_lab.docmind.retrieval.router import ModelSelector, RouterEngine
 from docmind_lab.docmind.retrieval.tool import RetrievalResources
+from docmind_lab.docmind.router import RouterEngine
 from docmind_lab.network import HttpClients
 from docmind_lab.network.endpoints import reason_of
 from docmind_lab.network.recorder import Recorder, current_recorder
@@ -175,7 +176,9 @@ class DocmindSystem:
     def _router(self) -> RouterEngine:
         """Return the lab's own engine, for runs whose context has none. Its choice costs a model call."""
         calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.settings.llm.request_timeout_seconds)
-        return RouterEngine(self.index, self.qdrant, self.qdrant_async, ModelSelector(self.model, calls))
+        # The choice is no part of the answer: LangGraph leaves calls with this tag out of streamed messages.
+        model_client = ModelClient(self.model, calls, tags=("nostream",))
+        return RouterEngine(self.index, self.qdrant, self.qdrant_async, model_client)
 
     def _model(self, *, streaming: bool = False, mode: NodeMode = "own") -> ChatOpenAI:
         return chat_model(

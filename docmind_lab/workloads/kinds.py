@@ -291,7 +291,7 @@ _FOLDERS = re.compile(r"(?:(?<!\w)[A-Za-z]:(?=[/\\]))?[^:]*[/\\]")
 
 
 def shown_name(workload: str) -> str:
-    """Return a workload's name as manifests and tables have it: files by their names, without folders of the machine."""
+    """Return a workload's name as tables have it: files by their names, without folders of the machine."""
     if not workload.startswith(OWN_PREFIX):
         return workload
     reference, mark, query = workload.removeprefix(OWN_PREFIX).partition("?")

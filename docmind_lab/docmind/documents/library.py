@@ -25,9 +25,8 @@ from langchain_core.documents import Document as LoadedDocument
 
 from docmind_lab.analysis.text import count_of
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.docmind.documents.document import Document, Passages, UnreadableDocument
-from docmind_lab.docmind.documents.folder import Problem, find_documents, linked_topics, resolve_link, topic_of
-from docmind_lab.docmind.documents.readers import read_document
+from docmind_lab.docmind.documents.folder import find_documents, linked_topics, resolve_link, topic_of, unreadable
+from docmind_lab.docmind.documents.readers import Document, UnreadableDocument, read_document
 from docmind_lab.docmind.retrieval.corpus import Chunk
 
 
@@ -47,6 +46,15 @@ class Library:
     def topics(self) -> tuple[str, ...]:
         """The topics of the documents, sorted."""
         return tuple(sorted({chunk.topic for chunk in self.chunks}))
+
+
+@dataclass(frozen=True)
+class Passages:
+    """One document of a library. links: topics it may point to. passages: (section, text), in order."""
+
+    topic: str
+    links: tuple[str, ...]
+    passages: tuple[tuple[str, str], ...]
 
 
 def library_of(documents: Iterable[Passages]) -> Library:
@@ -72,22 +80,32 @@ def read_library(directory: str | os.PathLike[str]) -> Library:
     Raises: ConfigurationError: there is no such folder, it holds no document, or one of them cannot be read; the first
     is named with the reason and the remedy.
     """
-    found = find_documents(Path(directory))
-    documents, problems = [], list(found.problems)
-    for file in found.files:
+    source = Path(directory)
+    files, problems = find_documents(source)
+    documents = []
+    for path in sorted(files, key=topic_of):
         try:
-            read = read_document(file.path, file.location.read_bytes())
-            passages = read.passages(PurePosixPath(file.path).stem)
-            if not passages:
-                raise UnreadableDocument("holds no text", "move it out of the folder")
-            documents.append(Passages(file.topic, linked_topics(file.path, read.links), passages))
-        except (UnreadableDocument, OSError) as error:
-            reason, remedy = getattr(error, "reason", None) or str(error), getattr(error, "remedy", "check the file")
-            problems.append(Problem(file.path, reason, remedy))
+            documents.append(_read(path, (source / path).read_bytes()))
+        except UnreadableDocument as problem:
+            problems[path] = problem
+        except OSError as error:
+            problems[path] = unreadable(error)
     if problems:
+        path, problem = min(problems.items())
         others = f"; {count_of(len(problems) - 1, 'other file')} cannot be used either" if len(problems) > 1 else ""
-        raise ConfigurationError(f"documents {directory}: {problems[0]}{others}")
+        # A file's name may hold what is no text (os.fsdecode's surrogates), or a line end.
+        shown = path.encode("utf-8", "replace").decode()
+        shown = shown if shown.isprintable() else repr(shown)
+        raise ConfigurationError(f"documents {directory}: {shown} {problem}{others}")
     return library_of(documents)
+
+
+def _read(path: str, data: bytes) -> Passages:
+    document = read_document(path, data)
+    passages = document.passages(PurePosixPath(path).stem)
+    if not passages:
+        raise UnreadableDocument("holds no text", "move it out of the folder")
+    return Passages(topic_of(path), linked_topics(path, document.links), passages)
 
 
 def library_of_documents(documents: Sequence[LoadedDocument]) -> Library:
@@ -166,10 +184,4 @@ class LibraryPlace:
 def load_project_docs() -> Library:
     """Load the handbook: chunks, and links between its pages; topics such as "budget.md". Cached."""
     folder = importlib.resources.files("docmind_lab.core.data").joinpath("handbook")
-    pages = []
-    for page in folder.iterdir():
-        if page.name.endswith(".md"):
-            document = read_document(page.name, page.read_bytes())
-            links = linked_topics(page.name, document.links)
-            pages.append(Passages(page.name, links, document.passages(page.name.removesuffix(".md"))))
-    return library_of(pages)
+    return library_of(_read(page.name, page.read_bytes()) for page in folder.iterdir() if page.name.endswith(".md"))
