@@ -195,10 +195,7 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str, default_role: str = "") -> Fault:
-        """Parse the notation in the module's docstring. Raises: ConfigurationError naming the part that is wrong.
-
-        default_role: who is struck where the text names nobody; empty for the kind's default.
-        """
+        """Parse the module's notation. default_role: who is struck if nobody is named. Raises: ConfigurationError."""
         parts = text.strip().split(":")
         if len(parts) > 3:
             raise ConfigurationError(
@@ -264,10 +261,7 @@ class Fault:
 def first_that_strikes(
     faults: Iterable[Fault], service: ServiceKind, key: DrawKey, *, is_named: bool = True, request: int = 0
 ) -> Fault | None:
-    """Return the first fault that strikes a request to a service; None if none does.
-
-    is_named, request: see `Fault.strikes`.
-    """
+    """Return the first fault that strikes a request to a service, or None. is_named, request: see `Fault.strikes`."""
     of_service = (fault for fault in faults if fault.strikes_service == service)
     return next((fault for fault in of_service if fault.strikes(key, is_named=is_named, request=request)), None)
 

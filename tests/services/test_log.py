@@ -67,14 +67,6 @@ def test_rows_without_a_run_are_bounded_and_the_newest_stay(monkeypatch):
     assert len(log.rows("r1")) == 12
 
 
-def test_a_list_that_was_read_does_not_change_with_the_log():
-    log = ServiceLog()
-    log.received(request("r1"), PLAN, 0.0)
-    read = log.rows("r1")
-    log.received(request("r1"), PLAN, 1.0)
-    assert len(read) == 1
-
-
 def test_no_row_is_lost_when_many_threads_write_and_read():
     log, workers, each = ServiceLog(), 8, 200
     together = Barrier(workers)

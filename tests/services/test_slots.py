@@ -21,21 +21,6 @@ def test_the_first_comers_are_served_at_once_and_the_others_in_order_as_slots_be
     assert queue.leave("a", 6.0) == (Turn("d", 6.0),)
 
 
-def test_without_a_limit_nobody_waits():
-    queue = SlotQueue[int](None)
-    assert [queue.arrive(number, float(number)) for number in range(5)] == [(Turn(n, float(n)),) for n in range(5)]
-    assert queue.leave(3, 9.0) == ()
-    assert queue.arrive(5, 4.5) == (Turn(5, 4.5),)
-
-
-def test_one_that_leaves_the_queue_takes_no_slot():
-    queue = SlotQueue[str](1)
-    for name in "abc":
-        queue.arrive(name, 0.0)
-    assert queue.leave("b", 1.0) == ()
-    assert queue.leave("a", 2.0) == (Turn("c", 2.0),)
-
-
 def test_one_that_is_not_there_changes_nothing_when_it_leaves():
     queue = SlotQueue[str](1)
     queue.arrive("a", 0.0)

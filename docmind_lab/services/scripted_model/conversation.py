@@ -166,10 +166,7 @@ class Conversation:
         return ""
 
     def documents(self) -> list[Document]:
-        """Return the documents in the context, oldest first, each id once.
-
-        They come from tool results: JSON with "documents", or any other text, which counts as one document.
-        """
+        """Return the documents of tool results, from "documents" or any other text, oldest first, each id once."""
         found: dict[str, Document] = {}
         for position, message in enumerate(self.messages):
             if message.get("role") != "tool":
