@@ -61,10 +61,7 @@ class RouterEngine:
     model_client: ModelClient
 
     def query(self, query: str) -> RouterAnswer:
-        """Search with the strategy that the model chooses.
-
-        Raises: what the model call and the search raise, and ServiceError for a choice that was not offered.
-        """
+        """Search with the strategy that the model chooses. Raises: ServiceError for one that was not offered."""
         return finish(self._answer(query))
 
     async def aquery(self, query: str) -> RouterAnswer:

@@ -25,11 +25,11 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import policy_names
-from docmind_lab.docmind.documents import LibraryPlace
+from docmind_lab.docmind.documents import Library, LibraryPlace
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
-from docmind_lab.docmind.system import Corpus, named_corpus
+from docmind_lab.docmind.system import named_corpus
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.workloads.retries import RetriesOf, retries_of_alternative
@@ -67,10 +67,7 @@ class RefusalOf(Protocol):
 
 
 def with_policies_but(**reasons: str) -> RefusalOf:
-    """Return a function that says why a system cannot have an alternative with a time policy.
-
-    reasons: name of each policy that would change nothing → why.
-    """
+    """Return a function that refuses time policies. reasons: name of each that would change nothing → why."""
 
     def refusal(alternative: Alternative, *, by_name: bool = False) -> str:
         policy = getattr(alternative, "policy", None)
@@ -157,12 +154,12 @@ class Surroundings:
     settings: Settings
     client_retries: int | None = None
     max_connections: int = 100
-    corpus: str | LibraryPlace | Corpus = HANDBOOK
+    corpus: str | LibraryPlace | Library = HANDBOOK
     node_mode: NodeMode = "own"
 
-    def resolve_corpus(self) -> Corpus:
+    def resolve_corpus(self) -> Library:
         """Return the corpus itself, loaded if it is given by name or place. Raises: as `named_corpus`."""
-        return self.corpus if isinstance(self.corpus, Corpus) else named_corpus(self.corpus)
+        return self.corpus if isinstance(self.corpus, Library) else named_corpus(self.corpus)
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,17 @@
 
 readers.py         .md and .txt: bytes to text, headings, links and passages
 folder.py          the documents of a folder, what cannot be read there, and their topics, which citations name
-library.py         read_library, library_of_documents, load_project_docs; LibraryPlace names one for other processes
+library.py         read_library, library_of_documents, handbook; LibraryPlace names one for other processes
 own_questions.py   the user's questions, with the documents that answers rest on
 """
 
 from docmind_lab.docmind.documents.library import (
     Library,
     LibraryPlace,
+    handbook,
     library_of_documents,
-    load_project_docs,
     read_library,
 )
 from docmind_lab.docmind.documents.own_questions import read_questions
 
-__all__ = ["Library", "LibraryPlace", "library_of_documents", "load_project_docs", "read_library", "read_questions"]
+__all__ = ["Library", "LibraryPlace", "handbook", "library_of_documents", "read_library", "read_questions"]

@@ -38,10 +38,7 @@ def _percent_encode(character: str) -> str:
 
 
 def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
-    """Return the topics that a file's links may mean, in order, each once, except itself; they need not exist.
-
-    Only relative addresses count. One that leaves the folder leads nowhere.
-    """
+    """Return the topics that a file's relative links may mean, each once, without itself; they need not exist."""
     found: dict[str, None] = {}
     for link in links:
         try:
@@ -95,7 +92,8 @@ def find_documents(source: Path) -> tuple[list[str], dict[str, UnreadableDocumen
         problems[Path(error.filename).relative_to(source).as_posix()] = unreadable(error)
     if not files and not problems:
         raise ConfigurationError(
-            f"{source} holds no document; the kinds that are read are {', '.join(SUFFIXES)} (others: documents_corpus)"
+            f"{source} holds no document; the kinds that are read are {', '.join(SUFFIXES)}; others are for "
+            "library_of_documents"
         )
     return files, problems
 

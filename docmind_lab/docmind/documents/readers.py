@@ -88,10 +88,7 @@ def clean_text(text: str) -> str:
 
 
 def _without_wide_gaps(text: str) -> str:
-    """Return the text without white space at line ends, and with at most two blank lines in a row.
-
-    `split_text` looks for its cuts with a search whose cost is the square of a gap's length.
-    """
+    """Return the text with at most two blank lines in a row: `split_text` costs the square of a gap's length."""
     return _WIDE_GAP.sub("\n\n\n", "\n".join(line.rstrip() for line in text.split("\n")))
 
 

@@ -57,10 +57,7 @@ class Race:
 
 
 def hedged(call: Operation, wait_s: float, race: Race) -> Operation:
-    """Return an operation that makes a call, and makes it again if it has not ended after some seconds.
-
-    wait_s: seconds until the second request; inf for none.
-    """
+    """Return an operation that makes a call again if it has not ended after `wait_s` seconds; inf for never."""
     if math.isinf(wait_s):
         return call
     return Operation(lambda: _in_threads(call, wait_s, race), lambda: _in_tasks(call, wait_s, race))

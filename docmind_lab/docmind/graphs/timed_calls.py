@@ -16,7 +16,7 @@ from docmind_lab.core.time_left import time_left_line
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.docmind.graphs.hedged_calls import Race, hedged
 from docmind_lab.docmind.sync_async import Operation
-from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.recorder import current_recorder, note_event
 
 _ANSWERING_BY_TOOL: Final = frozenset({"router", "planner", "validation"})
 """Roles whose tool is how they answer, so it stays when little time is left."""
@@ -29,13 +29,8 @@ def winds_down(deadline: Deadline) -> bool:
 
 
 def note_wound_down(role: str, deadline: Deadline) -> None:
-    """Record that tools were taken away, or that no further search begins.
-
-    deadline: of the run.
-    """
-    recorder = current_recorder()
-    if recorder is not None:
-        recorder.event("wound_down", role, left_s=deadline.remaining())
+    """Record that tools were taken away, or that no further search begins. deadline: of the run."""
+    note_event("wound_down", role, left_s=deadline.remaining())
 
 
 @dataclass(frozen=True)

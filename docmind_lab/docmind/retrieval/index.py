@@ -118,10 +118,7 @@ class SearchIndex:
         return index
 
     def points(self, chunks: Sequence[Chunk]) -> Iterator[models.PointStruct]:
-        """Yield one point for each chunk: its number in the sequence as id, both vectors, and the payload.
-
-        A vector with nothing in it is left out, for a zero vector has no cosine.
-        """
+        """Yield a point for each chunk, by its number; a zero vector, which has no cosine, is left out."""
         for number, chunk in enumerate(chunks):
             vectors: dict[str, models.Vector] = {}
             sparse, dense = self.sparse.encode_document(chunk.searchable), self.dense.encode(chunk.searchable)

@@ -91,10 +91,7 @@ def require_handbook(corpus: str) -> None:
 
 
 def load_questions(corpus: str = HANDBOOK) -> tuple[Question, ...]:
-    """Load the handbook's twelve questions, in file order; the same object on every call.
-
-    Raises: as `require_handbook`, for another corpus.
-    """
+    """Load the handbook's twelve questions, the same object on every call. Raises: as `require_handbook`."""
     require_handbook(corpus)
     return _load_handbook()
 

@@ -56,10 +56,7 @@ class CorrelationStore(Protocol):
         ...
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call if it has `seen` of them; return whether it was so.
-
-        Raises: StoreError.
-        """
+        """Count one more extension of a pending call with `seen`; return whether it was so. Raises: StoreError."""
         ...
 
     def pending(self) -> tuple[str, ...]:
@@ -264,10 +261,7 @@ class RedisStore:
         return CorrelationEntry.from_json(_text(value)) if _text(claimant) == token else None
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call if it has `seen` of them; return whether it was so.
-
-        Raises: StoreError.
-        """
+        """Count one more extension of a pending call with `seen`; return whether it was so. Raises: StoreError."""
         key = _PENDING + sub_task_id
 
         def extended(is_repeated: bool) -> bool:
