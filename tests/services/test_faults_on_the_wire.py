@@ -20,11 +20,12 @@ from service_doors import MODEL, QUESTION, TOKENS, Here, Untold, new_run, openai
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.network import HttpClients, LogicalCall, call_scope
-from docmind_lab.services.faults import Fault
+from docmind_lab.services.faults import FAULT_KINDS, Fault
 
 QUICK = LatencyProfile.named("typical/100")
 # Two shared cores pause for tens of milliseconds.
 LATE_S = 0.25
+MODEL_KINDS = [kind for kind in FAULT_KINDS if not kind.startswith("retrieval_") and kind != "none"]
 
 
 def ask(client: openai.OpenAI, run_id: str, *, stream: bool, role: str = "router") -> str:
@@ -167,3 +168,54 @@ def test_a_search_that_hangs_ends_with_the_deadline(serve_here):
     assert 0.3 - 0.01 <= took_s <= 0.3 + LATE_S
     row = here.row(run_id)
     assert (row.outcome, row.status, row.fault) == ("client_gone", None, "retrieval_hang")
+
+
+# ---- rows
+
+ENDS_AS = {
+    "hang": {"client_gone"},
+    "trickle": {"ok"},
+    "stall": {"ok"},
+    "slow_first_token": {"ok"},
+    "keep_alive": {"ok"},
+    "http_500": {"error"},
+    "rate_limit": {"error"},
+    "rate_limit_above": {"error"},
+    "disconnect": {"error"},
+    "malformed": {"ok", "client_gone"},
+    "empty": {"ok"},
+    "brownout": {"ok"},
+}
+# Seconds small enough for a test of every kind.
+SHORT = {
+    "trickle": "=0.01",
+    "stall": "=0.05",
+    "slow_first_token": "=0.05",
+    "keep_alive": "=0.05",
+    "rate_limit_above": "=0",
+}
+
+
+@pytest.mark.parametrize("stops", [True, False])
+@often_streamed
+def test_every_fault_leaves_one_closed_row_that_names_it_and_its_tokens(stream, stops, serve_here):
+    each_in_its_role = [f"{kind}{SHORT.get(kind, '')}:{kind}" for kind in MODEL_KINDS]
+    here = faulty(serve_here, *each_in_its_role, stops_on_disconnect=stops)
+    for kind in MODEL_KINDS:
+        run_id = new_run()
+        # A busy machine needs some tenths of a second until the server has seen the request that is to hang.
+        with openai_at(here.addresses, timeout=1.0 if kind == "hang" else 10) as client:
+            with contextlib.suppress(openai.OpenAIError, json.JSONDecodeError):
+                ask(client, run_id, stream=stream, role=kind)
+        if kind == "hang" and not stops:
+            # Only the end of its run ends it, and then the row is gone with the run.
+            assert here.row(run_id, wait_quiet_s=0).outcome == "open"
+            here.log.forget(run_id)
+            assert here.log.rows(run_id) == []
+            continue
+        row = here.row(run_id)
+        assert (row.fault, row.outcome in ENDS_AS[kind]) == (kind, True), row
+        assert row.output_tokens == sum(tokens for _, _, tokens in row.token_spans), kind
+        assert (row.status is None) == (kind == "hang"), kind
+        assert row.received_at <= row.ended_at, kind
+        assert row.queue_wait_s == 0.0, kind
