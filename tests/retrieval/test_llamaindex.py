@@ -156,34 +156,6 @@ def test_one_that_fails_falls_open(client: QdrantClient, index: SearchIndex, doo
     assert (payload["strategy_used"], payload["documents"][0]["id"]) == ("hybrid", "lock#1")
 
 
-def test_one_that_finds_nothing_falls_open(client: QdrantClient, index: SearchIndex):
-    router = router_over(retriever_of(SearchIndex.fit(CHUNKS, collection="empty"), empty_client()))
-    payload = payload_of("sync", RetrievalResources(index, client, router_injection=True), router)
-    assert (payload["router_used"], payload["router_error_type"]) == (False, "empty")
-    assert payload["documents"][0]["id"] == "lock#1"
-
-
-def empty_client() -> Any:
-    class Empty:
-        def query_points(self, **arguments: Any) -> Any:
-            return type("Response", (), {"points": []})
-
-    return Empty()
-
-
-def test_files_of_another_index_keep_their_paths_to_themselves(client: QdrantClient, index: SearchIndex):
-    class Files(BaseRetriever):
-        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-            metadata = {"file_path": "/srv/secret/a.md", "file_name": "a.md"}
-            node = TextNode(id_="/srv/secret/a.md_part_0", text="A text.", metadata=metadata)
-            return [NodeWithScore(node=node, score=None)]
-
-    payload = payload_of("sync", RetrievalResources(index, client, router_injection=True), router_over(Files()))
-    assert payload["router_used"] is True
-    assert payload["documents"][0]["metadata"] == {"file_name": "a.md"}
-    assert "secret" not in json.dumps(payload)
-
-
 @pytest.mark.wall
 @pytest.mark.parametrize("door", ["sync", "async"])
 def test_its_requests_over_http_are_observed_and_held_to_the_routers_share(services: ServiceProcess, door: str):

@@ -40,13 +40,6 @@ def test_rows_are_kept_apart_by_run():
     assert [log.rows(run_id) for run_id in ("r1", "r2", "", "r3")] == [[first], [second], [loose], []]
 
 
-def test_open_rows_are_those_still_at_work():
-    log = ServiceLog()
-    rows = [log.received(request("r1"), PLAN, 0.0) for _ in range(3)]
-    rows[0].outcome = "ok"
-    assert log.open_rows("r1") == 2
-
-
 def test_a_forgotten_run_leaves_nothing_and_takes_no_other_with_it():
     log = ServiceLog()
     log.received(request("r1"), PLAN, 0.0)

@@ -36,18 +36,6 @@ def parent(manual_clock: ManualClock) -> Parent:
     return Parent(manual_clock)
 
 
-def test_the_parent_goes_on_once_with_results_in_call_order_when_answers_and_timeouts_mix(parent: Parent) -> None:
-    first, second, third = parent.entries
-    parent.correlator.answered(third, {"ids": ["c"]})
-    parent.time_out(first)
-    assert parent.told == []
-    parent.correlator.answered(second, {"ids": ["b"]})
-    parent.correlator.answered(first, {"ids": ["a"]})
-    (results,) = parent.told
-    assert [result.function_call_id for result in results] == ["call_1", "call_2", "call_3"]
-    assert [result.outcome for result in results] == ["timed_out", "completed", "completed"]
-
-
 def test_when_the_answer_wins_the_timeout_says_so_at_info_and_does_nothing(
     parent: Parent, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -64,15 +52,6 @@ def test_a_failed_call_is_an_error_result_and_one_that_is_decided_cannot_fail(pa
         parent.correlator.answered(other, {})
     assert parent.told[0][0].outcome == "send_failed"
     assert "ConnectError" in parent.told[0][0].error
-
-
-def test_a_timeout_claimed_before_the_parent_was_cancelled_retriggers_nothing(parent: Parent) -> None:
-    claimed = [parent.correlator.timed_out(each) for each in parent.entries]
-    parent.correlator.parent_cancelled(parent.entries)
-    for found in claimed:
-        assert found is not None
-        parent.correlator.deliver(PeerResult(found.function_call_id, "reader_1", "timed_out"), found)
-    assert parent.told == []
 
 
 def test_the_result_of_a_call_whose_parent_is_gone_is_logged_and_dropped(
