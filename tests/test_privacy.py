@@ -18,8 +18,8 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.analysis.study import Study
 from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.documents import Library
 from docmind_lab.docmind.retrieval import Chunk
-from docmind_lab.docmind.system import Corpus
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.services.server import LogClient, ServiceOptions
@@ -42,7 +42,7 @@ def canary_lab() -> Iterator[Laboratory]:
     options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
     with contextlib.closing(Here(options.door())) as services:
         log = LogClient(services.addresses.log_url)
-        workload = SupervisorWorkload(Surroundings(services.addresses, Settings(), corpus=Corpus(CHUNKS, "canary")))
+        workload = SupervisorWorkload(Surroundings(services.addresses, Settings(), corpus=Library(CHUNKS, "canary")))
         yield Laboratory(workload, log, options)
         workload.close()
         log.close()

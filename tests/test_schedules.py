@@ -26,7 +26,7 @@ from docmind_lab.alternatives.hybrid import RETURN_SLACK_S
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.levels import STOP_REASONS, RunOutcome
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.system import handbook
+from docmind_lab.docmind.documents import handbook
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder

@@ -18,12 +18,8 @@ def runtime_tool(
 ) -> BaseTool:
     """Return a structured tool of a function that takes `runtime: ToolRuntime`.
 
-    Args:
-        function: Its arguments are those of the tool, but for `runtime`, which LangGraph brings.
-        coroutine: The same for async runs; None for a function that never waits.
-        name: Of the tool.
-        description: For the model.
-        options: Of `StructuredTool.from_function`.
+    function: its arguments are those of the tool, but for `runtime`, which LangGraph brings. coroutine: the same for
+    async runs; None for a function that never waits.
     """
 
     async def at_once(**arguments: Any) -> Any:

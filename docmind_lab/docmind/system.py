@@ -5,14 +5,13 @@ Everything slow (imports, clients, the index, the graph) is done when it is made
 
 from __future__ import annotations
 
+import contextlib
 import math
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.documents import Document
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
@@ -26,7 +25,7 @@ from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError, EndpointRefused, ServiceError
 from docmind_lab.core.levels import SUPERVISOR_ROLE
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import Library, LibraryPlace, library_of_documents, load_project_docs, read_library
+from docmind_lab.docmind.documents import Library, LibraryPlace, handbook
 from docmind_lab.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -36,15 +35,15 @@ from docmind_lab.docmind.graphs import (
     create_forward_message_tool,
 )
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.model_client import ModelClient
 from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
 from docmind_lab.docmind.graphs.observer import RunCallbacks
 from docmind_lab.docmind.graphs.roles import ANSWERING_AGENT, role_middleware
-from docmind_lab.docmind.retrieval import Chunk, SearchIndex
-from docmind_lab.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.docmind.retrieval import SearchIndex
 from docmind_lab.docmind.retrieval.injection import ROUTER_ROLE
 from docmind_lab.docmind.retrieval.questions import require_handbook
-from docmind_lab.docmind.retrieval.router import ModelSelector, RouterEngine
 from docmind_lab.docmind.retrieval.tool import RetrievalResources
+from docmind_lab.docmind.router import RouterEngine
 from docmind_lab.network import HttpClients
 from docmind_lab.network.endpoints import reason_of
 from docmind_lab.network.recorder import Recorder, current_recorder
@@ -53,44 +52,12 @@ from docmind_lab.services.server import ServiceAddresses
 Runnable = CompiledStateGraph[Any, Any, Any, Any]
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A corpus to search. collection: its name in Qdrant. references: topic → topics that its page points to."""
-
-    chunks: Sequence[Chunk]
-    collection: str
-    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-def handbook() -> Corpus:
-    """Return the project's handbook as a corpus: the same text in every Python."""
-    library = load_project_docs()
-    return Corpus(library.chunks, HANDBOOK, library.references)
-
-
-def named_corpus(name: str | LibraryPlace) -> Corpus:
-    """Return the handbook by its name, or the user's library at this place.
-
-    Raises: as `require_handbook`, and as `LibraryPlace.open`.
-    """
+def named_corpus(name: str | LibraryPlace) -> Library:
+    """Return the handbook, or the library at this place. Raises: as `require_handbook` and `LibraryPlace.open`."""
     if isinstance(name, LibraryPlace):
-        return _of_library(name.open())
+        return name.open()
     require_handbook(name)
     return handbook()
-
-
-def library_corpus(folder: str | os.PathLike[str]) -> Corpus:
-    """Return the documents of a folder as a corpus. Raises: as `library.read_library`."""
-    return _of_library(read_library(folder))
-
-
-def documents_corpus(documents: Sequence[Document]) -> Corpus:
-    """Return LangChain's documents as a corpus. Raises: as `library.library_of_documents`."""
-    return _of_library(library_of_documents(documents))
-
-
-def _of_library(library: Library) -> Corpus:
-    return Corpus(library.chunks, LibraryPlace.name_for(library.fingerprint), library.references)
 
 
 def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
@@ -104,8 +71,46 @@ def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
     return ServiceError(f"vector store at {redact_url(url)} cannot be reached ({reason_of(source)}); {remedy}")
 
 
+class ServiceSystem:
+    """A system that reaches a model and a vector store over HTTP clients of its own."""
+
+    addresses: ServiceAddresses
+    settings: Settings
+    http: HttpClients
+    qdrant: QdrantClient
+    qdrant_async: AsyncQdrantClient | None
+
+    def _connect(self) -> None:
+        """Make the clients of the vector store."""
+        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
+        backstop_s, url = math.ceil(self.settings.database.qdrant_timeout), self.addresses.qdrant_url
+        self.qdrant, self.qdrant_async = self.http.qdrant(url, backstop_s), self.http.qdrant_async(url, backstop_s)
+
+    @contextlib.contextmanager
+    def _built(self) -> Iterator[None]:
+        """Close the clients if the block, which fills the vector store, fails. Raises: an error with the remedy."""
+        with contextlib.ExitStack() as unless_built:
+            unless_built.callback(self.close)
+            try:
+                yield
+            except ApiException as error:
+                raise _vector_store_error(error, self.addresses.qdrant_url) from error
+            unless_built.pop_all()
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.qdrant.close()
+        self.http.close()
+        shared_loop().run(self._close_async())
+
+    async def _close_async(self) -> None:
+        if self.qdrant_async is not None:
+            await self.qdrant_async.close()
+        await self.http.aclose()
+
+
 @dataclass
-class DocmindSystem:
+class DocmindSystem(ServiceSystem):
     """The DocMind system on given services.
 
     addresses: of the model and the vector store; a local store of `settings.database.qdrant_path` takes the place of
@@ -115,24 +120,18 @@ class DocmindSystem:
 
     addresses: ServiceAddresses
     settings: Settings
-    corpus: Corpus
+    corpus: Library
     client_retries: int | None = None
     max_connections: int = 100
 
     def __post_init__(self) -> None:
         self._refusals: dict[str, str] = {}
         self.http = HttpClients(admit=self._admit, max_connections=self.max_connections)
-        self.qdrant, self.qdrant_async = self._qdrant_clients()
-        try:
+        self._connect()
+        with self._built():
             self.index = SearchIndex.build(
                 self.qdrant, self.corpus.chunks, collection=self.corpus.collection, references=self.corpus.references
             )
-        except ApiException as error:
-            self.close()
-            raise _vector_store_error(error, self.addresses.qdrant_url) from error
-        except BaseException:
-            self.close()
-            raise
         self.model = self._model()
         injects = self.settings.agents.enable_router_injection
         self.resources = RetrievalResources(
@@ -157,25 +156,25 @@ class DocmindSystem:
         """Return once why a request of a run was not sent, which clients hide; empty if all were sent."""
         return self._refusals.pop(run_id, "")
 
-    def _qdrant_clients(self) -> tuple[QdrantClient, AsyncQdrantClient | None]:
-        database = self.settings.database
-        if database.qdrant_path:
-            try:
-                return QdrantClient(path=database.qdrant_path), None
-            except (OSError, RuntimeError) as error:
-                raise ConfigurationError(
-                    f"database.qdrant_path {database.qdrant_path!r} cannot be opened ({error}); name a folder that can "
-                    "be written and that no other process has open"
-                ) from error
-        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
-        backstop_s = math.ceil(database.qdrant_timeout)
-        url = self.addresses.qdrant_url
-        return self.http.qdrant(url, backstop_s), self.http.qdrant_async(url, backstop_s)
+    def _connect(self) -> None:
+        path = self.settings.database.qdrant_path
+        if not path:
+            super()._connect()
+            return
+        try:
+            self.qdrant, self.qdrant_async = QdrantClient(path=path), None
+        except (OSError, RuntimeError) as error:
+            raise ConfigurationError(
+                f"database.qdrant_path {path!r} cannot be opened ({error}); name a folder that can be written and that "
+                "no other process has open"
+            ) from error
 
     def _router(self) -> RouterEngine:
         """Return the lab's own engine, for runs whose context has none. Its choice costs a model call."""
         calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.settings.llm.request_timeout_seconds)
-        return RouterEngine(self.index, self.qdrant, self.qdrant_async, ModelSelector(self.model, calls))
+        # The choice is no part of the answer: LangGraph leaves calls with this tag out of streamed messages.
+        model_client = ModelClient(self.model, calls, tags=("nostream",))
+        return RouterEngine(self.index, self.qdrant, self.qdrant_async, model_client)
 
     def _model(self, *, streaming: bool = False, mode: NodeMode = "own") -> ChatOpenAI:
         return chat_model(
@@ -248,14 +247,3 @@ class DocmindSystem:
         """How many agents may run at once."""
         agents = self.settings.agents
         return agents.max_concurrent_agents if agents.enable_parallel_tool_execution else 1
-
-    def close(self) -> None:
-        """Close the clients, the async ones on the loop they were used on."""
-        self.qdrant.close()
-        self.http.close()
-        shared_loop().run(self._close_async())
-
-    async def _close_async(self) -> None:
-        if self.qdrant_async is not None:
-            await self.qdrant_async.close()
-        await self.http.aclose()

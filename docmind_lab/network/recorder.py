@@ -254,6 +254,13 @@ def current_recorder() -> Recorder | None:
     return _recorder.get()
 
 
+def note_event(name: str, role: str = "", **detail: Any) -> None:
+    """Record an event of the run that the calling code belongs to; do nothing outside a run."""
+    recorder = _recorder.get()
+    if recorder is not None:
+        recorder.event(name, role, **detail)
+
+
 @contextlib.contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Put a recorder in force during a block, and in threads and tasks started with its context.

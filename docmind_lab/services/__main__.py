@@ -16,13 +16,7 @@ from docmind_lab.services.server import ServedOptions, ServiceOptions, serve
 
 
 def main(read: Callable[[str], ServedOptions] = ServiceOptions.from_json) -> int:
-    """Serve until standard input closes.
-
-    Args:
-        read: Makes the options of their line of JSON.
-
-    Returns: Exit code 2 for options that cannot be used.
-    """
+    """Serve until standard input closes. Returns: Exit code 2 for options that cannot be used."""
     try:
         options = read(sys.stdin.readline())
     except ConfigurationError as error:

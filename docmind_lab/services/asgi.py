@@ -27,12 +27,7 @@ class ConnectionDropped(Exception):
 
 
 def bounded(send: Send, seconds: float) -> Send:
-    """Return a function that sends as `send` does, and drops a connection whose client does not read.
-
-    Args:
-        send: Of the application.
-        seconds: How long the client is waited for.
-    """
+    """Return a `send` that drops a connection whose client has not read for so many seconds."""
 
     async def send_in_time(message: Message) -> None:
         try:

@@ -16,10 +16,8 @@ from docmind_lab.services.dialects.exchange import Refusal
 def refusal_of(payload: Mapping[str, Any], dialect: str) -> Refusal | None:
     """Return how the provider refuses a request for its conversation; None for one that it takes.
 
-    Args:
-        payload: The body of the request, in the dialect.
-        dialect: Name of the dialect's module: "openai_chat", "openai_responses", "anthropic_messages" or "gemini".
-            Others have no rules.
+    payload: the body of the request, in the dialect. dialect: name of the dialect's module: "openai_chat",
+    "openai_responses", "anthropic_messages" or "gemini". Others have no rules.
     """
     check = _RULES.get(dialect)
     return None if check is None else check(payload)

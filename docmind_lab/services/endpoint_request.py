@@ -46,9 +46,8 @@ class EndpointRequest:
     def value(self, source: str, name: str) -> Any:
         """Return a value of the request; "" if there is none.
 
-        Args:
-            source: "query", "json", "form", "header" or "path".
-            name: Of the value; of JSON with dots, such as "user.id"; of the path the number of its part, from 1.
+        source: "query", "json", "form", "header" or "path". name: of the value; of JSON with dots, such as "user.id";
+        of the path the number of its part, from 1.
         """
         if source == "path":
             parts = self.path.strip("/").split("/")

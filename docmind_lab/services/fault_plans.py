@@ -63,12 +63,9 @@ def of_any_request(plan: Plan, request: ServiceRequest, faults: Iterable[Fault],
 def under_fault(plan: Plan, fault: Fault, sign_of_life: bytes = _SIGN_OF_LIFE_SSE) -> Plan:
     """Return the plan of a good reply changed by a fault; its `fault` and its tokens are changed too.
 
-    Args:
-        plan: Of the good reply.
-        fault: What strikes it.
-        sign_of_life: What its client skips between two parts of a stream.
-
     Raises: KeyError for a fault that is another answer, not a change of the plan.
+
+    plan: of the good reply. fault: what strikes it. sign_of_life: what its client skips between two parts of a stream.
     """
     if fault.kind == "keep_alive":
         steps = _keep_alive(plan.steps, fault.seconds or 0.0, Chunk(sign_of_life))

@@ -195,10 +195,7 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str, default_role: str = "") -> Fault:
-        """Parse the notation in the module's docstring. Raises: ConfigurationError naming the part that is wrong.
-
-        default_role: who is struck where the text names nobody; empty for the kind's default.
-        """
+        """Parse the module's notation. default_role: who is struck if nobody is named. Raises: ConfigurationError."""
         parts = text.strip().split(":")
         if len(parts) > 3:
             raise ConfigurationError(
@@ -247,11 +244,9 @@ class Fault:
     def strikes(self, key: DrawKey, *, is_named: bool = True, request: int = 0) -> bool:
         """Whether the fault strikes the attempt with this key, given that it can strike the service.
 
-        Args:
-            key: Of the attempt.
-            is_named: Whether the client said its role. One that did not, such as any client of `docmind-lab serve`, is
-                struck by every fault of the default role too.
-            request: The number of the request among those of its node; 0 where requests have none.
+        is_named: whether the client said its role. One that did not, such as any client of `docmind-lab serve`, is
+        struck by every fault of the default role too. request: the number of the request among those of its node; 0
+        where requests have none.
         """
         roles = ("*", key.role) if is_named else ("*", key.role, DEFAULT_ROLE)
         if self.kind == "none" or self.role not in roles:
@@ -266,15 +261,7 @@ class Fault:
 def first_that_strikes(
     faults: Iterable[Fault], service: ServiceKind, key: DrawKey, *, is_named: bool = True, request: int = 0
 ) -> Fault | None:
-    """Return the first fault that strikes a request to a service; None if none does.
-
-    Args:
-        faults: In their order.
-        service: Whose request it is.
-        key: Of the attempt.
-        is_named: See `Fault.strikes`.
-        request: See `Fault.strikes`.
-    """
+    """Return the first fault that strikes a request to a service, or None. is_named, request: see `Fault.strikes`."""
     of_service = (fault for fault in faults if fault.strikes_service == service)
     return next((fault for fault in of_service if fault.strikes(key, is_named=is_named, request=request)), None)
 

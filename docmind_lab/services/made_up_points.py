@@ -19,75 +19,66 @@ SIZE: Final = 100
 
 _BEST_SCORE = 0.9
 _DECAY = 0.97
-_DONE: Mapping[str, Any] = {"operation_id": 0, "status": "completed"}
+ACKNOWLEDGED: Final[Mapping[str, Any]] = {"operation_id": 0, "status": "completed"}
+"""The answer to a write."""
 
 
-def collection_info() -> dict[str, Any]:
-    """Return what is said of such a collection: one unnamed vector, of the size of OpenAI's smaller embeddings."""
-    return {
-        "status": "green",
-        "optimizer_status": "ok",
-        "points_count": SIZE,
-        "indexed_vectors_count": SIZE,
-        "segments_count": 1,
-        "config": {
-            "params": {"vectors": {"size": DEFAULT_SIZE, "distance": "Cosine"}},
-            "hnsw_config": {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000},
-            "optimizer_config": {
-                "deleted_threshold": 0.2,
-                "vacuum_min_vector_number": 1000,
-                "default_segment_number": 0,
-                "flush_interval_sec": 5,
+class MadeUpPoints:
+    """The points of collections that are not there."""
+
+    def info(self, name: str) -> Any:
+        """Return what is said of such a collection: one unnamed vector, of the size of OpenAI's smaller embeddings."""
+        return {
+            "status": "green",
+            "optimizer_status": "ok",
+            "points_count": SIZE,
+            "indexed_vectors_count": SIZE,
+            "segments_count": 1,
+            "config": {
+                "params": {"vectors": {"size": DEFAULT_SIZE, "distance": "Cosine"}},
+                "hnsw_config": {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000},
+                "optimizer_config": {
+                    "deleted_threshold": 0.2,
+                    "vacuum_min_vector_number": 1000,
+                    "default_segment_number": 0,
+                    "flush_interval_sec": 5,
+                },
             },
-        },
-        "payload_schema": {},
-    }
+            "payload_schema": {},
+        }
 
+    def upsert(self, name: str, body: Any) -> Any:
+        """Acknowledge the write, which changes nothing."""
+        return ACKNOWLEDGED
 
-def queried(name: str, body: models.QueryRequest) -> dict[str, Any]:
-    """Return the points that a query finds, best first; other queries find others.
+    delete = upsert
 
-    Args:
-        name: Of the collection.
-        body: The query.
-    """
-    first = int(share_of(name, body.query) * SIZE)
-    places = range(body.offset or 0, min((body.offset or 0) + (body.limit or 10), SIZE))
-    # Above whatever threshold is asked for, since nothing found would be another path of the graph.
-    least = min(max(body.score_threshold or 0.0, 0.0), 1.0)
-    points = []
-    for place in places:
-        point = _record(name, (first + place) % SIZE + 1, body.with_payload, body.with_vector, body)
-        points.append({**point, "version": 0, "score": least + (1 - least) * _BEST_SCORE * _DECAY**place})
-    return {"points": points}
+    def retrieve(self, name: str, body: models.PointRequest) -> Any:
+        """Return the points of the ids that are asked for."""
+        return [_record(name, each, body.with_payload, body.with_vector) for each in body.ids]
 
+    def count(self, name: str, body: models.CountRequest) -> Any:
+        """Return how many points there are."""
+        return {"count": SIZE}
 
-def scrolled(name: str, body: models.ScrollRequest) -> dict[str, Any]:
-    """Return a page of the points in the order of their ids, and the id at which the next one begins.
+    def scroll(self, name: str, body: models.ScrollRequest) -> Any:
+        """Return a page of the points in the order of their ids, and the id at which the next one begins."""
+        first = body.offset if isinstance(body.offset, int) and body.offset > 0 else 1
+        after = min(first + (body.limit or 10), SIZE + 1)
+        points = [_record(name, number, body.with_payload, body.with_vector) for number in range(first, after)]
+        return {"points": points, "next_page_offset": after if after <= SIZE else None}
 
-    Args:
-        name: Of the collection.
-        body: The request.
-    """
-    first = body.offset if isinstance(body.offset, int) and body.offset > 0 else 1
-    after = min(first + (body.limit or 10), SIZE + 1)
-    points = [_record(name, number, body.with_payload, body.with_vector) for number in range(first, after)]
-    return {"points": points, "next_page_offset": after if after <= SIZE else None}
-
-
-def retrieved(name: str, body: models.PointRequest) -> list[dict[str, Any]]:
-    """Return the points of the ids that are asked for.
-
-    Args:
-        name: Of the collection.
-        body: The request.
-    """
-    return [_record(name, each, body.with_payload, body.with_vector) for each in body.ids]
-
-
-def acknowledged() -> Mapping[str, Any]:
-    """Return the answer to a write."""
-    return _DONE
+    def query(self, name: str, body: models.QueryRequest) -> Any:
+        """Return the points that a query finds, best first; other queries find others."""
+        first = int(share_of(name, body.query) * SIZE)
+        places = range(body.offset or 0, min((body.offset or 0) + (body.limit or 10), SIZE))
+        # Above whatever threshold is asked for, since nothing found would be another path of the graph.
+        least = min(max(body.score_threshold or 0.0, 0.0), 1.0)
+        points = []
+        for place in places:
+            point = _record(name, (first + place) % SIZE + 1, body.with_payload, body.with_vector, body)
+            points.append({**point, "version": 0, "score": least + (1 - least) * _BEST_SCORE * _DECAY**place})
+        return {"points": points}
 
 
 def _record(name: str, number: Any, with_payload: Any, with_vector: Any, query: Any = None) -> dict[str, Any]:

@@ -102,12 +102,7 @@ class Plan:
         return [each for each in self.paces if each.begins_s <= since_s < each.ends_s]
 
     def steps_beside(self, others: int, since_s: float = 0.0) -> tuple[Step, ...]:
-        """Return the steps as they are played.
-
-        Args:
-            others: Model calls under way beside it, which slow its tokens down.
-            since_s: Seconds from the services' first request to the begin of its work.
-        """
+        """Return the steps as played. since_s: from the services' first request until its work begins."""
         pace = math.prod(each.factor for each in self._in_force(since_s))
         factor = 1 + self.slowdown * others
         if pace == 1 and factor == 1:
@@ -126,12 +121,7 @@ class Plan:
         return any(isinstance(step, Wait) and step.tokens for step in self.steps[first:])
 
     def phase(self, *, has_begun: bool, is_generating: bool) -> Phase | None:
-        """Where a call is; None for what is no model call.
-
-        Args:
-            has_begun: It has a slot.
-            is_generating: Its prompt has been read.
-        """
+        """Where a model call is, or None. has_begun: it has a slot. is_generating: its prompt has been read."""
         if self.kind != "llm" or not self.takes_slot:
             return None
         if not has_begun:
@@ -150,10 +140,8 @@ class Plan:
 class Pace:
     """A time in which work takes longer.
 
-    Args:
-        factor: How many times as long.
-        begins_s: Work that begins from here on, seconds since the services' first request.
-        ends_s: And before here.
+    factor: how many times as long. begins_s: work that begins from here on, seconds since the services' first request.
+    ends_s: and before here.
     """
 
     factor: float

@@ -15,8 +15,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, Self
 
 import httpx
@@ -54,21 +54,6 @@ class ServedOptions(Protocol):
     def as_json(self) -> str:
         """The options as one line of JSON, for the process."""
         ...
-
-
-_JSON_KINDS: Mapping[str, type] = {
-    "profile": dict,
-    "faults": list,
-    "stops_on_disconnect": bool,
-    "seed": int,
-    "peers": dict,
-    "slots_of_run": bool,
-    "model_variation": float,
-    "model_under_pressure": str,
-    "behaviour": dict,
-    "adoption": float,
-    "endpoints": str,
-}
 
 
 @dataclass(frozen=True)
@@ -138,45 +123,30 @@ class ServiceOptions:
 
     def as_json(self) -> str:
         """The options as one line of JSON, for another process; `from_json` reads it back equal."""
-        return json.dumps(
-            {
-                "profile": self.profile.to_dict(),
-                "faults": [str(fault) for fault in self.faults],
-                "stops_on_disconnect": self.stops_on_disconnect,
-                "seed": self.seed,
-                "peers": self.peers.to_dict(),
-                "slots_of_run": self.slots_of_run,
-                "model_variation": self.model_variation,
-                "model_under_pressure": self.model_under_pressure,
-                "behaviour": {} if self.behaviour is None else self.behaviour.model_dump(mode="json"),
-                "adoption": self.adoption,
-                "endpoints": self.endpoints,
-            }
-        )
+        written = {
+            "profile": self.profile.to_dict(),
+            "faults": [str(fault) for fault in self.faults],
+            "peers": asdict(self.peers),
+            "behaviour": None if self.behaviour is None else self.behaviour.model_dump(mode="json"),
+        }
+        return json.dumps(vars(self) | written)
 
     @classmethod
     def from_json(cls, text: str) -> ServiceOptions:
         """The options that `as_json` wrote. Raises: ConfigurationError naming what does not fit."""
+        readers: Mapping[str, Callable[[Any], Any]] = {
+            "profile": LatencyProfile.from_dict,
+            "faults": lambda written: tuple(Fault.parse(fault) for fault in written),
+            "peers": lambda written: PeerHabits(**written),
+            "behaviour": lambda written: written and ServerBehaviour.of(written, "of the service options"),
+        }
         try:
             data = json.loads(text)
-        except ValueError as error:
-            raise ConfigurationError(f"service options must be one JSON object: {error}") from error
-        # The defaults of what may be left out: assumed peers, and slots that all runs share.
-        optional: dict[str, Any] = {"peers": DEFAULT_HABITS.to_dict(), "slots_of_run": False, "model_variation": 0.0}
-        optional |= {"behaviour": {}, "adoption": 0.0, "endpoints": "", "model_under_pressure": DEFAULT_UNDER_PRESSURE}
-        expected = _JSON_KINDS.keys() - optional.keys()
-        if not isinstance(data, dict) or data.keys() - optional.keys() != expected:
-            raise ConfigurationError(f"service options must be a JSON object of {', '.join(sorted(expected))}")
-        data = optional | data
-        for name, kind in _JSON_KINDS.items():
-            if not isinstance(data[name], kind):
-                raise ConfigurationError(f"service options: {name} cannot be {data[name]!r}")
-        data["profile"] = LatencyProfile.from_dict(data["profile"])
-        data["faults"] = tuple(Fault.parse(str(fault)) for fault in data["faults"])
-        data["peers"] = PeerHabits.from_dict(data["peers"])
-        behaviour = data["behaviour"]
-        data["behaviour"] = ServerBehaviour.of(behaviour, "of the service options") if behaviour else None
-        return cls(**data)
+            return cls(**{name: readers.get(name, lambda value: value)(value) for name, value in data.items()})
+        except ConfigurationError:
+            raise
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ConfigurationError(f"service options must be one JSON object of them: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -335,9 +305,7 @@ class ServiceProcess:
 class LogClient:
     """Reads the log of services over its own connections, past the seam, so that looking changes nothing measured.
 
-    Args:
-        log_url: Of the log.
-        others: Of further processes in which the services are.
+    others: of further processes in which the services are.
     """
 
     log_url: str

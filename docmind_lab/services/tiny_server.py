@@ -37,12 +37,8 @@ class TinyServer:
     The process also ends with the one that started it. Requests are served one at a time, on one core, so that the
     latency of a call follows from the length of its answer.
 
-    Attributes:
-        base_url: Address for a client of OpenAI's API, such as "http://127.0.0.1:53124/v1".
-
-    Raises:
-        ConfigurationError: The extra `live` is not installed.
-        ServiceError: The server did not start; its own log is on standard error.
+    Raises: ConfigurationError: the extra `live` is not installed. ServiceError: the server did not start; its own log
+    is on standard error.
     """
 
     def __init__(self) -> None:
@@ -81,12 +77,7 @@ class TinyServer:
 
 
 def write_tiny_model(path: Path, seed: int = 0) -> None:
-    """Write a small Llama of random weights, with a tokenizer of bytes and letters, as a GGUF file of 14 MB.
-
-    Args:
-        path: File to write.
-        seed: Seed of the weights.
-    """
+    """Write a small Llama of random weights, with a tokenizer of bytes and letters, as a GGUF file of 14 MB."""
     # Function-level: of the extra `live`.
     import gguf  # noqa: PLC0415
 

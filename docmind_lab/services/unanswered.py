@@ -26,10 +26,7 @@ _HEAD: Final = """\
 class Unanswered:
     """A request that no simulated service answers.
 
-    Args:
-        method: Of the request.
-        url: Its address, without credentials and without its query.
-        where: Who sent it, such as "in node fetch".
+    url: its address, without credentials and without its query. where: who sent it, such as "in node fetch".
     """
 
     method: str
@@ -41,11 +38,7 @@ class Unanswered:
 
 
 def in_words(requests: Sequence[Unanswered]) -> str:
-    """Return which requests nothing answers, in one line.
-
-    Args:
-        requests: At least one.
-    """
+    """Return which requests nothing answers, in one line."""
     if len(requests) == 1:
         return f"{requests[0]}: no simulated service answers this ({requests[0].where})"
     each = ", ".join(f"{request} ({request.where})" for request in requests)
@@ -53,11 +46,7 @@ def in_words(requests: Sequence[Unanswered]) -> str:
 
 
 def rows_to_fill_in(requests: Iterable[Unanswered]) -> str:
-    """Return a table of endpoints as TOML, with a row for each method and host; its answers are empty.
-
-    Args:
-        requests: What the rows answer.
-    """
+    """Return a table of endpoints as TOML, with a row for each method and host; its answers are empty."""
     return "\n".join([_HEAD, *_rows(requests)])
 
 

@@ -11,7 +11,6 @@ filled, is answered with made-up points, and the plan says so.
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 import warnings
@@ -23,9 +22,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.services import made_up_points
 from docmind_lab.services.fault_plans import of_any_request, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
+from docmind_lab.services.made_up_points import ACKNOWLEDGED, MadeUpPoints
 from docmind_lab.services.plan import ODD_REQUEST, Plan, ServiceRequest, Wait, json_steps
 
 _COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")
@@ -37,6 +36,8 @@ _WRITES = frozenset({("PUT", ""), ("DELETE", ""), ("PUT", "/points"), ("POST", "
 _OF_EXISTENCE = frozenset({("GET", "/exists"), ("PUT", ""), ("DELETE", "")})
 # About 10 kB each; a study asks some hundred different ones.
 _MAX_KNOWN = 2_000
+_Handlers = dict[tuple[str, str], Callable[[str, ServiceRequest], Any]]
+
 _POINTS: TypeAdapter[Any] = TypeAdapter(models.PointInsertOperations)
 _SELECTOR: TypeAdapter[Any] = TypeAdapter(models.PointsSelector)
 
@@ -118,7 +119,7 @@ class VectorService:
             raise _Refusal(404, f"{request.method} {request.path} is not served here")
         name, rest = match["name"], match["rest"] or ""
         is_there = self._has(match, request)
-        handler = (self._handlers() if is_there else _made_up_handlers()).get((request.method, rest))
+        handler = (self._handlers() if is_there else _OF_MADE_UP_POINTS).get((request.method, rest))
         if handler is None:
             raise _Refusal(404, f"{request.method} {request.path} is not served here")
         if (request.method, rest) in _SEARCHES:
@@ -137,26 +138,12 @@ class VectorService:
         asked = request.method, match["rest"] or ""
         return asked in _OF_EXISTENCE or self.engine.collection_exists(match["name"])
 
-    def _handlers(self) -> dict[tuple[str, str], Callable[[str, ServiceRequest], Any]]:
+    def _handlers(self) -> _Handlers:
         return {
-            ("GET", ""): lambda name, request: _to_json(self.engine.get_collection(name)),
             ("GET", "/exists"): lambda name, request: {"exists": self.engine.collection_exists(name)},
             ("PUT", ""): self._create,
             ("DELETE", ""): lambda name, request: self.engine.delete_collection(name),
-            ("PUT", "/index"): lambda name, request: made_up_points.acknowledged(),
-            ("PUT", "/points"): self._upsert,
-            ("POST", "/points"): self._retrieve,
-            ("POST", "/points/delete"): self._delete,
-            ("POST", "/points/count"): self._count,
-            ("POST", "/points/scroll"): self._scroll,
-            ("POST", "/points/query"): self._query,
-            ("POST", "/points/query/batch"): self._query_batch,
-            ("POST", "/points/search"): lambda name, request: self._run_query(name, _of_search(request.json()))[
-                "points"
-            ],
-            ("POST", "/points/search/batch"): lambda name, request: [
-                self._run_query(name, _of_search(search))["points"] for search in request.json()["searches"]
-            ],
+            **_handlers_of(_StoredPoints(self.engine)),
         }
 
     def _create(self, name: str, request: ServiceRequest) -> bool:
@@ -174,48 +161,36 @@ class VectorService:
             metadata=body.metadata,
         )
 
-    def _upsert(self, name: str, request: ServiceRequest) -> Any:
-        body = _POINTS.validate_json(request.body)
+
+@dataclass(frozen=True)
+class _StoredPoints:
+    """The points of collections that the engine has."""
+
+    engine: QdrantClient
+
+    def info(self, name: str) -> Any:
+        return _to_json(self.engine.get_collection(name))
+
+    def upsert(self, name: str, body: Any) -> Any:
         points = body.batch if isinstance(body, models.PointsBatch) else body.points
         return _to_json(self.engine.upsert(name, points=points, wait=True))
 
-    def _retrieve(self, name: str, request: ServiceRequest) -> Any:
-        body = models.PointRequest.model_validate_json(request.body)
-        records = self.engine.retrieve(
-            name,
-            ids=body.ids,
-            with_payload=True if body.with_payload is None else body.with_payload,
-            with_vectors=body.with_vector or False,
-        )
-        return [_to_json(record) for record in records]
+    def retrieve(self, name: str, body: models.PointRequest) -> Any:
+        return [_to_json(record) for record in self.engine.retrieve(name, ids=body.ids, **_shown(body))]
 
-    def _delete(self, name: str, request: ServiceRequest) -> Any:
-        return _to_json(self.engine.delete(name, points_selector=_SELECTOR.validate_json(request.body)))
+    def delete(self, name: str, selector: Any) -> Any:
+        return _to_json(self.engine.delete(name, points_selector=selector))
 
-    def _count(self, name: str, request: ServiceRequest) -> Any:
-        body = models.CountRequest.model_validate_json(request.body)
+    def count(self, name: str, body: models.CountRequest) -> Any:
         return _to_json(self.engine.count(name, count_filter=body.filter, exact=True))
 
-    def _scroll(self, name: str, request: ServiceRequest) -> Any:
-        body = models.ScrollRequest.model_validate_json(request.body)
+    def scroll(self, name: str, body: models.ScrollRequest) -> Any:
         records, next_offset = self.engine.scroll(
-            name,
-            scroll_filter=body.filter,
-            limit=body.limit or 10,
-            offset=body.offset,
-            with_payload=True if body.with_payload is None else body.with_payload,
-            with_vectors=body.with_vector or False,
+            name, scroll_filter=body.filter, limit=body.limit or 10, offset=body.offset, **_shown(body)
         )
         return {"points": [_to_json(record) for record in records], "next_page_offset": next_offset}
 
-    def _query(self, name: str, request: ServiceRequest) -> Any:
-        return self._run_query(name, models.QueryRequest.model_validate_json(request.body))
-
-    def _query_batch(self, name: str, request: ServiceRequest) -> Any:
-        batch = models.QueryRequestBatch.model_validate_json(request.body)
-        return [self._run_query(name, body) for body in batch.searches]
-
-    def _run_query(self, name: str, body: models.QueryRequest) -> Any:
+    def query(self, name: str, body: models.QueryRequest) -> Any:
         found = self.engine.query_points(
             name,
             query=_without_wrapper(body.query),
@@ -224,53 +199,58 @@ class VectorService:
             query_filter=body.filter,
             limit=body.limit or 10,
             offset=body.offset,
-            with_payload=True if body.with_payload is None else body.with_payload,
-            with_vectors=body.with_vector or False,
             score_threshold=body.score_threshold,
+            **_shown(body),
         )
         return _to_json(found)
 
 
-def serves(method: str, path: str) -> bool:
-    """Whether the simulated store answers a request, for a collection that it has or for any other.
+def _shown(body: models.PointRequest | models.ScrollRequest | models.QueryRequest) -> dict[str, Any]:
+    """Return what is shown of points: their payload unless the request says otherwise, and no vectors."""
+    return {
+        "with_payload": True if body.with_payload is None else body.with_payload,
+        "with_vectors": body.with_vector or False,
+    }
 
-    Args:
-        method: Of the request.
-        path: Of the request, without its query.
-    """
+
+def serves(method: str, path: str) -> bool:
+    """Whether the simulated store answers a request, for a collection that it has or for any other."""
     match = _COLLECTION.match(path)
     if match is None:
         return method == "GET" and path in ("", "/", "/collections")
     asked = method, match["rest"] or ""
-    return asked in _OF_EXISTENCE or asked in _made_up_handlers()
+    return asked in _OF_EXISTENCE or asked in _OF_MADE_UP_POINTS
 
 
-@functools.cache
-def _made_up_handlers() -> dict[tuple[str, str], Callable[[str, ServiceRequest], Any]]:
-    """Return what answers for a collection that is not there, by method and path."""
-    done = made_up_points.acknowledged
-    queried, of_json = made_up_points.queried, models.QueryRequest.model_validate_json
+def _handlers_of(points: _StoredPoints | MadeUpPoints) -> _Handlers:
+    """Return what answers a request for the points of a collection, by method and path."""
+    of_json = models.QueryRequest.model_validate_json
     return {
-        ("GET", ""): lambda name, request: made_up_points.collection_info(),
-        ("PUT", "/index"): lambda name, request: done(),
-        ("PUT", "/points"): lambda name, request: _POINTS.validate_json(request.body) and done(),
-        ("POST", "/points"): lambda name, request: made_up_points.retrieved(
+        ("GET", ""): lambda name, request: points.info(name),
+        ("PUT", "/index"): lambda name, request: ACKNOWLEDGED,
+        ("PUT", "/points"): lambda name, request: points.upsert(name, _POINTS.validate_json(request.body)),
+        ("POST", "/points"): lambda name, request: points.retrieve(
             name, models.PointRequest.model_validate_json(request.body)
         ),
-        ("POST", "/points/delete"): lambda name, request: _SELECTOR.validate_json(request.body) and done(),
-        ("POST", "/points/count"): lambda name, request: {"count": made_up_points.SIZE},
-        ("POST", "/points/scroll"): lambda name, request: made_up_points.scrolled(
+        ("POST", "/points/delete"): lambda name, request: points.delete(name, _SELECTOR.validate_json(request.body)),
+        ("POST", "/points/count"): lambda name, request: points.count(
+            name, models.CountRequest.model_validate_json(request.body)
+        ),
+        ("POST", "/points/scroll"): lambda name, request: points.scroll(
             name, models.ScrollRequest.model_validate_json(request.body)
         ),
-        ("POST", "/points/query"): lambda name, request: queried(name, of_json(request.body)),
+        ("POST", "/points/query"): lambda name, request: points.query(name, of_json(request.body)),
         ("POST", "/points/query/batch"): lambda name, request: [
-            queried(name, each) for each in models.QueryRequestBatch.model_validate_json(request.body).searches
+            points.query(name, each) for each in models.QueryRequestBatch.model_validate_json(request.body).searches
         ],
-        ("POST", "/points/search"): lambda name, request: queried(name, _of_search(request.json()))["points"],
+        ("POST", "/points/search"): lambda name, request: points.query(name, _of_search(request.json()))["points"],
         ("POST", "/points/search/batch"): lambda name, request: [
-            queried(name, _of_search(search))["points"] for search in request.json()["searches"]
+            points.query(name, _of_search(search))["points"] for search in request.json()["searches"]
         ],
     }
+
+
+_OF_MADE_UP_POINTS = _handlers_of(MadeUpPoints())
 
 
 def _of_search(body: Mapping[str, Any]) -> models.QueryRequest:

@@ -34,9 +34,10 @@ from docmind_lab.services.hops.host import HopHost
 from docmind_lab.services.log import RequestRow, ServiceLog
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
+from docmind_lab.services.peers.exchange import ExchangeHost
 from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Headers, Service, ServiceRequest
 from docmind_lab.services.slots import SlotQueue, Turn
-from docmind_lab.services.virtual_host import Host, VirtualHost
+from docmind_lab.services.virtual_host import VirtualHost
 from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer
 from docmind_lab.virtual_time import VirtualClock
 
@@ -169,7 +170,7 @@ class VirtualDoor:
             self._hosts[path] = VirtualHost(host, clock, f"docmind-{path.strip('/')}")
         return self._hosts[path]
 
-    def _new_peer_host(self, clock: VirtualClock) -> Host | None:
+    def _new_peer_host(self, clock: VirtualClock) -> ExchangeHost | None:
         if self.peers is None:
             return None
         # Function-level: the A2A SDK takes a second to load, and only what has peers needs it installed.
@@ -177,7 +178,7 @@ class VirtualDoor:
 
         return PeerHost(self.peers, self.log, clock, self._tell_changed)
 
-    def _new_hop_host(self, clock: VirtualClock) -> Host | None:
+    def _new_hop_host(self, clock: VirtualClock) -> ExchangeHost | None:
         if self.hops is None:
             return None
         host, port = self.addresses[0]

@@ -11,45 +11,18 @@ import contextvars
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from docmind_lab.services.asgi import Message, Send
-from docmind_lab.services.peers.exchange import PeerExchange
+from docmind_lab.services.peers.exchange import ExchangeHost, PeerExchange
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest
 from docmind_lab.services.virtual_http import HttpConnection
 from docmind_lab.virtual_time import VirtualClock
 
 
-class Host(Protocol):
-    """A server whose requests may outlive their connections: the peers or the hops, behind either door."""
-
-    def received(self, request: ServiceRequest, received_at: float) -> PeerExchange:
-        """Begin the log row of a request and return its exchange."""
-        ...
-
-    async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
-        """Answer a request."""
-        ...
-
-    def end_run(self, run_id: str) -> None:
-        """Stop everything that is still done for a run that is over."""
-        ...
-
-    async def aclose(self) -> None:
-        """Stop all work, for every run."""
-        ...
-
-
 class VirtualHost:
-    """A server of one run, used only by threads of that run.
+    """A server of one run, used only by threads of that run."""
 
-    Args:
-        host: The server.
-        clock: Of the run.
-        name: Of its thread.
-    """
-
-    def __init__(self, host: Host, clock: VirtualClock, name: str) -> None:
+    def __init__(self, host: ExchangeHost, clock: VirtualClock, name: str) -> None:
         self._host, self._clock = host, clock
         self._loop = asyncio.new_event_loop()
         self._serving: dict[asyncio.Task[None], None] = {}

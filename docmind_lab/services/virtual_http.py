@@ -160,10 +160,7 @@ class PlanPlayer:
     def begin(self, at: float, others: int = 0, since_s: float = 0.0) -> None:
         """Play from an instant on; what is due by now is done before this returns.
 
-        Args:
-            at: Instant, seconds of the clock.
-            others: Model calls under way beside it.
-            since_s: Seconds from the services' first request to that instant.
+        others: model calls under way beside it. since_s: seconds from the services' first request to that instant.
         """
         self._due_at, self._has_begun = at, True
         self._steps = list(reversed(self.plan.steps_beside(others, since_s)))

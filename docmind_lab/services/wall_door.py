@@ -64,10 +64,9 @@ from docmind_lab.services.plan import (
 )
 from docmind_lab.services.playing import Playing
 from docmind_lab.services.slots import SlotQueue, Turn
-from docmind_lab.services.virtual_host import Host
 
 if TYPE_CHECKING:
-    from docmind_lab.services.peers.exchange import PeerExchange
+    from docmind_lab.services.peers.exchange import ExchangeHost, PeerExchange
     from docmind_lab.services.peers.host import PeerHost
 
 # Waiting for ever is done in bounded steps, so that the loop's timer arithmetic stays finite.
@@ -199,7 +198,7 @@ class WallDoor:
         await self._serve_hosted(self._host, request, received_at, receive, send)
 
     async def _serve_hosted(
-        self, host: Host, request: ServiceRequest, received_at: float, receive: Receive, send: Send
+        self, host: ExchangeHost, request: ServiceRequest, received_at: float, receive: Receive, send: Send
     ) -> None:
         exchange = host.received(request, received_at)
         watcher = asyncio.create_task(_until_left(receive, exchange))

@@ -10,10 +10,11 @@ from typing import Any, Self
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_openai import ChatOpenAI
 
 from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
+from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model, checked_node_mode
 from docmind_lab.docmind.graphs.observer import ObservedSaver, RunCallbacks
 from docmind_lab.docmind.retrieval import Question, RetrievedDocument, answer_score
 from docmind_lab.docmind.retrieval import source_recall as share_of_gold_topics
@@ -28,9 +29,8 @@ _DOCUMENT_FIELDS = ("id", "content", "metadata", "score")
 class GraphWorkload(abc.ABC):
     """A system that is built once and run many times, whose answers are scored by the documents they rest on.
 
-    Args:
-        surroundings: What it is built on. Over "blocking" nodes one run holds up every other that shares its event
-            loop, so such runs follow each other.
+    surroundings: what it is built on. Over "blocking" nodes one run holds up every other that shares its event loop, so
+    such runs follow each other.
     """
 
     surroundings: Surroundings
@@ -96,6 +96,11 @@ class ClientWorkload(GraphWorkload):
     def _build(self) -> None:
         settings = self.surroundings.settings
         self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
+
+    def _model(self, mode: NodeMode, **options: Any) -> ChatOpenAI:
+        around = self.surroundings
+        llm, base_url = around.settings.llm, around.addresses.openai_base_url
+        return chat_model(mode, llm, base_url, self.http, max_retries=around.client_retries, **options)
 
     def close(self) -> None:
         """Close the clients, the async ones on the loop they were used on."""

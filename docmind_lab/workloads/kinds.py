@@ -25,11 +25,11 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import policy_names
-from docmind_lab.docmind.documents import LibraryPlace
+from docmind_lab.docmind.documents import Library, LibraryPlace
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
-from docmind_lab.docmind.system import Corpus, named_corpus
+from docmind_lab.docmind.system import named_corpus
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.workloads.retries import RetriesOf, retries_of_alternative
@@ -67,11 +67,7 @@ class RefusalOf(Protocol):
 
 
 def with_policies_but(**reasons: str) -> RefusalOf:
-    """Return a function that says why a system cannot have an alternative with a time policy.
-
-    Args:
-        reasons: Name of each policy that would change nothing → why.
-    """
+    """Return a function that refuses time policies. reasons: name of each that would change nothing → why."""
 
     def refusal(alternative: Alternative, *, by_name: bool = False) -> str:
         policy = getattr(alternative, "policy", None)
@@ -148,25 +144,22 @@ class Workload(Protocol):
 class Surroundings:
     """The services, settings and corpus that a workload is built on.
 
-    Args:
-        addresses: Of the services.
-        settings: Endpoints, limits and the allowlist.
-        client_retries: Of the openai client, for alternatives that leave retries to it; None for its default.
-        max_connections: Of each pool of HTTP connections.
-        corpus: What is searched, by name, by place or itself.
-        node_mode: What async alternatives find in the nodes, see `graphs/node_modes.py`.
+    addresses: of the services. settings: endpoints, limits and the allowlist. client_retries: of the openai client, for
+    alternatives that leave retries to it; None for its default. max_connections: of each pool of HTTP connections.
+    corpus: what is searched, by name, by place or itself. node_mode: what async alternatives find in the nodes, see
+    `graphs/node_modes.py`.
     """
 
     addresses: ServiceAddresses
     settings: Settings
     client_retries: int | None = None
     max_connections: int = 100
-    corpus: str | LibraryPlace | Corpus = HANDBOOK
+    corpus: str | LibraryPlace | Library = HANDBOOK
     node_mode: NodeMode = "own"
 
-    def resolve_corpus(self) -> Corpus:
+    def resolve_corpus(self) -> Library:
         """Return the corpus itself, loaded if it is given by name or place. Raises: as `named_corpus`."""
-        return self.corpus if isinstance(self.corpus, Corpus) else named_corpus(self.corpus)
+        return self.corpus if isinstance(self.corpus, Library) else named_corpus(self.corpus)
 
 
 @dataclass(frozen=True)
@@ -271,14 +264,9 @@ def workload_kind(name: str) -> WorkloadKind:
 def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | None = None) -> ExtraTable:
     """Return the extra table with that name from one of these workloads.
 
-    Args:
-        names: Workloads, as the manifest of a study names them.
-        table: Name of the table.
-        trusted: As in `not_imported`.
-
-    Raises:
-        ConfigurationError: None of the workloads has it. The message names the tables there are, and the workloads
-            that were not imported.
+    names: workloads, as the manifest of a study names them. trusted: as in `not_imported`.
+    Raises: ConfigurationError: none of the workloads has it. The message names the tables there are, and the workloads
+    that were not imported.
     """
     # A graph of the user's own has no tables, so its module is not needed.
     names = [name for name in names if not name.startswith((OWN_PREFIX, PROGRAM_PREFIX))]
@@ -300,11 +288,7 @@ _FOLDERS = re.compile(r"(?:(?<!\w)[A-Za-z]:(?=[/\\]))?[^:]*[/\\]")
 
 
 def shown_name(workload: str) -> str:
-    """Return a workload's name as manifests and tables have it: files by their names, without folders of the machine.
-
-    Args:
-        workload: The name, as `workload_kind` takes it.
-    """
+    """Return a workload's name as tables have it: files by their names, without folders of the machine."""
     if not workload.startswith(OWN_PREFIX):
         return workload
     reference, mark, query = workload.removeprefix(OWN_PREFIX).partition("?")

@@ -5,7 +5,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from graph_fakes import saying
 from langchain_openai import ChatOpenAI
 
 from docmind_lab.docmind.graphs.model_calls import ModelCalls, without_client_retries
@@ -35,11 +34,6 @@ def test_what_is_bound_to_a_model_stays_bound():
     assert copy.config["tags"] == ["t"]
 
 
-def test_a_model_of_another_kind_is_left_as_it_is():
-    model = saying("x")
-    assert without_client_retries(model) is model
-
-
 def test_models_are_not_kept():
     model = client()
     copy, reference = weakref.ref(without_client_retries(model)), weakref.ref(model)
@@ -56,26 +50,12 @@ def of_a_role() -> Callable[[Any], Any]:
     return ModelCalls("synthesis")._without_client_retries
 
 
-def test_a_model_is_copied_once():
-    without, model = of_a_role(), client()
-    assert without(model) is without(model)
-    assert without(model).max_retries == 0
-    assert without(saying("x").bind(a=1)).bound is not without(model)
-
-
 def test_a_model_that_was_changed_is_copied_again():
     without, model = of_a_role(), client(temperature=0.5)
     before = without(model)
     model.temperature = 1.0
     assert without(model).temperature == 1.0
     assert before.temperature == 0.5
-
-
-def test_bindings_of_one_model_share_its_copy():
-    without, model = of_a_role(), client()
-    one, other = without(model.bind(stop="x")), without(model.bind(stop="y"))
-    assert one.bound is other.bound is without(model)
-    assert (one.kwargs, other.kwargs) == ({"stop": "x"}, {"stop": "y"})
 
 
 def test_models_in_turn_get_each_their_own_copy():

@@ -45,7 +45,7 @@ from docmind_lab.core.errors import BudgetRefused, DeadlineError
 from docmind_lab.core.levels import ROLES, SUPERVISOR_ROLE
 from docmind_lab.docmind.graphs import MultiAgentGraphState, SupervisorBuildParams
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.docmind.graphs.roles import role_middleware, role_tools
+from docmind_lab.docmind.graphs.roles import role_middleware
 from docmind_lab.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.network.recorder import recording
 
@@ -265,17 +265,6 @@ def test_a_supervisor_without_budget_is_refused(found_in: RetrievalResources):
     app = docmind(scripted_model(), found_in, supervisor_middleware=role_middleware(SUPERVISOR_ROLE))
     with pytest.raises(BudgetRefused, match="supervisor"):
         app.invoke({**asked(SIMPLE), DEADLINE_KEY: time.monotonic()})
-
-
-def test_the_tools_of_a_role_keep_their_order():
-    names = {role: [made.name for made in role_tools(role)] for role in ROLES}
-    assert names == {
-        "router": ["choose_route"],
-        "planner": ["make_plan"],
-        "retrieval": ["retrieve_documents"],
-        "synthesis": [],
-        "validation": ["report_validation"],
-    }
 
 
 def test_a_deadline_is_in_no_checkpoint_and_the_next_run_on_the_thread_has_none() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import openai
 import pytest
-from graph_fakes import FakeModel, saying
+from graph_fakes import saying
 from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai import ChatOpenAI
@@ -235,13 +235,6 @@ def test_more_than_the_floor_is_sent(call: Call, clock: HandClock):
     assert call(Server(clock, [OK]), left_s=0.0051) is OK
 
 
-def test_the_reserve_is_refused_to_retrieval_and_open_to_synthesis(call: Call, clock: HandClock):
-    with policy_scope(PropagationPolicy(reserve_s=2.0)):
-        with pytest.raises(BudgetRefused):
-            call(Server(clock, [OK]), left_s=2.0, role="retrieval")
-        assert call(Server(clock, [OK]), left_s=2.0, role="synthesis") is OK
-
-
 # ---- 19: retries within the budget
 
 
@@ -375,19 +368,3 @@ def test_under_a_budget_the_real_client_sends_each_attempt_once(call: Call, cloc
     assert len(sent) == 2
     assert sent[0].extensions["timeout"]["read"] == 5.0
     assert sent[1].extensions["timeout"]["read"] == pytest.approx(5.0 - clock.slept[0])
-
-
-def test_every_role_has_a_middleware_of_its_own_name():
-    assert [ModelCalls(role).name for role in ("a", "b")] == ["ModelCalls[a]", "ModelCalls[b]"]
-
-
-def test_a_fake_model_gets_the_timeout_as_a_setting(clock: HandClock):
-    model: FakeModel = saying("x")
-    middleware = ModelCalls("synthesis", clock=clock)
-    asked = ModelRequest(model=model, messages=[], state={"messages": [], "deadline_ts": 103.0})  # type: ignore[typeddict-unknown-key]
-
-    def handler(request: ModelRequest[Any]) -> ModelResponse[Any]:
-        return ModelResponse(result=[request.model.invoke("q", **request.model_settings)])
-
-    middleware.wrap_model_call(asked, handler)
-    assert model.settings == [{"timeout": 3.0}]

@@ -9,18 +9,18 @@ import pytest
 from qdrant_client import QdrantClient
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.documents import load_project_docs
+from docmind_lab.docmind.documents import handbook
 from docmind_lab.docmind.retrieval import Question, RetrievedDocument, SearchIndex, answer_score, load_questions, search
 from docmind_lab.docmind.retrieval.questions import contains_fact, normalise
 
-LIBRARY = load_project_docs()
+LIBRARY = handbook()
 QUESTIONS = load_questions("handbook")
 
 
 def test_the_handbook_is_the_same_in_every_version():
     # Pinned: whoever changes a page or how it is cut changes results that are compared across versions.
     assert LIBRARY.fingerprint == "82c7c9f21a5ff7824c5ec86fee661b46"
-    assert load_project_docs() is LIBRARY
+    assert handbook() is LIBRARY
 
 
 def test_it_has_a_page_for_each_word_and_each_page_fits_the_corpus():

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.docmind.documents.document import UnreadableDocument, clean_text
-from docmind_lab.docmind.documents.readers import SUFFIXES, decode, read_document
+from docmind_lab.docmind.documents.readers import SUFFIXES, UnreadableDocument, clean_text, decode, read_document
 from docmind_lab.docmind.retrieval.corpus import CHUNK_CHARACTERS
 
 

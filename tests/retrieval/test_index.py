@@ -50,17 +50,6 @@ def test_points_are_uploaded_in_batches(client: QdrantClient, batch_size: int, u
     assert upsert.call_count == uploads
 
 
-def test_an_index_holds_no_client(client: QdrantClient):
-    index = SearchIndex.build(client, CHUNKS)
-    assert not any(isinstance(value, QdrantClient) for value in vars(index).values())
-
-
-def test_fitting_sends_nothing_and_gives_the_same_index(client: QdrantClient):
-    built, fitted = SearchIndex.build(client, CHUNKS), SearchIndex.fit(CHUNKS)
-    assert fitted.fingerprint == built.fingerprint
-    assert list(fitted.points(CHUNKS)) == list(built.points(CHUNKS))
-
-
 def test_a_collection_with_the_same_chunks_is_kept(client: QdrantClient):
     SearchIndex.build(client, CHUNKS)
     with patch.object(client, "upsert", wraps=client.upsert) as upsert:

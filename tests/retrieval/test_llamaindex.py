@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +12,7 @@ from langchain.tools import ToolRuntime
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.retrieval import Chunk, SearchIndex, llamaindex_retriever, search
+from docmind_lab.docmind.retrieval import Chunk, SearchIndex, search, search_async
 from docmind_lab.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
@@ -22,6 +20,7 @@ from docmind_lab.services.server import ServiceProcess
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is an optional extra: docmind_lab[llamaindex]")
 
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine
@@ -55,6 +54,25 @@ class First(BaseSelector):
 
     async def _aselect(self, choices: Any, query: Any) -> SelectorResult:
         return self._select(choices, query)
+
+
+def retriever_of(index: SearchIndex, client: Any, strategy: str = "hybrid", async_client: Any = None) -> BaseRetriever:
+    """A retriever of LlamaIndex's that searches our index."""
+
+    def nodes(documents: Any) -> list[NodeWithScore]:
+        return [
+            NodeWithScore(node=TextNode(id_=one.id, text=one.content, metadata=one.metadata), score=one.score)
+            for one in documents
+        ]
+
+    class OurIndex(BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return nodes(search(client, index, strategy, query_bundle.query_str))
+
+        async def _aretrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return nodes(await search_async(async_client, index, strategy, query_bundle.query_str))
+
+    return OurIndex()
 
 
 def router_over(retriever: Any, error: Exception | None = None) -> RouterQueryEngine:
@@ -121,7 +139,7 @@ def test_its_nodes_become_documents_with_clean_metadata(
     state = {key: Deadline.after(value).at_s for key, value in state.items()}
     doors = with_async_client(index)
     resources = RetrievalResources(index, client, doors, router_injection=True)
-    payload = payload_of(door, resources, router_over(llamaindex_retriever(index, client, async_client=doors)), **state)
+    payload = payload_of(door, resources, router_over(retriever_of(index, client, async_client=doors)), **state)
     wanted = [document.to_payload() for document in search(client, index, "hybrid", QUERY.rstrip("?"))]
     assert (payload["router_used"], payload["strategy_used"]) == (True, "router")
     assert payload["documents"] == wanted
@@ -132,58 +150,10 @@ def test_its_nodes_become_documents_with_clean_metadata(
 def test_one_that_fails_falls_open(client: QdrantClient, index: SearchIndex, door: str):
     doors = with_async_client(index)
     resources = RetrievalResources(index, client, doors, router_injection=True)
-    router = router_over(llamaindex_retriever(index, client, async_client=doors), error=ValueError("no choice"))
+    router = router_over(retriever_of(index, client, async_client=doors), error=ValueError("no choice"))
     payload = payload_of(door, resources, router)
     assert (payload["router_used"], payload["router_error_type"]) == (False, "ValueError")
     assert (payload["strategy_used"], payload["documents"][0]["id"]) == ("hybrid", "lock#1")
-
-
-def test_one_that_finds_nothing_falls_open(client: QdrantClient, index: SearchIndex):
-    router = router_over(llamaindex_retriever(SearchIndex.fit(CHUNKS, collection="empty"), empty_client()))
-    payload = payload_of("sync", RetrievalResources(index, client, router_injection=True), router)
-    assert (payload["router_used"], payload["router_error_type"]) == (False, "empty")
-    assert payload["documents"][0]["id"] == "lock#1"
-
-
-def empty_client() -> Any:
-    class Empty:
-        def query_points(self, **arguments: Any) -> Any:
-            return type("Response", (), {"points": []})
-
-    return Empty()
-
-
-def test_files_of_another_index_keep_their_paths_to_themselves(client: QdrantClient, index: SearchIndex):
-    class Files(type(llamaindex_retriever(index, client))):  # type: ignore[misc]
-        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-            metadata = {"file_path": "/srv/secret/a.md", "file_name": "a.md"}
-            node = TextNode(id_="/srv/secret/a.md_part_0", text="A text.", metadata=metadata)
-            return [NodeWithScore(node=node, score=None)]
-
-    payload = payload_of("sync", RetrievalResources(index, client, router_injection=True), router_over(Files()))
-    assert payload["router_used"] is True
-    assert payload["documents"][0]["metadata"] == {"file_name": "a.md"}
-    assert "secret" not in json.dumps(payload)
-
-
-def test_a_retriever_without_an_async_client_is_refused_rather_than_left_to_block_the_loop(
-    client: QdrantClient, index: SearchIndex
-):
-    with pytest.raises(ConfigurationError, match="async_client"):
-        asyncio.run(llamaindex_retriever(index, client).aretrieve(QUERY))
-
-
-def test_an_unknown_strategy_is_refused_when_the_retriever_is_made(client: QdrantClient, index: SearchIndex):
-    with pytest.raises(ConfigurationError, match="fuzzy"):
-        llamaindex_retriever(index, client, "fuzzy")
-
-
-def test_without_the_extra_it_says_how_to_get_it(
-    client: QdrantClient, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setitem(sys.modules, "llama_index.core.base.base_retriever", None)
-    with pytest.raises(ConfigurationError, match=r"docmind_lab\[llamaindex\]"):
-        llamaindex_retriever(index, client)
 
 
 @pytest.mark.wall
@@ -193,7 +163,7 @@ def test_its_requests_over_http_are_observed_and_held_to_the_routers_share(servi
     client = http.qdrant(services.addresses.qdrant_url)
     index = SearchIndex.build(client, CHUNKS, collection=f"llamaindex-{door}")
     async_client: AsyncQdrantClient = http.qdrant_async(services.addresses.qdrant_url)
-    router = router_over(llamaindex_retriever(index, client, "hierarchical", async_client=async_client))
+    router = router_over(retriever_of(index, client, "hierarchical", async_client))
     resources = RetrievalResources(index, client, async_client, router_injection=True)
     deadline = Deadline.after(30.0)  # generous: what is looked at is the cap, not the time
     recorder = Recorder(f"llamaindex-{door}", 3, deadline)

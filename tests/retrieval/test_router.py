@@ -16,7 +16,7 @@ from pydantic import Field
 from qdrant_client import QdrantClient
 
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import BudgetRefused, ConfigurationError, ServiceError
+from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.docmind.graphs import (
     MultiAgentGraphState,
     build_multi_agent_supervisor_graph,
@@ -24,18 +24,11 @@ from docmind_lab.docmind.graphs import (
     create_forward_message_tool,
 )
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.docmind.graphs.model_client import ModelClient
 from docmind_lab.docmind.graphs.observer import ObservedSaver
-from docmind_lab.docmind.retrieval import (
-    Chunk,
-    ModelSelector,
-    RetrievalResources,
-    RouterEngine,
-    RuleSelector,
-    SearchIndex,
-    search,
-)
+from docmind_lab.docmind.retrieval import Chunk, RetrievalResources, SearchIndex, search
 from docmind_lab.docmind.retrieval.injection import RouterCall
-from docmind_lab.docmind.retrieval.strategies import STRATEGIES
+from docmind_lab.docmind.router import RouterEngine
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
@@ -57,56 +50,6 @@ def client() -> Iterator[QdrantClient]:
 @pytest.fixture(scope="module")
 def index(client: QdrantClient) -> SearchIndex:
     return SearchIndex.build(client, CHUNKS, references={"lock": ("yield",)})
-
-
-class AsyncClient:
-    """The async door of a local client."""
-
-    def __init__(self, client: QdrantClient) -> None:
-        self.client = client
-
-    async def query_points(self, **arguments: Any) -> Any:
-        return self.client.query_points(**arguments)
-
-    async def scroll(self, **arguments: Any) -> Any:
-        return self.client.scroll(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("query", "strategy"),
-    [
-        ("How is a lock related to a generator?", "graph"),
-        ("Give me an overview of locks", "hierarchical"),
-        ("When is a lock released?", "hybrid"),
-    ],
-)
-def test_the_engine_searches_by_the_strategy_that_the_words_ask_for(
-    client: QdrantClient, index: SearchIndex, query: str, strategy: str
-):
-    engine = RouterEngine(index, client, AsyncClient(client))  # type: ignore[arg-type]
-    answers = [engine.query(query), asyncio.run(engine.aquery(query))]
-    wanted = search(client, index, strategy, query)
-    for answer in answers:
-        assert answer.metadata == {"strategy": strategy}
-        assert [node.node_id for node in answer.source_nodes] == [document.id for document in wanted]
-
-
-def test_its_nodes_have_llamaindex_shape(client: QdrantClient, index: SearchIndex):
-    (first, *_) = RouterEngine(index, client).query("When is a lock released?").source_nodes
-    assert (first.node_id, first.text, first.get_content()) == ("lock#1", CHUNKS[0].text, CHUNKS[0].text)
-    assert first.metadata["topic"] == "lock"
-    assert first.score == first.node.score > 0
-
-
-def test_an_engine_without_an_async_client_says_so(client: QdrantClient, index: SearchIndex):
-    with pytest.raises(ConfigurationError, match="async_client"):
-        asyncio.run(RouterEngine(index, client).aquery("lock"))
-
-
-@pytest.mark.parametrize("options", [{"strategies": ()}, {"strategies": ("fuzzy",)}, {"limit": 0}])
-def test_options_that_cannot_be_used_are_refused_by_name(client: QdrantClient, index: SearchIndex, options: Any):
-    with pytest.raises(ConfigurationError, match=next(iter(options))):
-        RouterEngine(index, client, **options)
 
 
 # ---- the model's choice
@@ -144,33 +87,46 @@ def choosing(engine: Any) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": "select_engine", "args": {"engine": engine}, "id": "1"}])
 
 
-def chosen(model: Chooser, door: str = "sync", strategies: Sequence[str] = STRATEGIES) -> str:
-    selector = ModelSelector(model, ModelCalls("router_engine"))
-    if door == "sync":
-        return selector.select("When?", strategies)
-    return asyncio.run(selector.aselect("When?", strategies))
+def engine_of(index: SearchIndex, client: Any, model: BaseChatModel, async_client: Any = None) -> RouterEngine:
+    return RouterEngine(index, client, async_client, ModelClient(model, ModelCalls("router_engine")))
 
 
-@pytest.mark.parametrize("door", ["sync", "async"])
+class AsyncClient:
+    """The async door of a local client."""
+
+    def __init__(self, client: QdrantClient) -> None:
+        self.client = client
+
+    async def query_points(self, **arguments: Any) -> Any:
+        return self.client.query_points(**arguments)
+
+
 @pytest.mark.parametrize(
     "reply", [choosing("graph"), AIMessage("graph"), AIMessage('I choose "graph", not hybrid.'), AIMessage("Graph.")]
 )
-def test_the_models_choice_is_read_from_its_tool_call_or_its_words(door: str, reply: AIMessage):
-    assert chosen(Chooser(reply=reply), door) == "graph"
+def test_it_searches_by_the_strategy_that_the_model_calls_a_tool_with_or_says(
+    client: QdrantClient, index: SearchIndex, reply: AIMessage
+):
+    model = Chooser(reply=reply)
+    engine = engine_of(index, client, model, AsyncClient(client))
+    wanted = search(client, index, "graph", "When is a lock released?")
+    for answer in (engine.query("When is a lock released?"), asyncio.run(engine.aquery("When is a lock released?"))):
+        assert answer.metadata == {"strategy": "graph"}
+        assert answer.source_nodes == wanted
+    assert [message.type for message in model.asked[0]] == ["system", "human"]
+    assert model.asked[0][1].content == "When is a lock released?"
+    assert model.offered[0]["parameters"]["properties"]["engine"]["enum"] == ["hybrid", "hierarchical", "graph"]
 
 
 @pytest.mark.parametrize("reply", [choosing("dense"), choosing(None), choosing(["graph"]), AIMessage("Anything.")])
-def test_a_choice_that_was_not_offered_is_an_error(reply: AIMessage):
+def test_a_choice_that_was_not_offered_is_an_error(client: QdrantClient, index: SearchIndex, reply: AIMessage):
     with pytest.raises(ServiceError, match="hybrid, hierarchical, graph"):
-        chosen(Chooser(reply=reply))
+        engine_of(index, client, Chooser(reply=reply)).query("When?")
 
 
-def test_the_model_is_asked_with_the_query_alone_and_offered_the_engines():
-    model = Chooser(reply=choosing("hybrid"))
-    chosen(model, strategies=("hybrid", "graph"))
-    assert [message.type for message in model.asked[0]] == ["system", "human"]
-    assert model.asked[0][1].content == "When?"
-    assert model.offered[0]["parameters"]["properties"]["engine"]["enum"] == ["hybrid", "graph"]
+def test_an_engine_without_an_async_client_says_so(client: QdrantClient, index: SearchIndex):
+    with pytest.raises(ConfigurationError, match="async_client"):
+        asyncio.run(engine_of(index, client, Chooser(reply=choosing("hybrid"))).aquery("lock"))
 
 
 def asked_by(engine: RouterEngine, state: Mapping[str, Any], deadline: Deadline | None) -> Any:
@@ -179,27 +135,13 @@ def asked_by(engine: RouterEngine, state: Mapping[str, Any], deadline: Deadline 
 
 def test_the_models_call_gets_what_is_left_of_the_routers_share(client: QdrantClient, index: SearchIndex):
     model = Chooser(reply=choosing("hybrid"))
-    engine = RouterEngine(index, client, selector=ModelSelector(model, ModelCalls("router_engine")))
+    engine = engine_of(index, client, model)
     routed = asked_by(engine, {}, Deadline.after(20.0)).ask()
     assert routed.documents[0].id == "lock#1"
     # Half of twenty seconds, less what it took to get there.
     assert 8.0 < model.settings[0]["timeout"] <= 10.0
     asked_by(engine, {}, None).ask()
     assert "timeout" not in model.settings[1]
-
-
-def test_a_choice_with_no_budget_is_refused_before_it_is_sent(client: QdrantClient, index: SearchIndex):
-    model = Chooser(reply=choosing("hybrid"))
-    calls = ModelCalls("router_engine")
-
-    class Spent(ModelSelector):
-        def _request(self, query: str, strategies: Sequence[str]) -> Any:
-            request = super()._request(query, strategies)
-            return request.override(state={**request.state, "deadline_ts": 0.0})
-
-    with pytest.raises(BudgetRefused):
-        Spent(model, calls).select("When?", STRATEGIES)
-    assert model.asked == []
 
 
 # ---- over HTTP
@@ -239,7 +181,7 @@ def remote_index(remote: QdrantClient) -> SearchIndex:
 def test_choice_and_search_are_observed_as_the_routers_calls_and_capped_by_its_share(
     remote: QdrantClient, remote_index: SearchIndex, model: ChatOpenAI
 ):
-    engine = RouterEngine(remote_index, remote, selector=ModelSelector(model, ModelCalls("router_engine")))
+    engine = engine_of(remote_index, remote, model)
     deadline = Deadline.after(30.0)  # generous: what is looked at is the cap, not the time
     recorder = Recorder("router-run", 3, deadline)
     call = RouterCall(engine, "How is a lock related to a generator?", 5, {"handoff_ordinal": 2}, deadline, share=0.5)
@@ -271,7 +213,7 @@ def supervisor(model: ChatOpenAI, resources: RetrievalResources) -> Any:
 def test_a_router_in_the_runtime_context_of_the_whole_graph_reaches_the_tool_and_no_checkpoint(
     remote: QdrantClient, remote_index: SearchIndex, model: ChatOpenAI, tools_data: bool
 ):
-    engine = RouterEngine(remote_index, remote, selector=RuleSelector())
+    engine = engine_of(remote_index, remote, model)
     resources = RetrievalResources(remote_index, remote, router_injection=True)
     inputs: dict[str, Any] = {"messages": [HumanMessage("When is a lock released by the context manager?")]}
     context: dict[str, Any] = {"router_engine": engine}

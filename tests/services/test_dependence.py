@@ -17,7 +17,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.plan import Plan, Wait
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
@@ -145,11 +144,6 @@ def test_tokens_come_more_slowly_the_more_calls_are_under_way_when_one_starts() 
     # The second starts beside one, the third beside two: 0.05 + 0.9 × 1.5 and 0.05 + 0.9 × 2.
     assert asked_at_once(3, slowed) == [("200", 0.95), ("200", 1.4), ("200", 1.85)]
     assert asked_at_once(3) == [("200", 0.95)] * 3
-
-
-def test_beside_others_only_the_time_of_tokens_is_longer() -> None:
-    plan = Plan((Wait(1.0), Wait(2.0, tokens=10)), "llm", slowdown=0.25)
-    assert plan.steps_beside(2) == (Wait(1.0), Wait(3.0, tokens=10))
 
 
 def test_a_limit_of_load_refuses_the_calls_above_it_and_no_others() -> None:

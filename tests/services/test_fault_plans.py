@@ -115,10 +115,6 @@ def test_a_trickle_sends_the_same_bytes_in_twelve_pieces_three_tenths_of_a_secon
     assert plan.fault == "trickle"
 
 
-def test_the_gap_of_a_trickle_can_be_chosen():
-    assert struck(PLAN, "trickle=0.05").duration_s == pytest.approx(PLAN.duration_s + 12 * 0.05)
-
-
 def test_a_trickle_keeps_the_latency_before_its_headers():
     assert struck(PLAN, "trickle").steps[:3] == PLAN.steps[:3]
 
@@ -244,18 +240,6 @@ def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_
     assert plan.output_tokens == expected.get(kind, good.output_tokens)
 
 
-@pytest.mark.parametrize("kind", MODEL_KINDS)
-def test_what_is_turned_away_at_the_gate_takes_no_slot_and_everything_else_does(kind):
-    assert asked(f"{kind}:*").admitted(DEFAULT_CALLS).takes_slot is (
-        kind not in ("http_500", "rate_limit", "rate_limit_above")
-    )
-
-
-def test_a_request_that_is_not_valid_takes_no_slot_and_meets_no_fault():
-    plan = asked("hang:*", messages=[])
-    assert (headers_of(plan).status, plan.takes_slot, plan.fault) == (400, False, "")
-
-
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("fault", "status", "retry_after", "code"),
@@ -298,16 +282,6 @@ def test_a_call_that_the_profile_has_hang_hangs_whatever_would_befall_its_reply(
         body = {"model": "docmind-scripted", "messages": [{"role": "user", "content": "Why?"}]}
         plan = service.plan(ServiceRequest("POST", "/v1/chat/completions", {}, json.dumps(body).encode()))
         assert (plan.duration_s, plan.fault, plan.output_tokens) == (math.inf, "hang", 0)
-
-
-def test_a_fault_that_passes_strikes_by_the_attempt_that_the_client_says_it_makes():
-    plans = [asked("http_500@1:*", headers={"x-docmind-attempt": number}) for number in ("1", "2")]
-    assert [headers_of(plan).status for plan in plans] == [500, 200]
-    assert plans[1].fault == ""
-
-
-def test_a_fault_does_not_change_the_latency_of_the_calls_it_spares():
-    assert asked("hang:validation", "rate_limit:planner") == asked()
 
 
 def test_a_client_that_names_no_role_is_struck_by_a_fault_that_names_none():

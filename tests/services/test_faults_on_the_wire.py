@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import time
@@ -14,7 +13,7 @@ import httpx2
 import openai
 import pytest
 from often import often
-from qdrant_client import AsyncQdrantClient, QdrantClient, models
+from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from service_doors import MODEL, QUESTION, TOKENS, Here, Untold, new_run, openai_at, streamed_text, tags
 
@@ -37,42 +36,15 @@ def ask(client: openai.OpenAI, run_id: str, *, stream: bool, role: str = "router
     return streamed_text(reply) if stream else reply.choices[0].message.content
 
 
-def warm(client: openai.OpenAI, *, stream: bool) -> None:
-    """Use a client once, unstruck, before a clock starts: what it loads lazily takes longer than a test allows."""
-    ask(client, new_run(), stream=stream, role="spared")
-
-
 def faulty(serve_here: Any, *faults: str, profile: LatencyProfile = QUICK, **options: Any) -> Here:
     return serve_here(profile=profile, faults=tuple(Fault.parse(fault) for fault in faults), **options)
 
 
-both_ways = pytest.mark.parametrize("stream", [False, True])
 # What stands below one body and a stream is the same: one of them has the seconds.
 often_streamed = pytest.mark.parametrize("stream", often([False, True], True))
 
 
 # ---- turned away
-
-
-@both_ways
-def test_the_openai_client_sees_a_rate_limit_and_when_to_come_back(stream, serve_here):
-    here, run_id = faulty(serve_here, "rate_limit=7:*"), new_run()
-    with openai_at(here.addresses) as client, pytest.raises(openai.RateLimitError, match="try again in 7s") as caught:
-        ask(client, run_id, stream=stream)
-    assert caught.value.response.headers["retry-after"] == "7"
-    assert caught.value.code == "rate_limit_exceeded"
-    row = here.row(run_id)
-    assert (row.outcome, row.status, row.fault, row.output_tokens) == ("error", 429, "rate_limit", 0)
-
-
-@both_ways
-def test_the_openai_client_sees_a_server_error(stream, serve_here):
-    here, run_id = faulty(serve_here, "http_500:*"), new_run()
-    with openai_at(here.addresses) as client, pytest.raises(openai.InternalServerError) as caught:
-        ask(client, run_id, stream=stream)
-    assert (caught.value.status_code, caught.value.type) == (500, "server_error")
-    row = here.row(run_id)
-    assert (row.outcome, row.status, row.fault, row.output_tokens) == ("error", 500, "http_500", 0)
 
 
 @pytest.mark.wall
@@ -87,76 +59,7 @@ def test_a_client_that_obeys_retry_after_is_served_when_the_fault_has_passed(ser
     assert 1.0 <= second.received_at - first.ended_at <= 1.0 + LATE_S
 
 
-# ---- broken off
-
-
-@both_ways
-def test_a_disconnect_is_a_broken_connection_for_the_client(stream, serve_here):
-    here, run_id = faulty(serve_here, "disconnect:*"), new_run()
-    with openai_at(here.addresses) as client, pytest.raises(openai.APIConnectionError) as caught:
-        ask(client, run_id, stream=stream)
-    assert isinstance(caught.value.__cause__, httpx2.RemoteProtocolError)
-    row = here.row(run_id)
-    assert (row.outcome, row.status, row.fault) == ("error", 200, "disconnect")
-    assert row.output_tokens == (TOKENS // 2 if stream else TOKENS)
-
-
-def read_into(pieces: list[str], chunks: Any) -> None:
-    for chunk in chunks:
-        pieces.append(chunk.choices[0].delta.content)
-
-
-def test_what_was_streamed_before_a_disconnect_arrives(serve_here):
-    here, pieces = faulty(serve_here, "disconnect:router"), []
-    with openai_at(here.addresses) as client:
-        whole = ask(client, new_run(), stream=False, role="spared")
-        options: Any = {"model": MODEL, "messages": QUESTION, "stream": True}
-        with pytest.raises(openai.APIConnectionError):
-            read_into(pieces, client.chat.completions.create(**options, extra_headers=tags(new_run())))
-    assert len(pieces) == 1 + TOKENS // 2
-    assert whole.startswith("".join(pieces))
-    assert whole != "".join(pieces)
-
-
-@both_ways
-def test_malformed_json_is_an_error_of_the_clients_parser_and_a_success_for_the_service(stream, serve_here):
-    here, run_id = faulty(serve_here, "malformed:*"), new_run()
-    with openai_at(here.addresses) as client, pytest.raises(json.JSONDecodeError):
-        ask(client, run_id, stream=stream)
-    row = here.row(run_id)
-    assert (row.status, row.fault) == (200, "malformed")
-    # A client that cannot read an event hangs up, maybe before the rest of the stream was generated.
-    assert row.outcome == "ok" or stream
-    assert row.output_tokens == TOKENS or row.outcome == "client_gone"
-
-
-@both_ways
-def test_an_empty_answer_is_an_answer(stream, serve_here):
-    here, run_id = faulty(serve_here, "empty:*"), new_run()
-    with openai_at(here.addresses) as client:
-        assert ask(client, run_id, stream=stream) == ""
-    row = here.row(run_id)
-    assert (row.outcome, row.status, row.fault, row.output_tokens) == ("ok", 200, "empty", 1)
-
-
 # ---- late
-
-
-@pytest.mark.wall
-def test_a_stream_with_a_slow_first_token_opens_at_once(serve_here):
-    here, run_id = faulty(serve_here, "slow_first_token=0.6:router"), new_run()
-    with openai_at(here.addresses) as client:
-        warm(client, stream=True)
-        begun_at = time.monotonic()
-        chunks = client.chat.completions.create(model=MODEL, messages=QUESTION, stream=True, extra_headers=tags(run_id))
-        opened_s = time.monotonic() - begun_at
-        next(iter(chunks))
-        first_s = time.monotonic() - begun_at
-        chunks.close()
-    # Half of what the first token is late by is far more than a pause of the machine.
-    assert opened_s < 0.3
-    assert 0.6 <= first_s < 0.6 + LATE_S + 0.1
-    assert here.row(run_id).fault == "slow_first_token"
 
 
 # A read that times out in the middle of a stream surfaces as the HTTP library has it.
@@ -238,26 +141,6 @@ def test_a_search_that_is_unavailable_is_the_qdrant_clients_own_error_and_nothin
         assert store.count("c").count == 1
 
 
-def test_the_async_qdrant_client_sees_the_same(serve_here):
-    here = faulty(serve_here, "retrieval_503")
-
-    async def main() -> None:
-        store = AsyncQdrantClient(url=here.addresses.qdrant_url, check_compatibility=False)
-        await store.create_collection("c", **SCHEMA)
-        try:
-            with pytest.raises(UnexpectedResponse, match="503"):
-                await store.query_points("c", **SEARCH)
-        finally:
-            await store.close()
-
-    asyncio.run(main())
-
-
-def test_a_search_in_a_collection_that_only_users_have_meets_the_fault_too(serve_here):
-    with filled(faulty(serve_here, "retrieval_503")) as store, pytest.raises(UnexpectedResponse, match="503"):
-        store.query_points("no-such-collection", **SEARCH)
-
-
 def search_call(run_id: str) -> LogicalCall:
     return LogicalCall(run_id, "retrieval/retrieval/2.0.1", "retrieval", "2.0.1", "retrieval", 7, Untold())
 
@@ -285,16 +168,6 @@ def test_a_search_that_hangs_ends_with_the_deadline(serve_here):
     assert 0.3 - 0.01 <= took_s <= 0.3 + LATE_S
     row = here.row(run_id)
     assert (row.outcome, row.status, row.fault) == ("client_gone", None, "retrieval_hang")
-
-
-def test_faults_of_searches_do_not_strike_the_retrieval_agents_model_calls_nor_the_other_way_round(serve_here):
-    here, run_id = faulty(serve_here, "retrieval_503", "http_500:retrieval"), new_run()
-    with filled(here) as store:
-        with pytest.raises(UnexpectedResponse, match="503"):
-            store.query_points("c", **SEARCH)
-    with openai_at(here.addresses) as client, pytest.raises(openai.InternalServerError):
-        client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id, role="retrieval"))
-    assert here.row(run_id).status == 500
 
 
 # ---- rows

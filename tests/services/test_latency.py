@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from docmind_lab.analysis.latency.profile import PROFILE_NAMES, LatencyProfile, LlmLatency, QuantileTable
 from docmind_lab.core.errors import ConfigurationError
@@ -49,18 +50,8 @@ def profile(**changes: object) -> LatencyProfile:
     return replace(made, **changes)
 
 
-def ranks(values: list[float]) -> list[int]:
-    order = sorted(range(len(values)), key=values.__getitem__)
-    out = [0] * len(values)
-    for rank, index in enumerate(order):
-        out[index] = rank
-    return out
-
-
-def spearman(pairs: list[LlmLatency]) -> float:
-    first, inter = ranks([p.first_token_s for p in pairs]), ranks([p.inter_token_s for p in pairs])
-    n = len(pairs)
-    return 1 - 6 * sum((a - b) ** 2 for a, b in zip(first, inter, strict=True)) / (n * (n * n - 1))
+def spearman(drawn: list[LlmLatency]) -> float:
+    return stats.spearmanr([d.first_token_s for d in drawn], [d.inter_token_s for d in drawn]).statistic
 
 
 def many_draws(of: LatencyProfile, n: int = 4000) -> list[LlmLatency]:
@@ -89,11 +80,6 @@ def test_between_two_levels_the_quantile_is_linear():
     table = QuantileTable((0.0, 0.5, 1.0), (1.0, 2.0, 10.0))
 
     assert [table.at(level) for level in (0.25, 0.5, 0.75)] == [1.5, 2.0, 6.0]
-
-
-@given(tables(), factors, levels)
-def test_scaling_a_table_scales_every_quantile(table, factor, level):
-    assert table.scaled(factor).at(level) == pytest.approx(factor * table.at(level))
 
 
 @pytest.mark.parametrize(
@@ -133,15 +119,6 @@ def test_a_key_always_draws_the_same_latency(made, key):
     assert made.draw_retrieval(key) == again.draw_retrieval(replace(key))
 
 
-@given(profiles, keys)
-def test_draws_stay_within_the_tables(made, key):
-    drawn = made.draw_llm(key)
-
-    assert made.first_token_s.values_s[0] <= drawn.first_token_s <= made.first_token_s.values_s[-1]
-    assert made.inter_token_s.values_s[0] <= drawn.inter_token_s <= made.inter_token_s.values_s[-1]
-    assert made.retrieval_s.values_s[0] <= made.draw_retrieval(key) <= made.retrieval_s.values_s[-1]
-
-
 def test_first_token_inter_token_and_retrieval_are_separate_draws():
     key = DrawKey(7, "planner", "1")
     drawn = profile().draw_llm(key)
@@ -153,13 +130,6 @@ def test_first_token_inter_token_and_retrieval_are_separate_draws():
 def test_draws_have_the_profiles_rank_correlation(rho):
     # The standard error of rho over 4,000 pairs is at most 0.016; four of them.
     assert spearman(many_draws(profile(rank_correlation=rho))) == pytest.approx(rho, abs=0.064)
-
-
-def test_correlation_leaves_both_marginal_distributions_as_they_are():
-    drawn = sorted(d.inter_token_s for d in many_draws(profile(rank_correlation=-0.43)))
-
-    # The table is uniform on 0 to 1; 0.031 is four standard errors of a median of 4,000 draws.
-    assert [drawn[n] for n in (400, 2000, 3600)] == pytest.approx([0.1, 0.5, 0.9], abs=0.032)
 
 
 @pytest.mark.parametrize("uniform", [0.0, 1.0])
@@ -208,13 +178,6 @@ def test_the_name_says_how_a_profile_was_scaled(factor, name):
     assert profile().scaled(factor).name == name
 
 
-def test_a_scaled_profile_says_that_it_is_not_measured():
-    scaled = profile().scaled(0.1)
-
-    assert scaled.description == "Mine. Scaled, not measured: every duration times 0.1."
-    assert scaled.time_scale == pytest.approx(0.1)
-
-
 def test_scaling_twice_is_named_once_and_scaling_back_leaves_no_trace():
     twice = profile().scaled(0.5).scaled(0.2)
     back = twice.scaled(10)
@@ -230,11 +193,6 @@ def test_a_factor_that_is_not_positive_and_finite_is_refused(factor):
 
 
 # Names and manifests
-
-
-@pytest.mark.parametrize("name", PROFILE_NAMES)
-def test_every_listed_profile_exists_under_its_name(name):
-    assert LatencyProfile.named(name).name == name
 
 
 @pytest.mark.parametrize(("wrong", "nearest"), [("typicl", "typical"), ("heavytail", "heavy_tail"), ("Fast", "fast")])

@@ -40,13 +40,6 @@ def test_rows_are_kept_apart_by_run():
     assert [log.rows(run_id) for run_id in ("r1", "r2", "", "r3")] == [[first], [second], [loose], []]
 
 
-def test_open_rows_are_those_still_at_work():
-    log = ServiceLog()
-    rows = [log.received(request("r1"), PLAN, 0.0) for _ in range(3)]
-    rows[0].outcome = "ok"
-    assert log.open_rows("r1") == 2
-
-
 def test_a_forgotten_run_leaves_nothing_and_takes_no_other_with_it():
     log = ServiceLog()
     log.received(request("r1"), PLAN, 0.0)
@@ -65,14 +58,6 @@ def test_rows_without_a_run_are_bounded_and_the_newest_stay(monkeypatch):
         log.received(request("r1"), PLAN, float(instant))
     assert [row.received_at for row in log.rows("")] == [7.0, 8.0, 9.0, 10.0, 11.0]
     assert len(log.rows("r1")) == 12
-
-
-def test_a_list_that_was_read_does_not_change_with_the_log():
-    log = ServiceLog()
-    log.received(request("r1"), PLAN, 0.0)
-    read = log.rows("r1")
-    log.received(request("r1"), PLAN, 1.0)
-    assert len(read) == 1
 
 
 def test_no_row_is_lost_when_many_threads_write_and_read():

@@ -49,11 +49,6 @@ def test_the_options_of_a_service_carry_the_habits_of_its_peers() -> None:
     assert ServiceOptions(PROFILE).peer_behaviour().habits == DEFAULT_HABITS
 
 
-def test_unknown_habits_are_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="naps"):
-        PeerHabits.from_dict({"naps": 1.0})
-
-
 def test_a_peer_states_what_its_passages_say_and_cites_them() -> None:
     passages = [
         {"id": "quoll#1", "content": "The quoll is a marsupial. The quoll will hunt at night in the forest."},

@@ -19,19 +19,6 @@ SHIPPED = resources.files("docmind_lab.core.data").joinpath("latency_profiles.js
 DATA = json.loads(SHIPPED)
 
 
-def readme_table(*headings: str) -> list[dict[str, str]]:
-    """The rows of the README's one table that begins with these headings."""
-    lines = README.splitlines()
-    wanted = "| " + " | ".join(headings) + " |"
-    (start,) = [number for number, line in enumerate(lines) if line.startswith(wanted)]
-    rows = []
-    for line in [lines[start], *lines[start + 2 :]]:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
-
-
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("derive_profiles", ROOT / "data" / "derive_profiles.py")
@@ -69,50 +56,6 @@ def measurements(script: ModuleType, tmp_path: Path) -> Path:
 # The shipped data and what the README says of it
 
 
-def test_the_readme_states_the_quantiles_that_draws_use():
-    rows = readme_table("profile", "quantity", "basis")
-
-    assert {(row["profile"], row["quantity"]) for row in rows} == {
-        (name, quantity) for name in MEASURED for quantity in ("first_token_s", "inter_token_s", "retrieval_s")
-    }
-    for row in rows:
-        table = getattr(LatencyProfile.named(row["profile"]), row["quantity"])
-        stated = {column: float(value) for column, value in row.items() if column[1:].isdigit()}
-        assert stated == {column: pytest.approx(table.at(int(column[1:]) / 100)) for column in stated}
-        assert len(stated) == 6
-
-
-def test_the_readme_states_the_fits_of_the_data():
-    for row in readme_table("profile", "quantity", "mu"):
-        fit = DATA["profiles"][row["profile"]]["lognormal"][row["quantity"]]
-        assert (float(row["mu"]), float(row["sigma"])) == (fit["mu"], fit["sigma"])
-        assert row["KS distance"] == (f"{fit['ks_distance']:.3f}" if fit["basis"] == "measured" else "assumed")
-
-
-def test_the_readme_states_the_counts_and_the_correlation_of_the_data():
-    rows = readme_table("profile", "endpoint", "sent")
-
-    assert [row["profile"] for row in rows] == list(MEASURED)
-    for row in rows:
-        entry = DATA["profiles"][row["profile"]]
-        assert row["endpoint"] == entry["endpoint"]
-        counts = entry["requests"]
-        assert int(row["sent"]) - int(row["errors"]) - int(row["degenerate"]) == int(row["used"])
-        assert (int(row["sent"]), int(row["used"])) == (counts["sent"], counts["used"])
-        assert float(row["rho"]) == entry["spearman_rho"]
-        assert float(row["drawn"]) == LatencyProfile.named(row["profile"]).rank_correlation
-
-
-def test_the_readme_states_the_token_quantiles_of_the_traces():
-    reference = DATA["reference_tokens"]
-
-    for row in readme_table("trace", "quantity", "requests"):
-        table = reference[row["trace"]]
-        percents = [f"p{level * 100:g}" for level in table["levels"]]
-        assert [int(row[percent]) for percent in percents] == table[row["quantity"]]
-        assert int(row["requests"]) == table["requests"]
-
-
 @pytest.mark.parametrize("name", MEASURED)
 @pytest.mark.parametrize("quantity", ["first_token_s", "inter_token_s"])
 def test_a_fits_median_is_no_further_from_the_samples_than_its_ks_distance(name, quantity):
@@ -148,23 +91,6 @@ def test_the_local_gpu_says_that_it_is_a_proxy_with_one_slot():
 
     assert "proxy" in local.description
     assert local.slots == 1
-
-
-def test_a_tenth_of_typical_is_typical_with_every_duration_divided_by_ten():
-    tenth, typical = LatencyProfile.named("typical/10"), LatencyProfile.named("typical")
-
-    assert "Scaled, not measured" in tenth.description
-    for field in ("first_token_s", "inter_token_s", "retrieval_s"):
-        values_s = [10 * value for value in getattr(tenth, field).values_s]
-        assert values_s == pytest.approx(getattr(typical, field).values_s)
-
-
-def test_the_profiles_keep_the_order_that_their_names_promise():
-    def slow_call_s(name: str) -> float:
-        made = LatencyProfile.named(name)
-        return made.first_token_s.at(0.9) + 150 * made.inter_token_s.at(0.9)
-
-    assert slow_call_s("fast") < slow_call_s("typical") < slow_call_s("heavy_tail")
 
 
 def test_only_the_heavy_tail_has_a_first_token_far_beyond_its_median():

@@ -317,41 +317,6 @@ def test_validation_of_no_answer_asks_for_another_search():
 # ---- the supervisor
 
 
-def test_a_simple_question_goes_round_without_the_planner_and_its_answer_is_forwarded():
-    system = run(SIMPLE, quoll=("quoll#1", QUOLL))
-    assert system.visits == [["router_agent"], ["retrieval_agent"], ["synthesis_agent"], ["validation_agent"]]
-    assert system.answer == "The quoll hunts at night in the eucalyptus forest. [quoll#1]"
-
-
-def test_a_complex_question_is_planned_and_each_task_searched_side_by_side():
-    system = run(COMPLEX, quoll=("quoll#1", QUOLL), kiln=("kiln#1", KILN))
-    assert system.visits == [
-        ["router_agent"],
-        ["planner_agent"],
-        ["retrieval_agent", "retrieval_agent"],
-        ["synthesis_agent"],
-        ["validation_agent"],
-    ]
-    assert [search["query"] for search in system.searches] == sub_questions(COMPLEX)
-    assert "[quoll#1]" in system.answer
-    assert "[kiln#1]" in system.answer
-
-
-def test_a_question_without_an_answer_is_searched_once_more_by_another_route_and_then_says_so():
-    system = run(SIMPLE, quoll=("kiln#1", KILN))
-    first_round = [["router_agent"], ["retrieval_agent"], ["synthesis_agent"], ["validation_agent"]]
-    assert system.visits == [*first_round, ["retrieval_agent"], ["synthesis_agent"], ["validation_agent"]]
-    assert [search["strategy"] for search in system.searches] == ["hybrid", "hierarchical"]
-    assert system.answer.startswith(NOT_FOUND)
-    assert "could not confirm" in system.answer
-
-
-def test_a_second_question_of_a_conversation_starts_anew():
-    system = run(SIMPLE, quoll=("quoll#1", QUOLL))
-    again = reply([*system.messages, user("When does the potter open the kiln?")], *HANDOFF_TOOLS)
-    assert [call.name for call in again.tool_calls] == ["transfer_to_router_agent"]
-
-
 def test_the_answer_is_given_in_words_where_it_cannot_be_forwarded():
     system = System(SIMPLE, {"quoll": ("quoll#1", QUOLL)}).run(HANDOFF_TOOLS)
     assert system.answer.endswith("[quoll#1]")

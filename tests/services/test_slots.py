@@ -10,32 +10,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.slots import SlotQueue, Turn
 
 
-def test_the_first_comers_are_served_at_once_and_the_others_in_order_as_slots_become_free():
-    queue = SlotQueue[str](2)
-    assert queue.arrive("a", 1.0) == (Turn("a", 1.0),)
-    assert queue.arrive("b", 1.1) == (Turn("b", 1.1),)
-    assert queue.arrive("c", 1.2) == ()
-    assert queue.arrive("d", 1.3) == ()
-    assert queue.waiting == ("c", "d")
-    assert queue.leave("b", 5.0) == (Turn("c", 5.0),)
-    assert queue.leave("a", 6.0) == (Turn("d", 6.0),)
-
-
-def test_without_a_limit_nobody_waits():
-    queue = SlotQueue[int](None)
-    assert [queue.arrive(number, float(number)) for number in range(5)] == [(Turn(n, float(n)),) for n in range(5)]
-    assert queue.leave(3, 9.0) == ()
-    assert queue.arrive(5, 4.5) == (Turn(5, 4.5),)
-
-
-def test_one_that_leaves_the_queue_takes_no_slot():
-    queue = SlotQueue[str](1)
-    for name in "abc":
-        queue.arrive(name, 0.0)
-    assert queue.leave("b", 1.0) == ()
-    assert queue.leave("a", 2.0) == (Turn("c", 2.0),)
-
-
 def test_one_that_is_not_there_changes_nothing_when_it_leaves():
     queue = SlotQueue[str](1)
     queue.arrive("a", 0.0)

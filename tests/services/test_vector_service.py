@@ -97,25 +97,6 @@ def test_points_can_be_sent_as_a_batch(service):
     assert ask(service, "POST", "/collections/docs/points/count", {}) == {"count": 4}
 
 
-def test_a_dense_query_finds_the_nearest_first(service):
-    assert found(service, query=[1.0, 0.0], using="lsa") == [1, 2, 3]
-    assert found(service, query=[0.0, 1.0], using="lsa") == [3, 2, 1]
-
-
-def test_a_sparse_query_counts_rare_words_for_more(service):
-    sparse = {"indices": [0, 1], "values": [1.0, 1.0]}
-    result = ask(service, "POST", "/collections/docs/points/query", {"query": sparse, "using": "bm25"})
-    scores = {point["id"]: point["score"] for point in result["points"]}
-    assert result["points"][0]["id"] == 2
-    # Without IDF each shared word would count 1: 2 points against 1.
-    assert scores[2] > 3 * scores[1]
-    assert scores[1] == scores[3]
-
-
-def test_a_wrapped_query_means_the_same_as_a_bare_one(service):
-    assert found(service, query={"nearest": [0.0, 1.0]}, using="lsa") == found(service, query=[0.0, 1.0], using="lsa")
-
-
 def test_prefetched_lists_are_fused_by_reciprocal_rank(service):
     prefetch = [
         {"query": {"indices": [1], "values": [1.0]}, "using": "bm25", "limit": 3},
@@ -150,10 +131,6 @@ def test_the_version_is_told_at_the_root_as_a_client_looks_for_it(service):
     assert payload["version"].split(".")[:2] == importlib.metadata.version("qdrant-client").split(".")[:2]
 
 
-def test_two_services_share_nothing(service):
-    assert ask(VectorService(PROFILE), "GET", "/collections/docs/exists") == {"exists": False}
-
-
 # ---- when
 
 
@@ -166,16 +143,6 @@ def test_a_search_takes_the_latency_of_its_key():
     assert tagged.steps[0] == Wait(PROFILE.draw_retrieval(DrawKey(7, "retrieval", "2.1.1")))
     assert untagged.steps[0] == Wait(PROFILE.draw_retrieval(DrawKey(3, "retrieval", "0")))
     assert tagged.kind == "retrieval"
-
-
-def test_everything_but_a_search_is_answered_at_once(service):
-    for method, path, body in [
-        ("GET", "/collections", None),
-        ("GET", "/collections/docs", None),
-        ("POST", "/collections/docs/points/count", {}),
-        ("PUT", "/collections/docs/points", {"points": POINTS}),
-    ]:
-        assert plan_of(service, method, path, body).duration_s == 0.0
 
 
 # ---- collections that only users have

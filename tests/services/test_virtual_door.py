@@ -163,20 +163,6 @@ def test_the_openai_client_is_answered_in_the_time_that_is_planned(stream):
     assert row.ended_at == virtual.took_s == row.last_byte_at
 
 
-def test_the_async_openai_client_gets_the_same():
-    async def main() -> tuple[str, str, float]:
-        async with openai.AsyncOpenAI(base_url=HERE.openai_base_url, api_key="unused") as client:
-            options: Any = {"model": MODEL, "messages": QUESTION, "extra_headers": tags("r")}
-            whole = await client.chat.completions.create(**options)
-            stream = await client.chat.completions.create(**options, stream=True)
-            return whole.choices[0].message.content, streamed_text([chunk async for chunk in stream])
-
-    virtual = behind_a_door()
-    whole, streamed = virtual.run(lambda: asyncio.run(main()))
-    assert whole == streamed == behind_a_door().run(ask)
-    assert virtual.took_s == pytest.approx(2 * DURATION_S, abs=1e-9)
-
-
 def test_the_qdrant_clients_find_what_the_local_engine_finds():
     with contextlib.closing(QdrantClient(":memory:")) as local:
         local.create_collection("c", **COLLECTION)
@@ -334,15 +320,6 @@ def crowd(*leave_after_s: float) -> None:
         thread.join()
 
 
-def test_one_slot_serves_in_order_of_arrival_and_a_wait_counts_from_the_receipt():
-    virtual = behind_a_door(profile=ONE_SLOT)
-    virtual.run(crowd, 60.0, 60.0, 60.0)
-    waits_s = [row.queue_wait_s for row in virtual.rows]
-    assert waits_s == pytest.approx([0.0, DURATION_S - 0.1, 2 * (DURATION_S - 0.1)])
-    assert [row.ended_at for row in virtual.rows] == pytest.approx([DURATION_S, 2 * DURATION_S, 3 * DURATION_S])
-    assert {(row.outcome, row.output_tokens) for row in virtual.rows} == {("ok", TOKENS)}
-
-
 def test_a_client_that_leaves_the_queue_makes_room_only_where_the_service_stops():
     stops = behind_a_door(profile=ONE_SLOT)
     stops.run(crowd, 60.0, 0.5, 60.0)
@@ -430,21 +407,6 @@ def test_a_run_that_is_over_is_cut_forgotten_and_its_orphans_are_refused(stops):
 
     assert virtual.run(end_the_run) == []
     assert replies == [("InternalServerError", 2.0), ("InternalServerError", 3.0)]
-
-
-def test_a_stream_that_is_cut_is_a_broken_connection():
-    virtual = behind_a_door()
-
-    def cut() -> tuple[str, float]:
-        said: list[tuple[str, float]] = []
-        listener = threading.Thread(target=lambda: said.append((ask(stream=True), time.monotonic())))
-        listener.start()
-        time.sleep(0.5)
-        virtual.door.forget("r")
-        listener.join()
-        return said[0]
-
-    assert virtual.run(cut)[1] == 0.5
 
 
 def test_a_door_serves_one_run_at_a_time():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import socket
@@ -18,7 +17,7 @@ import httpx
 import httpx2
 import openai
 import pytest
-from qdrant_client import AsyncQdrantClient, QdrantClient, models
+from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 from service_doors import (
     DURATION_S,
@@ -31,7 +30,6 @@ from service_doors import (
     Here,
     new_run,
     openai_at,
-    streamed_text,
     tags,
 )
 
@@ -53,17 +51,6 @@ CONVERSATION: Any = [
     },
     {"role": "tool", "tool_call_id": "c1", "content": DOCUMENT},
 ]
-ANSWER = "The quoll hunts at night in the eucalyptus forest. [c1]"
-TOOLS: Any = [
-    {
-        "type": "function",
-        "function": {
-            "name": "look_up",
-            "description": "Search.",
-            "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
-        },
-    }
-]
 
 
 @pytest.fixture
@@ -72,131 +59,12 @@ def client(services: ServiceProcess) -> Iterator[openai.OpenAI]:
         yield client
 
 
-# ---- the openai client
-
-
-def test_a_chat_completion_follows_from_the_conversation(client):
-    reply = client.chat.completions.create(model=MODEL, messages=CONVERSATION)
-    assert reply.choices[0].message.content == ANSWER
-    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
-
-
-def test_a_streamed_chat_completion_says_the_same(client):
-    options = {"model": MODEL, "messages": CONVERSATION}
-    whole = client.chat.completions.create(**options)
-    chunks = list(client.chat.completions.create(**options, stream=True, stream_options={"include_usage": True}))
-    assert streamed_text(chunks) == ANSWER
-    assert chunks[-1].usage == whole.usage
-    assert [c.choices[0].finish_reason for c in chunks if c.choices and c.choices[0].finish_reason] == ["stop"]
-
-
-def test_tools_are_called_in_json_and_in_a_stream(client):
-    options = {"model": MODEL, "messages": QUESTION, "tools": TOOLS}
-    (call,) = client.chat.completions.create(**options).choices[0].message.tool_calls
-    expected = ("look_up", {"query": QUESTION[0]["content"]})
-    assert (call.function.name, json.loads(call.function.arguments)) == expected
-    deltas = [c.choices[0].delta for c in client.chat.completions.create(**options, stream=True) if c.choices]
-    (call,) = [call for delta in deltas for call in delta.tool_calls or ()]
-    assert (call.function.name, json.loads(call.function.arguments)) == expected
-
-
-def test_the_async_client_gets_the_same(services):
-    async def main() -> tuple[str, str]:
-        async with openai.AsyncOpenAI(base_url=services.addresses.openai_base_url, api_key="unused") as client:
-            whole = await client.chat.completions.create(model=MODEL, messages=CONVERSATION)
-            stream = await client.chat.completions.create(model=MODEL, messages=CONVERSATION, stream=True)
-            return whole.choices[0].message.content, streamed_text([chunk async for chunk in stream])
-
-    assert asyncio.run(main()) == (ANSWER, ANSWER)
-
-
-def test_models_are_listed(client):
-    assert [model.id for model in client.models.list()] == [MODEL]
-
-
-def test_errors_are_the_openai_clients_own(client):
-    with pytest.raises(openai.BadRequestError, match="messages"):
-        client.chat.completions.create(model=MODEL, messages=[])
-    with pytest.raises(openai.NotFoundError, match="speech") as caught:
-        client.audio.speech.create(model=MODEL, input="x", voice="alloy")
-    assert caught.value.code == "unknown_url"
-
-
 # ---- the qdrant client
 
 SCHEMA: Any = {
     "vectors_config": {"lsa": models.VectorParams(size=2, distance=models.Distance.COSINE)},
     "sparse_vectors_config": {"bm25": models.SparseVectorParams(modifier=models.Modifier.IDF)},
 }
-POINTS = [
-    models.PointStruct(
-        id=number,
-        vector={
-            "lsa": [1.0 / number, number / 7],
-            "bm25": models.SparseVector(indices=[0, number % 3 + 1], values=[1.0, 0.5 * number]),
-        },
-        payload={"name": f"point {number}"},
-    )
-    for number in range(1, 8)
-]
-SPARSE = models.SparseVector(indices=[0, 2], values=[1.0, 1.0])
-QUERIES: list[Any] = [
-    {"query": [0.3, 0.9], "using": "lsa", "limit": 4},
-    {"query": SPARSE, "using": "bm25", "limit": 4},
-    {
-        "prefetch": [
-            models.Prefetch(query=[0.3, 0.9], using="lsa", limit=5),
-            models.Prefetch(query=SPARSE, using="bm25", limit=5),
-        ],
-        "query": models.FusionQuery(fusion=models.Fusion.RRF),
-        "limit": 5,
-    },
-]
-
-
-def contents(result: Any) -> list[tuple[Any, Any, Any]]:
-    return [(point.id, pytest.approx(point.score), point.payload) for point in result.points]
-
-
-@pytest.fixture
-def collection(services) -> Iterator[str]:
-    name = new_run()
-    yield name
-    with contextlib.closing(QdrantClient(url=services.addresses.qdrant_url, check_compatibility=False)) as client:
-        client.delete_collection(name)
-
-
-@pytest.fixture
-def expected(collection) -> list[Any]:
-    """What the local engine itself finds."""
-    with contextlib.closing(QdrantClient(":memory:")) as local:
-        local.create_collection(collection, **SCHEMA)
-        local.upsert(collection, POINTS)
-        return [contents(local.query_points(collection, **query)) for query in QUERIES]
-
-
-def test_the_vector_store_finds_what_the_local_engine_finds(services, collection, expected):
-    with contextlib.closing(QdrantClient(url=services.addresses.qdrant_url, check_compatibility=False)) as client:
-        client.create_collection(collection, **SCHEMA)
-        client.upsert(collection, POINTS, wait=True)
-        assert client.count(collection).count == 7
-        assert [contents(client.query_points(collection, **query)) for query in QUERIES] == expected
-        with pytest.raises(UnexpectedResponse, match="already exists"):
-            client.create_collection(collection, **SCHEMA)
-        assert not client.collection_exists("no-such-collection")
-
-
-def test_the_async_client_finds_the_same(services, collection, expected):
-    async def main() -> list[Any]:
-        client = AsyncQdrantClient(url=services.addresses.qdrant_url, check_compatibility=False)
-        await client.create_collection(collection, **SCHEMA)
-        await client.upsert(collection, POINTS, wait=True)
-        assert (await client.count(collection)).count == 7
-        found = [contents(await client.query_points(collection, **query)) for query in QUERIES]
-        await client.close()
-        return found
-
-    assert asyncio.run(main()) == expected
 
 
 # ---- the log
@@ -217,13 +85,6 @@ def test_there_is_one_row_for_each_request_in_the_order_of_its_instants(client, 
         assert instants == sorted(instants)
         assert (row.outcome, row.status, row.kind) == ("ok", 200, "llm")
         assert row.output_tokens == sum(tokens for _, _, tokens in row.token_spans) > 0
-
-
-def test_a_rows_tokens_are_those_of_the_reply(client, service_log):
-    run_id = new_run()
-    reply = client.chat.completions.create(model=MODEL, messages=CONVERSATION, extra_headers=tags(run_id))
-    (row,) = service_log.rows(run_id, wait_quiet_s=5)
-    assert (row.input_tokens, row.output_tokens) == (reply.usage.prompt_tokens, reply.usage.completion_tokens)
 
 
 class Attempts:
@@ -252,22 +113,6 @@ def test_the_clients_attempt_and_the_services_row_are_of_one_call_and_on_one_clo
     in_order = [attempt.started_at, attempt.sent_at, row.received_at, row.first_byte_at, attempt.first_byte_at]
     assert in_order == sorted(in_order)
     assert attempt.ended_at >= row.first_byte_at
-
-
-def test_rows_are_forgotten_with_their_run(client, service_log):
-    run_id = new_run()
-    client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
-    assert service_log.rows(run_id, wait_quiet_s=5)
-    service_log.forget(run_id)
-    assert service_log.rows(run_id) == []
-
-
-def test_an_error_is_a_row_too(client, service_log):
-    run_id = new_run()
-    with pytest.raises(openai.BadRequestError):
-        client.chat.completions.create(model=MODEL, messages=[], extra_headers=tags(run_id))
-    (row,) = service_log.rows(run_id, wait_quiet_s=5)
-    assert (row.outcome, row.status, row.output_tokens) == ("error", 400, 0)
 
 
 @pytest.mark.parametrize("limit", ["soon", "nan", "-1", "inf"])
@@ -328,19 +173,6 @@ def test_a_service_that_does_not_stop_plays_its_plan_to_the_end_and_generates_ev
     assert row.client_gone_at is not None
     assert DURATION_S <= row.ended_at - row.received_at <= DURATION_S + NOTICED_S
     assert row.last_byte_at is None or row.last_byte_at <= row.client_gone_at + NOTICED_S
-
-
-@pytest.mark.wall
-def test_a_reply_takes_the_time_that_is_planned(serve_here):
-    here, run_id = serve_here(), new_run()
-    with openai_at(here.addresses) as client:
-        client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
-    row = here.row(run_id)
-    assert DURATION_S <= row.ended_at - row.received_at <= DURATION_S + NOTICED_S
-    ((begun_at, ended_at, tokens),) = row.token_spans
-    assert tokens == TOKENS
-    assert begun_at - row.received_at == pytest.approx(0.05)
-    assert ended_at - begun_at == pytest.approx(0.9)
 
 
 def test_a_request_whose_client_left_before_it_was_all_sent_was_never_asked(serve_here):
@@ -525,9 +357,8 @@ def test_the_options_of_a_process_survive_the_way_over_json(profile):
     ("change", "message"),
     [
         ("{", "must be one JSON object"),
-        ("[]", "a JSON object of faults, profile, seed, stops_on_disconnect"),
-        ({"slots": 3}, "a JSON object of faults, profile, seed, stops_on_disconnect"),
-        ({"seed": "x"}, "seed cannot be 'x'"),
+        ("[]", "must be one JSON object"),
+        ({"slots": 3}, "must be one JSON object of them: .*'slots'"),
         ({"faults": ["hnag"]}, "did you mean 'hang'"),
         ({"profile": {}}, "latency profile fields: missing"),
     ],

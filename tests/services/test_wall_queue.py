@@ -139,16 +139,6 @@ def test_behind_sockets_too_tokens_slow_down_beside_others_and_load_above_a_limi
 
 
 @pytest.mark.wall
-def test_two_slots_serve_two_at_once(crowd_at):
-    crowd = crowd_at(profile=replace(ONE_SLOT, slots=2))
-    for name in "abc":
-        crowd.comes(name)
-    rows = crowd.rows()
-    assert (rows["a"].queue_wait_s, rows["b"].queue_wait_s) == (0.0, 0.0)
-    assert rows["a"].ended_at <= started_at(rows["c"]) < rows["b"].ended_at + NOTICED_S
-
-
-@pytest.mark.wall
 def test_a_request_in_the_queue_is_open_and_its_wait_grows(crowd_at):
     crowd = crowd_at(faults=(Fault("hang", "router"),))
     crowd.comes("hangs")
@@ -193,17 +183,6 @@ def test_without_stopping_a_client_that_left_the_queue_still_crowds_out_those_be
     assert left.client_gone_at < started_at(left), "it was gone before its turn came"
     assert SERVICE_S <= served_s(left) <= SERVICE_S + NOTICED_S
     assert left.ended_at <= started_at(rows["c"]) <= left.ended_at + NOTICED_S
-
-
-@pytest.mark.wall
-def test_a_hang_keeps_its_slot_until_its_client_leaves(crowd_at):
-    crowd = crowd_at(faults=(Fault("hang", "router"),))
-    crowd.comes("hangs", leaves_after_s=0.5)
-    crowd.comes("waits", role="supervisor")
-    rows = crowd.rows()
-    assert rows["hangs"].outcome == "client_gone"
-    assert rows["hangs"].ended_at <= started_at(rows["waits"]) <= rows["hangs"].ended_at + NOTICED_S
-    assert rows["waits"].outcome == "ok"
 
 
 @pytest.mark.wall

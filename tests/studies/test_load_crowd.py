@@ -14,7 +14,7 @@ from docmind_lab.alternatives import AsyncCancellation, Cooperative, HardTimeout
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.system import handbook
+from docmind_lab.docmind.documents import handbook
 from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
 from docmind_lab.experiments.load.design import LoadDesign

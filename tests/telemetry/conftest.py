@@ -10,8 +10,8 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.documents import Library
 from docmind_lab.docmind.retrieval import Chunk
-from docmind_lab.docmind.system import Corpus
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
@@ -26,7 +26,7 @@ CHUNKS = (Chunk("page#1", "page", "Page", TEXT), Chunk("page#2", "page", "Page",
 @pytest.fixture(scope="session")
 def told() -> list[MeasuredRun]:
     """Under A, which answers, and which is cut and refused; and under B, which leaves a call behind; 8 s each."""
-    system = SimulatedSystem(Settings(), corpus=Corpus(CHUNKS, "canary"))
+    system = SimulatedSystem(Settings(), corpus=Library(CHUNKS, "canary"))
     runs = []
     for name, timeout_s, faults in (("A", 30.0, ()), ("A", 4.0, ()), ("B", 8.0, ("hang:synthesis",))):
         options = ServiceOptions(LatencyProfile.named("typical"), tuple(Fault.parse(fault) for fault in faults))

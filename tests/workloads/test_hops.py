@@ -277,19 +277,12 @@ def explore(system: SimulatedSystem, alternative: Alternative, adoption: float, 
     return schedules
 
 
+@pytest.mark.parametrize("schedules", [FEW, pytest.param(MANY, marks=pytest.mark.full)])
 @pytest.mark.parametrize(("alternative", "adoption"), CASES, ids=called)
-def test_few_schedules_have_one_outcome_each(
-    alternative: Alternative, adoption: float, system: SimulatedSystem
+def test_schedules_have_one_outcome_each(
+    alternative: Alternative, adoption: float, schedules: int, system: SimulatedSystem
 ) -> None:
-    assert explore(system, alternative, adoption, FEW) == FEW
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("alternative", "adoption"), CASES, ids=called)
-def test_ten_thousand_schedules_have_one_outcome_each(
-    alternative: Alternative, adoption: float, system: SimulatedSystem
-) -> None:
-    assert explore(system, alternative, adoption, MANY) == MANY
+    assert explore(system, alternative, adoption, schedules) == schedules
 
 
 # ---- over sockets

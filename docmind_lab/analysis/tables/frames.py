@@ -100,6 +100,12 @@ def rows_to_frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) 
     return _typed_columns(columns, pd.DataFrame(rows, columns=[column.name for column in columns]))
 
 
+def blank_row(columns: Sequence[Column]) -> dict[str, Any]:
+    """Return a row in which nothing is known yet: NaN, 0, false or an empty text."""
+    blanks = {"float": np.nan, "int": 0, "bool": False}
+    return {column.name: blanks.get(column.kind, "") for column in columns}
+
+
 def _typed_columns(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({column.name: _typed_column(frame[column.name], column) for column in columns})
 

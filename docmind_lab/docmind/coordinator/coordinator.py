@@ -48,7 +48,8 @@ from docmind_lab.docmind.coordinator.response import (
     stop_metadata,
 )
 from docmind_lab.docmind.coordinator.threads import ConversationThreads, thread_config, thread_key
-from docmind_lab.docmind.system import Corpus, DocmindSystem, Runnable, handbook
+from docmind_lab.docmind.documents import Library, handbook
+from docmind_lab.docmind.system import DocmindSystem, Runnable
 from docmind_lab.network.langsmith_tracing import tracing_where_admitted
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
@@ -90,7 +91,7 @@ class MultiAgentCoordinator:
         alternative: Alternative | str | None = None,
         checkpointer: BaseCheckpointSaver[Any] | None = None,
         store: BaseStore | None = None,
-        corpus: Corpus | None = None,
+        corpus: Library | None = None,
         services: ServiceOptions | None = None,
         analytics: Sink | None = None,
         telemetry: QueryTelemetry | None = None,
@@ -148,14 +149,8 @@ class MultiAgentCoordinator:
         The budget starts here, before any set-up. Questions on one thread follow each other; waiting for the one
         before is part of the budget. Whatever an earlier question left running cannot write into the thread.
 
-        Args:
-            query: The question.
-            thread_id: Conversation that it continues.
-            user_id: Whose conversation that is.
-            context: Runtime context of the graph, such as {"router_engine": engine}.
-
-        Raises:
-            ConfigurationError: The question is empty, or the coordinator is closed. A timeout raises nothing.
+        context: runtime context of the graph, such as {"router_engine": engine}.
+        Raises: ConfigurationError: the question is empty, or the coordinator is closed. A timeout raises nothing.
         """
         self._require_open()
         return self._answer(query, thread_id, user_id, context)
@@ -165,14 +160,7 @@ class MultiAgentCoordinator:
     ) -> AnswerStream:
         """Answer in chunks of text as the synthesis model writes it; `.response` has the whole at the end.
 
-        Args:
-            query: The question.
-            thread_id: Conversation that it continues.
-            user_id: Whose conversation that is.
-            context: Runtime context of the graph.
-
-        Raises:
-            ConfigurationError: The question is empty, or the coordinator is closed.
+        Raises: ConfigurationError: the question is empty, or the coordinator is closed.
         """
         self._require_open()
         _require_question(query)
@@ -182,13 +170,7 @@ class MultiAgentCoordinator:
     def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
         """Resume from the thread's latest checkpoint, with a fresh deadline: the old one is no longer valid.
 
-        Args:
-            thread_id: Conversation to go on with.
-            user_id: Whose conversation that is.
-            context: Runtime context of the graph.
-
-        Raises:
-            ConfigurationError: Nothing is left to do on the thread, or the coordinator is closed.
+        Raises: ConfigurationError: nothing is left to do on the thread, or the coordinator is closed.
         """
         self._require_open()
         state = self._graph.get_state(thread_config(thread_id, user_id))
@@ -305,13 +287,7 @@ class MultiAgentCoordinator:
 
         What follows starts there, with a deadline of its own: `resume`, or the next question.
 
-        Args:
-            checkpoint_id: As `list_checkpoints` names it.
-            thread_id: Conversation that it is of.
-            user_id: Whose conversation that is.
-
-        Raises:
-            ConfigurationError: The thread has no such checkpoint.
+        checkpoint_id: as `list_checkpoints` names it. Raises: ConfigurationError: the thread has no such checkpoint.
         """
         config = thread_config(thread_id, user_id)
         known = {str(entry["checkpoint_id"]) for entry in self.list_checkpoints(thread_id=thread_id, user_id=user_id)}
@@ -351,10 +327,7 @@ class MultiAgentCoordinator:
 
 
 def chosen_alternative(alternative: Alternative | str | None, settings: Settings) -> Alternative:
-    """Return the alternative that enforces the coordinator's deadline.
-
-    Raises: ConfigurationError for an unknown name, more than one, or one that propagates while propagation is off.
-    """
+    """Return the alternative that enforces the deadline. Raises: ConfigurationError, also where propagation is off."""
     agents = settings.agents
     if alternative is None:
         alternative = "cooperative" if agents.enable_deadline_propagation else StopFlag()

@@ -89,13 +89,7 @@ def stop_metadata(outcome: Outcome) -> dict[str, Any]:
 
 
 def content_of(outcome: Outcome, decision_timeout_s: float, refusal: str = "") -> str:
-    """Return the answer, the draft that a timeout left, or a sentence that says what happened.
-
-    Args:
-        outcome: Of the agents.
-        decision_timeout_s: The budget, in seconds.
-        refusal: Why a request was not sent; empty if all were.
-    """
+    """Return the answer, the draft that a timeout left, or what happened. refusal: why a request was not sent."""
     if outcome.answer:
         return outcome.answer
     found = len(outcome.documents)

@@ -1,4 +1,4 @@
-"""The documents of a folder: which files are read, in which order, why files are left out, and the documents' names.
+"""The documents of a folder: which files are read, why a file cannot be, and the documents' names.
 
 A document's name is its topic: its path in the folder, made fit for a citation.
 """
@@ -10,13 +10,11 @@ import posixpath
 import re
 import stat
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.documents.document import clean_text
-from docmind_lab.docmind.documents.readers import SUFFIXES, suffix_of
+from docmind_lab.docmind.documents.readers import SUFFIXES, UnreadableDocument, clean_text, suffix_of
 
 MAX_FILE_BYTES = 50_000_000
 """Of one document: a larger one is data, and would take minutes to cut into passages."""
@@ -40,10 +38,7 @@ def _percent_encode(character: str) -> str:
 
 
 def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
-    """Return the topics that a file's links may mean, in order, each once, except itself; they need not exist.
-
-    Only relative addresses count. One that leaves the folder leads nowhere.
-    """
+    """Return the topics that a file's relative links may mean, each once, without itself; they need not exist."""
     found: dict[str, None] = {}
     for link in links:
         try:
@@ -63,46 +58,11 @@ def resolve_link(target: str, known: Container[str]) -> str | None:
     return next((topic for topic in (target, *(target + suffix for suffix in SUFFIXES)) if topic in known), None)
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Why a file is not in the library.
+def find_documents(source: Path) -> tuple[list[str], dict[str, UnreadableDocument]]:
+    """Return the documents of a folder and what cannot be read there, by paths relative to the folder.
 
-    path: relative to the folder. reason: completes the sentence that begins with the path. remedy: what to do.
-    """
-
-    path: str
-    reason: str
-    remedy: str
-
-    def __str__(self) -> str:
-        # A file's name may hold what is no text (os.fsdecode's surrogates), or a line end.
-        path = self.path.encode("utf-8", "replace").decode()
-        return f"{path if path.isprintable() else repr(path)} {self.reason}: {self.remedy}"
-
-
-@dataclass(frozen=True)
-class FoundFile:
-    """A document found in the folder. path: relative to the folder. location: where to open it."""
-
-    topic: str
-    path: str
-    location: Path
-
-
-@dataclass(frozen=True)
-class FoundFiles:
-    """The documents found, by topic, and the problems with files that were left out."""
-
-    files: tuple[FoundFile, ...]
-    problems: tuple[Problem, ...]
-
-
-def find_documents(source: Path) -> FoundFiles:
-    """Find the folder's documents, in the order of their topics, however the file system lists them.
-
-    Left out without a word: hidden files and folders, other suffixes, links to folders inside.
-    Left out as problems: links that leave the folder, files above `MAX_FILE_BYTES`, what is not a file at all, and
-    files whose status cannot be read.
+    Left out without a word: hidden files and folders, other suffixes, links to folders inside. What cannot be read:
+    links that leave the folder, files above `MAX_FILE_BYTES`, what is not a file at all, and files without a status.
 
     Raises: ConfigurationError when there is no such folder, it cannot be read, or it holds no document.
     """
@@ -110,62 +70,51 @@ def find_documents(source: Path) -> FoundFiles:
         what = "is a file; name the folder it is in" if source.exists() else "does not exist; check the path"
         raise ConfigurationError(f"{source} {what}")
     root = source.resolve()
-    files: list[FoundFile] = []
-    problems: list[Problem] = []
+    files: list[str] = []
+    problems: dict[str, UnreadableDocument] = {}
     unlisted: list[OSError] = []
     for folder, folders, names in os.walk(source, onerror=unlisted.append):
         here = Path(folder)
         shown = [name for name in folders if not name.startswith(".")]
         folders[:] = [name for name in shown if not (here / name).is_symlink()]
-        for name in set(shown) - set(folders):
-            if not (here / name).resolve().is_relative_to(root):
-                problems.append(_leaving_link(_relative(here / name, source)))
-        for name in names:
-            if name.startswith(".") or suffix_of(name) not in SUFFIXES:
-                continue
-            found = _inspect(here / name, source, root)
-            if isinstance(found, FoundFile):
-                files.append(found)
-            else:
-                problems.append(found)
+        links = [name for name in shown if name not in folders and not (here / name).resolve().is_relative_to(root)]
+        documents = [name for name in names if not name.startswith(".") and suffix_of(name) in SUFFIXES]
+        for name in (*links, *documents):
+            path = (here / name).relative_to(source).as_posix()
+            try:
+                _check(here / name, root)
+                files.append(path)
+            except UnreadableDocument as problem:
+                problems[path] = problem
     for error in unlisted:
         if os.fspath(error.filename) == os.fspath(source):
             raise ConfigurationError(f"{source} cannot be read ({error.strerror}); check its permissions") from error
-        problems.append(_unreadable(_relative(Path(error.filename), source), error))
+        problems[Path(error.filename).relative_to(source).as_posix()] = unreadable(error)
     if not files and not problems:
         raise ConfigurationError(
-            f"{source} holds no document; the kinds that are read are {', '.join(SUFFIXES)} (others: documents_corpus)"
+            f"{source} holds no document; the kinds that are read are {', '.join(SUFFIXES)}; others are for "
+            "library_of_documents"
         )
-    return FoundFiles(
-        files=tuple(sorted(files, key=lambda file: file.topic)),
-        problems=tuple(sorted(problems, key=lambda problem: problem.path)),
-    )
+    return files, problems
 
 
-def _inspect(location: Path, source: Path, root: Path) -> FoundFile | Problem:
-    path = _relative(location, source)
+def _check(location: Path, root: Path) -> None:
+    """Raise UnreadableDocument for what is no document of the folder."""
     try:
-        if location.is_symlink() and not location.resolve(strict=True).is_relative_to(root):
-            return _leaving_link(path)
+        leaves = location.is_symlink() and not location.resolve(strict=True).is_relative_to(root)
         status = location.stat()
     except (OSError, RuntimeError) as error:  # RuntimeError: a link to itself, in Python up to 3.12
-        return _unreadable(path, error)
+        raise unreadable(error) from error
+    if leaves:
+        raise UnreadableDocument("is a link that leaves the folder", "copy what it points to into the folder")
     if not stat.S_ISREG(status.st_mode):
-        return Problem(path, "is not a file", "move it out of the folder")
+        raise UnreadableDocument("is not a file", "move it out of the folder")
     if status.st_size > MAX_FILE_BYTES:
         limit, size = MAX_FILE_BYTES / 1e6, status.st_size / 1e6
-        return Problem(path, f"has {size:.4g} MB, and the limit is {limit:g} MB", "split it")
-    return FoundFile(topic_of(path), path, location)
+        raise UnreadableDocument(f"has {size:.4g} MB, and the limit is {limit:g} MB", "split it")
 
 
-def _relative(location: Path, source: Path) -> str:
-    return location.relative_to(source).as_posix()
-
-
-def _leaving_link(path: str) -> Problem:
-    return Problem(path, "is a link that leaves the folder", "copy what it points to into the folder")
-
-
-def _unreadable(path: str, error: OSError | RuntimeError) -> Problem:
+def unreadable(error: OSError | RuntimeError) -> UnreadableDocument:
+    """Return the error of the system as that of a document."""
     reason = getattr(error, "strerror", None) or "it is a link to itself"
-    return Problem(path, f"cannot be read ({reason})", "check that it is there and its permissions")
+    return UnreadableDocument(f"cannot be read ({reason})", "check that it is there and its permissions")

@@ -2,9 +2,8 @@
 
     library = read_library("papers")                     # its .md and .txt files
     library = library_of_documents(loader.load())        # of any loader of LangChain's
-    SearchIndex.build(client, library.chunks, collection="papers")
+    library = handbook()
     place = LibraryPlace.of("papers")                    # for other processes: `place.open()` is equal or an error
-    library = load_project_docs()                        # the handbook
 
 The handbook is the same text in every Python.
 """
@@ -17,7 +16,7 @@ import importlib.resources
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Self
 
@@ -25,28 +24,46 @@ from langchain_core.documents import Document as LoadedDocument
 
 from docmind_lab.analysis.text import count_of
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.docmind.documents.document import Document, Passages, UnreadableDocument
-from docmind_lab.docmind.documents.folder import Problem, find_documents, linked_topics, resolve_link, topic_of
-from docmind_lab.docmind.documents.readers import read_document
-from docmind_lab.docmind.retrieval.corpus import Chunk
+from docmind_lab.docmind.documents.folder import find_documents, linked_topics, resolve_link, topic_of, unreadable
+from docmind_lab.docmind.documents.readers import Document, UnreadableDocument, read_document
+from docmind_lab.docmind.retrieval.corpus import HANDBOOK, Chunk
 
 
 @dataclass(frozen=True)
 class Library:
     """Documents that can be searched: their chunks, and the links between them.
 
-    chunks: by topic, then in document order. references: topic → topics that its links lead to, in order, each once;
-    topics without such links are left out. fingerprint: of both, equal for equal libraries in every process.
+    chunks: by topic, then in document order. collection: its name in Qdrant. references: topic → topics that its links
+    lead to, in order, each once; topics without such links are left out.
     """
 
     chunks: tuple[Chunk, ...]
-    references: Mapping[str, tuple[str, ...]]
-    fingerprint: str
+    collection: str = ""
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Digest of chunks and references, equal for equal libraries in every process."""
+        digest = hashlib.blake2b(digest_size=16)
+        for chunk in self.chunks:
+            digest.update("\x1f".join(("", chunk.id, chunk.topic, chunk.section, chunk.text)).encode())
+        for topic in sorted(self.references):
+            digest.update("\x1e".join(("", topic, *self.references[topic])).encode())
+        return digest.hexdigest()
 
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics of the documents, sorted."""
         return tuple(sorted({chunk.topic for chunk in self.chunks}))
+
+
+@dataclass(frozen=True)
+class Passages:
+    """One document of a library. links: topics it may point to. passages: (section, text), in order."""
+
+    topic: str
+    links: tuple[str, ...]
+    passages: tuple[tuple[str, str], ...]
 
 
 def library_of(documents: Iterable[Passages]) -> Library:
@@ -63,46 +80,54 @@ def library_of(documents: Iterable[Passages]) -> Library:
         targets = dict.fromkeys(resolve_link(link, known) for link in document.links)
         if found := tuple(target for target in targets if target is not None and target != document.topic):
             references[document.topic] = found
-    return Library(chunks, references, _fingerprint(chunks, references))
+    library = Library(chunks, references=references)
+    return replace(library, collection=_name_of(library.fingerprint))
+
+
+def _name_of(fingerprint: str) -> str:
+    return f"library-{fingerprint[:12]}"
 
 
 def read_library(directory: str | os.PathLike[str]) -> Library:
     """Read the library of a folder: its .md and .txt files, subfolders included.
 
-    Args:
-        directory: The folder of the documents.
-
-    Raises:
-        ConfigurationError: There is no such folder, it holds no document, or one of them cannot be read; the first is
-            named with the reason and the remedy.
+    Raises: ConfigurationError: there is no such folder, it holds no document, or one of them cannot be read; the first
+    is named with the reason and the remedy.
     """
-    found = find_documents(Path(directory))
-    documents, problems = [], list(found.problems)
-    for file in found.files:
+    source = Path(directory)
+    files, problems = find_documents(source)
+    documents = []
+    for path in sorted(files, key=topic_of):
         try:
-            read = read_document(file.path, file.location.read_bytes())
-            passages = read.passages(PurePosixPath(file.path).stem)
-            if not passages:
-                raise UnreadableDocument("holds no text", "move it out of the folder")
-            documents.append(Passages(file.topic, linked_topics(file.path, read.links), passages))
-        except (UnreadableDocument, OSError) as error:
-            reason, remedy = getattr(error, "reason", None) or str(error), getattr(error, "remedy", "check the file")
-            problems.append(Problem(file.path, reason, remedy))
+            documents.append(_read(path, (source / path).read_bytes()))
+        except UnreadableDocument as problem:
+            problems[path] = problem
+        except OSError as error:
+            problems[path] = unreadable(error)
     if problems:
+        path, first = min(problems.items())
         others = f"; {count_of(len(problems) - 1, 'other file')} cannot be used either" if len(problems) > 1 else ""
-        raise ConfigurationError(f"documents {directory}: {problems[0]}{others}")
+        # A file's name may hold what is no text (os.fsdecode's surrogates), or a line end.
+        shown = path.encode("utf-8", "replace").decode()
+        shown = shown if shown.isprintable() else repr(shown)
+        raise ConfigurationError(f"documents {directory}: {shown} {first}{others}")
     return library_of(documents)
+
+
+def _read(path: str, data: bytes) -> Passages:
+    document = read_document(path, data)
+    passages = document.passages(PurePosixPath(path).stem)
+    if not passages:
+        raise UnreadableDocument("holds no text", "move it out of the folder")
+    return Passages(topic_of(path), linked_topics(path, document.links), passages)
 
 
 def library_of_documents(documents: Sequence[LoadedDocument]) -> Library:
     """Return the library of LangChain's documents, as any of its loaders gives them.
 
-    Args:
-        documents: Their `metadata["source"]` names them in citations, below the folder that all of them are in; one
-            without has its number. Several of one source, such as the pages of a PDF, are its sections.
-
-    Raises:
-        ConfigurationError: None of them has a text.
+    documents: their `metadata["source"]` names them in citations, below the folder that all of them are in; one without
+    has its number. Several of one source, such as the pages of a PDF, are its sections.
+    Raises: ConfigurationError: none of them has a text.
     """
     sources = [PurePosixPath(each.metadata.get("source") or "").parts for each in documents]
     folders = [source[:-1] for source in sources if source]
@@ -116,15 +141,6 @@ def library_of_documents(documents: Sequence[LoadedDocument]) -> Library:
     if not any(each.passages for each in made):
         raise ConfigurationError("documents: none of them has a text (page_content)")
     return library_of(each for each in made if each.passages)
-
-
-def _fingerprint(chunks: Iterable[Chunk], references: Mapping[str, tuple[str, ...]]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for chunk in chunks:
-        digest.update("\x1f".join(("", chunk.id, chunk.topic, chunk.section, chunk.text)).encode())
-    for topic in sorted(references):
-        digest.update("\x1e".join(("", topic, *references[topic])).encode())
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -151,12 +167,7 @@ class LibraryPlace:
     @property
     def name(self) -> str:
         """Name of the library, by its content: different libraries never share a name in a store."""
-        return self.name_for(self.fingerprint)
-
-    @staticmethod
-    def name_for(fingerprint: str) -> str:
-        """Return the name of a library with this fingerprint."""
-        return f"library-{fingerprint[:12]}"
+        return _name_of(self.fingerprint)
 
     def open(self) -> Library:
         """Open the library. Raises: RecordError if the folder holds other documents by now; as `read_library`."""
@@ -170,13 +181,8 @@ class LibraryPlace:
 
 
 @functools.cache
-def load_project_docs() -> Library:
-    """Load the handbook: chunks, and links between its pages; topics such as "budget.md". Cached."""
-    folder = importlib.resources.files("docmind_lab.core.data").joinpath("handbook")
-    pages = []
-    for page in folder.iterdir():
-        if page.name.endswith(".md"):
-            document = read_document(page.name, page.read_bytes())
-            links = linked_topics(page.name, document.links)
-            pages.append(Passages(page.name, links, document.passages(page.name.removesuffix(".md"))))
-    return library_of(pages)
+def handbook() -> Library:
+    """Load the project's handbook: the same text in every Python, with topics such as "budget.md"."""
+    folder = importlib.resources.files("docmind_lab.core.data").joinpath(HANDBOOK)
+    pages = (_read(page.name, page.read_bytes()) for page in folder.iterdir() if page.name.endswith(".md"))
+    return replace(library_of(pages), collection=HANDBOOK)

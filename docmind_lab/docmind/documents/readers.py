@@ -1,6 +1,7 @@
 """The readers of documents: text and Markdown. Other kinds are loaded by LangChain's loaders.
 
-read_document("guide/setup.md", data)    # Document, or UnreadableDocument says why not
+document = read_document("guide/setup.md", data)    # UnreadableDocument says why not
+document.passages("setup")                          # (section, text) of each passage, in order
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from docmind_lab.docmind.documents.document import Document, Outline, UnreadableDocument, clean_text
+from docmind_lab.docmind.retrieval.corpus import CHUNK_CHARACTERS, split_text
 
 SUFFIXES = (".md", ".txt")
 """Of the files that are read, in lower case; a file's own may be in any."""
@@ -34,6 +36,64 @@ _MOST_CONTROL_BYTES = 0.01
 
 # Front matter is not CommonMark: its last line would turn the one above it into a heading.
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n((?:\w[\w-]*[ \t]*:.*\n|[ \t#-].*\n|\n)*?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+
+MAXIMUM_HEADING_CHARACTERS = 200
+"""Maximum length of a heading, which is repeated with every passage below it; the rest is cut off."""
+
+# Form feeds, escape codes and the like; a lone surrogate cannot be encoded at all.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
+_WIDE_GAP = re.compile(r"\n{4,}")
+_NEW_LINES = re.compile(r"\r\n|[\r\x85\u2028\u2029]")
+
+
+class UnreadableDocument(Exception):
+    """A file cannot be read as a document. It never leaves the package.
+
+    reason: completes "guide.md …", such as "is not text". remedy: what to do about it.
+    """
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}: {remedy}")
+        self.reason, self.remedy = reason, remedy
+
+
+@dataclass(frozen=True)
+class Document:
+    """The content of a file as its reader found it.
+
+    sections: (headings, body) in order; headings outermost first. links: addresses as the document writes them.
+    """
+
+    sections: tuple[tuple[tuple[str, ...], str], ...]
+    links: tuple[str, ...] = ()
+
+    def passages(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Return (section, text) of each passage, in order. name: heading for text that has none.
+
+        Cut as `corpus.split_text` cuts; a single word longer than a chunk is cut inside, for a file may hold an image
+        as one word of a million letters.
+        """
+        found: list[tuple[str, str]] = []
+        for headings, body in self.sections:
+            section = " > ".join(filter(None, map(_heading, headings))) or name
+            for piece in split_text(_without_wide_gaps(clean_text(body))):
+                cuts = range(0, len(piece), CHUNK_CHARACTERS)
+                found += [(section, piece[at : at + CHUNK_CHARACTERS]) for at in cuts]
+        return tuple((section, text) for section, text in found if text.strip())
+
+
+def clean_text(text: str) -> str:
+    """Return the text with line feeds only, without control characters and lone surrogates."""
+    return _UNPRINTABLE.sub("", _NEW_LINES.sub("\n", text))
+
+
+def _without_wide_gaps(text: str) -> str:
+    """Return the text with at most two blank lines in a row: `split_text` costs the square of a gap's length."""
+    return _WIDE_GAP.sub("\n\n\n", "\n".join(line.rstrip() for line in text.split("\n")))
+
+
+def _heading(text: str) -> str:
+    return " ".join(clean_text(text).split())[:MAXIMUM_HEADING_CHARACTERS].rstrip()
 
 
 def suffix_of(name: str) -> str:
@@ -84,15 +144,16 @@ def read_markdown(data: bytes) -> Document:
     body = text[front.end() :] if front else text
     tokens = MarkdownIt("commonmark").enable("table").parse(body)
     lines = body.split("\n")
-    outline, start = Outline(), 0
-    sections = [((), front[1])] if front else []
-    found: list[tuple[tuple[str, ...], str]] = [*sections]
+    levels: list[tuple[int, str]] = []
+    start = 0
+    found: list[tuple[tuple[str, ...], str]] = [((), front[1])] if front else []
     for at, token in enumerate(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map is not None:
-            found.append((outline.headings, "\n".join(lines[start : token.map[0]])))
-            outline.enter(int(token.tag[1:]), _plain(tokens[at + 1]))
+            found.append((tuple(text for _, text in levels), "\n".join(lines[start : token.map[0]])))
+            level = int(token.tag[1:])
+            levels = [(above, text) for above, text in levels if above < level] + [(level, _plain(tokens[at + 1]))]
             start = token.map[1]
-    found.append((outline.headings, "\n".join(lines[start:])))
+    found.append((tuple(text for _, text in levels), "\n".join(lines[start:])))
     return Document(sections=tuple(found), links=tuple(_links(tokens)))
 
 

@@ -19,7 +19,7 @@ from docmind_lab.core.errors import GraphError
 from docmind_lab.docmind.graphs.history import keep_only_calls
 from docmind_lab.docmind.graphs.state import HANDED_DOWN
 from docmind_lab.docmind.runtime_tools import runtime_tool
-from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.recorder import note_event
 
 HANDOFF_PREFIX = "transfer_to_"
 HANDBACK_PREFIX = "transfer_back_to_"
@@ -29,10 +29,7 @@ _AGENT, _LIMIT = "handoff_to", "handoff_limit"
 
 
 def normalised_name(agent_name: str) -> str:
-    """Return the agent's name as used in tool names: lower case, with other characters than letters and digits as _.
-
-    Raises: GraphError for a name with nothing left.
-    """
+    """Return the agent's name as tools have it, such as "doc_reader". Raises: GraphError if nothing is left of it."""
     name = re.sub(r"\W+", "_", agent_name.strip(), flags=re.ASCII).strip("_").lower()
     if not name:
         raise GraphError(f"agent name {agent_name!r} has no letter or digit; give the agent a name like 'router_agent'")
@@ -93,9 +90,7 @@ def _hand_over(runtime: ToolRuntime[Any, Any], tool_name: str, add_messages: boo
     admitted = [handoff for handoff in handoffs if handoff.is_admitted]
     own = next(handoff for handoff in handoffs if handoff.call["id"] == runtime.tool_call_id)
     if not own.is_admitted:
-        recorder = current_recorder()
-        if recorder is not None:
-            recorder.event("handoff_refused", "supervisor", agent=own.agent, reason="visits")
+        note_event("handoff_refused", "supervisor", agent=own.agent, reason="visits")
     if own is not next(iter(admitted), None):
         return own.answer()
     # The results of other tools in the same message are lost with a parent command; so are their requests.

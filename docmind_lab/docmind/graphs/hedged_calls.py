@@ -25,8 +25,7 @@ from docmind_lab.docmind.sync_async import Operation
 class Race:
     """What became of the requests of one call, each at the place of its start.
 
-    Args:
-        admits_second: Called when the second request is due; returns whether it may be sent.
+    admits_second: called when the second request is due; returns whether it may be sent.
     """
 
     admits_second: Callable[[], bool]
@@ -58,13 +57,7 @@ class Race:
 
 
 def hedged(call: Operation, wait_s: float, race: Race) -> Operation:
-    """Return an operation that makes a call, and makes it again if it has not ended after some seconds.
-
-    Args:
-        call: The call; it is begun anew for the second request.
-        wait_s: Seconds until the second request; inf for none.
-        race: Takes note of the requests.
-    """
+    """Return an operation that makes a call again if it has not ended after `wait_s` seconds; inf for never."""
     if math.isinf(wait_s):
         return call
     return Operation(lambda: _in_threads(call, wait_s, race), lambda: _in_tasks(call, wait_s, race))

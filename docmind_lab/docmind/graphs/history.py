@@ -45,10 +45,7 @@ def _is_other_call(block: str | Mapping[Any, Any], call_ids: Collection[str | No
 
 
 def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Drop tool calls that have no result, and results that have no call.
-
-    A message that says nothing but such calls is left out.
-    """
+    """Drop tool calls without a result, results without a call, and messages that say nothing else."""
     whole: list[AnyMessage] = []
     for position, message in enumerate(messages):
         if isinstance(message, ToolMessage):
@@ -67,10 +64,7 @@ def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 
 def trim_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]:
-    """Return the last `keep` messages or a few more, tool calls whole, after the user's latest message before.
-
-    The user's message comes along because without it the rest cannot be understood.
-    """
+    """Return the last `keep` messages or a few more, calls whole, after the user's latest message before them."""
     start = max(0, len(messages) - keep)
     while start > 0 and isinstance(messages[start], ToolMessage):
         start -= 1

@@ -31,14 +31,11 @@ from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.docmind.graphs.state import MultiAgentGraphState
 from docmind_lab.docmind.graphs.timed_calls import TimedCall
 from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
-from docmind_lab.network.recorder import current_recorder, position_of, refusal_detail
+from docmind_lab.network.recorder import current_recorder, note_event, position_of, refusal_detail
 
 
 def without_client_retries(model: Any) -> Any:
-    """Return a copy of a ChatOpenAI whose client does not retry; any other model is returned unchanged.
-
-    What is bound to the model stays bound. No connection pool is made.
-    """
+    """Return a copy of a ChatOpenAI that does not retry, bound as before; any other model as it is."""
     if isinstance(model, RunnableBinding):
         return model.model_copy(update={"bound": without_client_retries(model.bound)})
     if not isinstance(model, ChatOpenAI):
@@ -291,17 +288,13 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         meter = current_meter()
         if meter is not None and (refusal := meter.refusal(self.role, "middleware")) is not None:
             self._raise_refused(refusal, error)
-        recorder = current_recorder()
-        if recorder is not None:
-            recorder.event("retry", self.role, kind="llm", attempt=attempt, wait_s=wait_s)
+        note_event("retry", self.role, kind="llm", attempt=attempt, wait_s=wait_s)
         return wait_s
 
     def _raise_if_spent(self, error: Exception, budget: _Budget | None) -> None:
         if budget is None or not budget.is_spent():
             return
-        recorder = current_recorder()
-        if recorder is not None:
-            recorder.event("deadline_cut", self.role, kind="llm", source="network")
+        note_event("deadline_cut", self.role, kind="llm", source="network")
         raise budget.deadline.exceeded(self.role, "network") from error
 
     def _admit_retry(self, error: Exception, budget: _Budget | None) -> None:
@@ -312,9 +305,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
             self._raise_refused(refusal, error)
 
     def _raise_refused(self, refusal: BudgetError, error: Exception) -> NoReturn:
-        recorder = current_recorder()
-        if recorder is not None:
-            recorder.event("refused", self.role, **refusal_detail("llm", budget_of(refusal)))
+        note_event("refused", self.role, **refusal_detail("llm", budget_of(refusal)))
         raise refusal from error
 
 

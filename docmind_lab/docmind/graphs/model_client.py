@@ -16,14 +16,19 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.docmind.sync_async import Operation
+from docmind_lab.network import LogicalCall, current_call
 
 
 @dataclass(frozen=True)
 class ModelClient:
-    """A model, and the middleware that its calls go through. calls: the middleware, for the role that asks."""
+    """A model, and the middleware that its calls go through.
+
+    calls: the middleware, for the role that asks. tags: of the calls, for callbacks.
+    """
 
     model: BaseChatModel
     calls: ModelCalls
+    tags: tuple[str, ...] = ()
 
     def ask(
         self,
@@ -37,36 +42,39 @@ class ModelClient:
 
         state: of the graph that asks: its deadline, and its place in the run as `handoff_ordinal` and
         `fan_out_index`. tools: offered to the model, as `bind_tools` takes them. Waited for, it raises what
-        `ModelCalls` raises: BudgetRefused, DeadlineExceeded, and what the client raises.
+        `ModelCalls` raises: BudgetRefused, DeadlineExceeded, and what the client raises. A call that is made inside
+        another one, such as a router engine's, is recorded as that one's child.
         """
         carried: Any = {"messages": [], **state}
+        request = ModelRequest(
+            model=self.model,
+            messages=list(messages),
+            system_message=SystemMessage(system) if system else None,
+            tools=list(tools),
+            state=carried,
+        )
+        parent = current_call()
 
-        def request() -> ModelRequest[Any]:
-            return ModelRequest(
-                model=self.model,
-                messages=list(messages),
-                system_message=SystemMessage(system) if system else None,
-                tools=list(tools),
-                state=carried,
+        def send(limited: ModelRequest[Any]) -> ModelResponse[Any]:
+            return ModelResponse(
+                result=[self._runnable(limited, parent).invoke(_messages(limited), **limited.model_settings)]
             )
 
+        async def send_async(limited: ModelRequest[Any]) -> ModelResponse[Any]:
+            message = await self._runnable(limited, parent).ainvoke(_messages(limited), **limited.model_settings)
+            return ModelResponse(result=[message])
+
         async def awaited() -> AIMessage:
-            return _ai_message(await self.calls.awrap_model_call(request(), _send_async))
+            return _ai_message(await self.calls.awrap_model_call(request, send_async))
 
-        return Operation(lambda: _ai_message(self.calls.wrap_model_call(request(), _send)), awaited)
+        return Operation(lambda: _ai_message(self.calls.wrap_model_call(request, send)), awaited)
 
-
-def _send(request: ModelRequest[Any]) -> ModelResponse[Any]:
-    return ModelResponse(result=[_with_tools(request).invoke(_messages(request), **request.model_settings)])
-
-
-async def _send_async(request: ModelRequest[Any]) -> ModelResponse[Any]:
-    message = await _with_tools(request).ainvoke(_messages(request), **request.model_settings)
-    return ModelResponse(result=[message])
-
-
-def _with_tools(request: ModelRequest[Any]) -> Any:
-    return request.model.bind_tools(request.tools) if request.tools else request.model
+    def _runnable(self, request: ModelRequest[Any], parent: LogicalCall | None) -> Any:
+        call = current_call()
+        if call is not None and parent is not None and call is not parent:
+            call.parent_call_id = parent.call_id
+        model: Any = request.model.bind_tools(request.tools) if request.tools else request.model
+        return model.with_config(tags=list(self.tags)) if self.tags else model
 
 
 def _messages(request: ModelRequest[Any]) -> list[Any]:

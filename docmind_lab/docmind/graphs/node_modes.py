@@ -39,13 +39,7 @@ def checked_node_mode(mode: str) -> NodeMode:
 
 
 def effective_node_mode(of_alternative: str, mode: NodeMode) -> str:
-    """Return the level of `node_mode` in the tables: sync, async or blocking.
-
-    Args:
-        of_alternative: Which methods the alternative calls, "sync" or "async". One that calls the sync ones has no
-            choice.
-        mode: Of the nodes.
-    """
+    """Return the level of `node_mode` in the tables: an alternative that calls the sync methods has no choice."""
     return of_alternative if of_alternative == "sync" or mode == "own" else mode
 
 
@@ -104,18 +98,7 @@ MODEL_CLASSES: dict[NodeMode, type[ChatOpenAI]] = {
 
 
 def chat_model(mode: NodeMode, llm: LlmSettings, base_url: str, http: HttpClients, **options: Any) -> ChatOpenAI:
-    """Build the chat model of a system, over the system's HTTP clients.
-
-    Args:
-        mode: Of the model's async side.
-        llm: Its name and key.
-        base_url: Of the server.
-        http: The clients.
-        options: Of ChatOpenAI.
-
-    Raises:
-        ConfigurationError: There is no such mode.
-    """
+    """Build the chat model of a system over its HTTP clients. Raises: ConfigurationError: there is no such mode."""
     return MODEL_CLASSES[checked_node_mode(mode)](
         model=llm.model,
         base_url=base_url,

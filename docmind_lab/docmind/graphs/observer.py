@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START
 
 from docmind_lab.alternatives.bound import node_names
-from docmind_lab.network.recorder import Recorder, current_recorder
+from docmind_lab.network.recorder import Recorder, current_recorder, note_event
 
 # LangGraph tags the run of a node itself, and only that, with the step it belongs to.
 _NODE_TAG = "graph:step:"
@@ -32,10 +32,7 @@ def role_of(node: str) -> str:
 
 
 def as_thread_work(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
-    """Call the function and record it as work of its node until it ends; for a thread with the caller's context.
-
-    Where no run is recorded, it is only called.
-    """
+    """Call the function, in a thread with the caller's context, and record it as work of its node."""
     recorder = current_recorder()
     if recorder is None:
         return function(*arguments, **options)
@@ -111,7 +108,5 @@ class ObservedSaver(InMemorySaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Record the put, then store the checkpoint."""
-        recorder = current_recorder()
-        if recorder is not None:
-            recorder.event("checkpoint_put", step=metadata.get("step", 0))
+        note_event("checkpoint_put", step=metadata.get("step", 0))
         return super().put(config, checkpoint, metadata, new_versions)

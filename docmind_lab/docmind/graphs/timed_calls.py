@@ -15,7 +15,7 @@ from docmind_lab.core.errors import BudgetError
 from docmind_lab.core.time_policies import TimePolicies, time_left_line
 from docmind_lab.docmind.graphs.hedged_calls import Race, hedged
 from docmind_lab.docmind.sync_async import Operation
-from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.recorder import current_recorder, note_event
 
 _ANSWERING_BY_TOOL: Final = frozenset({"router", "planner", "validation"})
 """Roles whose tool is how they answer, so it stays when little time is left."""
@@ -28,25 +28,15 @@ def winds_down(deadline: Deadline) -> bool:
 
 
 def note_wound_down(role: str, deadline: Deadline) -> None:
-    """Record that tools were taken away, or that no further search begins.
-
-    Args:
-        role: Whose tools or searches.
-        deadline: Of the run.
-    """
-    recorder = current_recorder()
-    if recorder is not None:
-        recorder.event("wound_down", role, left_s=deadline.remaining())
+    """Record that tools were taken away, or that no further search begins. deadline: of the run."""
+    note_event("wound_down", role, left_s=deadline.remaining())
 
 
 @dataclass(frozen=True)
 class TimedCall:
     """The attempts of one model call, as the time policies have them.
 
-    Args:
-        role: Who makes the call.
-        policies: The policies; none for a call that no deadline reaches.
-        deadline: The run's; None without one.
+    policies: none for a call that no deadline reaches. deadline: the run's; None without one.
     """
 
     role: str
@@ -54,11 +44,7 @@ class TimedCall:
     deadline: Deadline | None = None
 
     def prepared(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """Return the request with what its model is told of the time left, and without tools when little is left.
-
-        Args:
-            request: Of the attempt that begins now.
-        """
+        """Return the request with what its model is told of the time left, and without tools when little is left."""
         deadline, aware = self.deadline, self.policies.aware
         if deadline is None:
             return request
@@ -72,11 +58,7 @@ class TimedCall:
         return request.override(system_message=SystemMessage(prompt + line))
 
     def hedged(self, call: Operation) -> Operation:
-        """Return the operation of an attempt, with its second request if there may be one.
-
-        Args:
-            call: Makes one request.
-        """
+        """Return the operation of an attempt, with its second request if there may be one."""
         hedge = self.policies.hedge
         wait_s = math.inf if hedge is None else hedge.after_s
         return hedged(call, wait_s, Race(lambda: self._admits_second(wait_s)))

@@ -7,18 +7,14 @@ results.py     documents from points and from a router's sources, without paths 
 strategies.py  hybrid, hierarchical and graph search, sync and async
 tool.py        the retrieve_documents tool: its payload, its budget
 injection.py   an injected router engine, asked first, within its share of the budget
-router.py      a router engine over the strategies, which chooses by words or by a model
-llamaindex.py  the index as a LlamaIndex retriever (optional extra)
 questions.py   the handbook's questions with gold topics and facts, and how answers are scored
 """
 
 from docmind_lab.docmind.retrieval.corpus import Chunk
 from docmind_lab.docmind.retrieval.encoders import DenseEncoder, SparseEncoder
 from docmind_lab.docmind.retrieval.index import SearchIndex
-from docmind_lab.docmind.retrieval.llamaindex import llamaindex_retriever
 from docmind_lab.docmind.retrieval.questions import Question, answer_score, load_questions, source_recall
 from docmind_lab.docmind.retrieval.results import RetrievedDocument, clean_metadata
-from docmind_lab.docmind.retrieval.router import ModelSelector, RouterEngine, RuleSelector
 from docmind_lab.docmind.retrieval.strategies import STRATEGIES, build_query, search, search_async
 from docmind_lab.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents, retrieve_documents
 
@@ -26,19 +22,15 @@ __all__ = [
     "STRATEGIES",
     "Chunk",
     "DenseEncoder",
-    "ModelSelector",
     "Question",
     "RetrievalResources",
     "RetrievedDocument",
-    "RouterEngine",
-    "RuleSelector",
     "SearchIndex",
     "SparseEncoder",
     "answer_score",
     "build_query",
     "clean_metadata",
     "create_retrieve_documents",
-    "llamaindex_retriever",
     "load_questions",
     "retrieve_documents",
     "search",

@@ -126,10 +126,7 @@ class DenseEncoder:
 
     @classmethod
     def fit(cls, texts: Sequence[str], *, dimension: int = MAXIMUM_DIMENSION) -> DenseEncoder:
-        """Fit an encoder to the documents; its dimension is less than requested if they are few.
-
-        Raises ConfigurationError if no text has a word, or the dimension is below 1.
-        """
+        """Fit an encoder to the documents. Raises: ConfigurationError: no text has a word, or a dimension below 1."""
         if dimension < 1:
             raise ConfigurationError(f"dimension must be 1 or more, not {dimension}")
         counts = [Counter(tokenise(text)) for text in texts]

@@ -32,13 +32,9 @@ CORPUS_FIELD = "corpus"
 class SearchIndex:
     """Everything that a search needs besides a client: the collection's name, the encoders, the references.
 
-    Attributes:
-        collection: Its name in Qdrant.
-        sparse: Encoder of the vector "bm25".
-        dense: Encoder of the vector "lsa".
-        size: Chunks in it.
-        fingerprint: Of the chunks and of how they are encoded.
-        references: Topic → topics that it refers to, which the graph strategy follows; empty for a corpus without any.
+    collection: its name in Qdrant. sparse: encoder of the vector "bm25". dense: encoder of the vector "lsa". size:
+    chunks in it. fingerprint: of the chunks and of how they are encoded. references: topic → topics that it refers to,
+    which the graph strategy follows; empty for a corpus without any.
     """
 
     collection: str
@@ -122,10 +118,7 @@ class SearchIndex:
         return index
 
     def points(self, chunks: Sequence[Chunk]) -> Iterator[models.PointStruct]:
-        """Yield one point for each chunk: its number in the sequence as id, both vectors, and the payload.
-
-        A vector with nothing in it is left out, for a zero vector has no cosine.
-        """
+        """Yield a point for each chunk, by its number; a zero vector, which has no cosine, is left out."""
         for number, chunk in enumerate(chunks):
             vectors: dict[str, models.Vector] = {}
             sparse, dense = self.sparse.encode_document(chunk.searchable), self.dense.encode(chunk.searchable)

@@ -39,7 +39,7 @@ from docmind_lab.core.errors import EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.retrieval.results import RetrievedDocument, read_source_nodes
 from docmind_lab.network.exchange import Admission
-from docmind_lab.network.recorder import current_recorder, position_of
+from docmind_lab.network.recorder import current_recorder, note_event, position_of
 
 ROUTER_ROLE = "router_engine"
 """The role of a router's calls: not the retrieval role's, whose draws are then the same with and without injection."""
@@ -64,10 +64,7 @@ class RouterResult:
 
 
 def find_router(context: Any, state: Mapping[str, Any], default: Any = None) -> Any:
-    """Return the injected engine: of the runtime context, else of the state, else `default`; None without one.
-
-    Context and state may hold it as `router_engine` or as `tools_data["router_engine"]`.
-    """
+    """Return the engine that context or state have, as `router_engine` or in their `tools_data`; else `default`."""
     for place in (context, _entry(context, TOOLS_DATA_KEY), state, _entry(state, TOOLS_DATA_KEY)):
         engine = _entry(place, ENGINE_KEY)
         if engine is not None:
@@ -257,9 +254,7 @@ def _record_fallback(routed: RouterResult) -> RouterResult:
 
 
 def _event(name: str, **detail: Any) -> None:
-    recorder = current_recorder()
-    if recorder is not None:
-        recorder.event(name, ROUTER_ROLE, **detail)
+    note_event(name, ROUTER_ROLE, **detail)
 
 
 def _in_thread(work: Callable[[], RouterResult]) -> Future[RouterResult]:

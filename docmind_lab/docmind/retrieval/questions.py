@@ -40,12 +40,9 @@ _SENTENCE_END = re.compile(
 class Question:
     """A question, with the topics and facts that a good answer rests on.
 
-    Args:
-        id: Of the question, different from all others asked.
-        text: The question.
-        gold_topics: Topics of the corpus that hold the answer.
-        gold_facts: Phrases that the answer should state.
-        complex: It joins two parts, so that a planner has something to plan.
+    id: of the question, different from all others asked. text: the question. gold_topics: topics of the corpus that
+    hold the answer. gold_facts: phrases that the answer should state. complex: it joins two parts, so that a planner
+    has something to plan.
     """
 
     id: str
@@ -94,10 +91,7 @@ def require_handbook(corpus: str) -> None:
 
 
 def load_questions(corpus: str = HANDBOOK) -> tuple[Question, ...]:
-    """Load the handbook's twelve questions, in file order; the same object on every call.
-
-    Raises: as `require_handbook`, for another corpus.
-    """
+    """Load the handbook's twelve questions, the same object on every call. Raises: as `require_handbook`."""
     require_handbook(corpus)
     return _load_handbook()
 

@@ -19,7 +19,7 @@ from qdrant_client import models
 
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.docmind.retrieval.index import CORPUS_FIELD
-from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.recorder import note_event
 
 # A cosine of 32-bit floats carries seven digits, and its last ones depend on where arrays happen to lie in memory: two
 # equal searches could order two passages differently.
@@ -196,8 +196,4 @@ def record_retrieved(
     role: str, ids: Iterable[str], topics: Iterable[str], strategy: str, *, router_used: bool = False
 ) -> None:
     """Record what a search found, if the run is recorded. topics: of the documents, in any order."""
-    recorder = current_recorder()
-    if recorder is not None:
-        recorder.event(
-            "retrieved", role, ids=list(ids), topics=sorted(set(topics)), strategy=strategy, router_used=router_used
-        )
+    note_event("retrieved", role, ids=list(ids), topics=sorted(set(topics)), strategy=strategy, router_used=router_used)

@@ -64,14 +64,7 @@ def build_query(index: SearchIndex, strategy: str, query: str, limit: int = LIMI
     Empty when the query has no word to search for. A query whose words are all unknown to the dense encoder is fused
     from its sparse half alone.
 
-    Args:
-        index: What is searched.
-        strategy: One of `STRATEGIES`.
-        query: In words.
-        limit: Documents at most.
-
-    Raises:
-        ConfigurationError: The strategy is unknown, or the limit is below 1.
+    Raises: ConfigurationError: the strategy is unknown, or the limit is below 1.
     """
     if strategy not in STRATEGIES:
         raise ConfigurationError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
@@ -191,15 +184,7 @@ def search(
 ) -> tuple[RetrievedDocument, ...]:
     """Return the best documents, best first, ties by id; a query without a word finds none and sends nothing.
 
-    Args:
-        client: Of the vector store.
-        index: What is searched.
-        strategy: One of `STRATEGIES`.
-        query: In words.
-        limit: Documents at most.
-
-    Raises:
-        ServiceError: The points found are not chunks. Raises also what `build_query` and the client raise.
+    Raises: ServiceError: the points found are not chunks. Raises also what `build_query` and the client raise.
     """
     return finish(_search_steps(client, index, strategy, query, limit))
 

@@ -48,20 +48,14 @@ ROUTER_SHARE = 0.5
 class RetrievalResources:
     """Everything a search needs: the index, the clients that reach its collection, the router's options.
 
-    Args:
-        index: What is searched.
-        client: Of the vector store, for sync runs.
-        async_client: For async runs; it belongs to the event loop it is first used on.
-        clock: What deadlines are read on.
-        router_injection: Whether an injected router engine is used; off, one is never touched.
-        router_engine: The engine when neither runtime context nor state brings one.
-        router_share: Share of what is left of a propagated budget, in (0, 1), that a router gets.
-        admit: Raises for an endpoint that may not be reached, as `Settings.admit`; None for that of the settings in the
-            environment. The tool does not use an engine that is injected later, by context or state, and is refused.
-
-    Raises:
-        ConfigurationError: The share is out of range, or the engine has no `query`.
-        EndpointRefused: The engine declares an endpoint that is not admitted.
+    client: of the vector store, for sync runs. async_client: for async runs; it belongs to the event loop it is first
+    used on. clock: what deadlines are read on. router_injection: whether an injected router engine is used; off, one is
+    never touched. router_engine: the engine when neither runtime context nor state brings one. router_share: share of
+    what is left of a propagated budget, in (0, 1), that a router gets. admit: raises for an endpoint that may not be
+    reached, as `Settings.admit`; None for that of the settings in the environment. The tool does not use an engine that
+    is injected later, by context or state, and is refused.
+    Raises: ConfigurationError: the share is out of range, or the engine has no `query`. EndpointRefused: the engine
+    declares an endpoint that is not admitted.
     """
 
     index: SearchIndex

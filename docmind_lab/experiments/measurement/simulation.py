@@ -21,10 +21,9 @@ from html import escape
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import LibraryPlace
+from docmind_lab.docmind.documents import Library, LibraryPlace
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
-from docmind_lab.docmind.system import Corpus
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.replay import ReplayOptions
 from docmind_lab.network.openai_parameters import plain_parameters
@@ -104,7 +103,7 @@ class SimulatedSystem:
 
     settings: Settings
     client_retries: int | None = None
-    corpus: str | LibraryPlace | Corpus = HANDBOOK
+    corpus: str | LibraryPlace | Library = HANDBOOK
     kind: str = "supervisor"
     max_connections: int = 100
     workload: Workload = field(init=False)

@@ -13,7 +13,7 @@ from docmind_lab.interfaces.cli.console import json_safe, load_settings
 
 if TYPE_CHECKING:
     from docmind_lab.docmind.coordinator import AgentResponse
-    from docmind_lab.docmind.system import Corpus
+    from docmind_lab.docmind.documents import Library
 
 NOT_ANSWERED = 1
 
@@ -83,12 +83,12 @@ def ask(
         raise typer.Exit(NOT_ANSWERED)
 
 
-def _corpus(documents: str) -> Corpus | None:
+def _corpus(documents: str) -> Library | None:
     if documents in ("", "handbook"):
         return None
-    from docmind_lab.docmind.system import library_corpus  # noqa: PLC0415 - only with documents of one's own
+    from docmind_lab.docmind.documents import read_library  # noqa: PLC0415 - only with documents of one's own
 
-    return library_corpus(documents)
+    return read_library(documents)
 
 
 def _print_end(response: AgentResponse, *, is_simulated: bool) -> None:

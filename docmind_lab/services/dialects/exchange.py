@@ -29,13 +29,9 @@ ErrorKind = Literal["invalid", "not_found", "method", "rate_limit", "server", "u
 class Refusal(Exception):
     """A request that is not served, with what a dialect's error says of it.
 
-    Args:
-        status: Of HTTP.
-        message: In one line.
-        kind: Which error of the dialect it is.
-        param: Field of the request that is wrong.
-        code: OpenAI's name for the error.
-        retry_after: Seconds after which the client may come again, as the header says it.
+    status: of HTTP. message: in one line. kind: which error of the dialect it is. param: field of the request that is
+    wrong. code: OpenAI's name for the error. retry_after: seconds after which the client may come again, as the header
+    says it.
     """
 
     def __init__(
@@ -56,11 +52,8 @@ class Refusal(Exception):
 class Route:
     """What a path asks for.
 
-    Args:
-        operation: What is to be done.
-        method: Which HTTP method it takes.
-        model: Name of the model in the path; empty where the body has it.
-        variant: Which of a dialect's ways to ask it is, such as "generate" beside "chat".
+    operation: what is to be done. method: which HTTP method it takes. model: name of the model in the path; empty where
+    the body has it. variant: which of a dialect's ways to ask it is, such as "generate" beside "chat".
     """
 
     operation: Operation
@@ -82,16 +75,9 @@ class EmbeddingRequest:
 class Answer:
     """The model's answer to one request, before it is written in a dialect.
 
-    Args:
-        reply: Text, tool calls, or both.
-        finish: Why it ends.
-        model: As the request calls it.
-        digest: Of the request and its key: makes ids that are the same for the same request.
-        input_tokens: Of the conversation.
-        output_tokens: Of the reply, at least one.
-        latency: How long it takes.
-        route: What the path asked for.
-        payload: The request's body.
+    reply: text, tool calls, or both. finish: why it ends. digest: of the request and its key: makes ids that are the
+    same for the same request. input_tokens: of the conversation. output_tokens: of the reply, at least one. latency:
+    how long it takes. route: what the path asked for. payload: the request's body.
     """
 
     reply: Reply

@@ -56,10 +56,8 @@ def checked_adoption(share: object) -> float:
 class HopBehaviour:
     """How the hops of a service behave.
 
-    Args:
-        profile: Latencies; a hop works as long as a model call of 40 tokens takes.
-        adoption: Share of hops that hold to a deadline that comes with a request, in [0, 1].
-        default_seed: For clients that do not name their run.
+    profile: latencies; a hop works as long as a model call of 40 tokens takes. adoption: share of hops that hold to a
+    deadline that comes with a request, in [0, 1]. default_seed: for clients that do not name their run.
     """
 
     profile: LatencyProfile

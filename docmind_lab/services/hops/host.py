@@ -28,25 +28,21 @@ from docmind_lab.network.transports import AsyncHttpxTransport
 from docmind_lab.services.asgi import Message, Send, send_json
 from docmind_lab.services.hops.behaviour import HOPS_PATH, HopBehaviour, calls_below
 from docmind_lab.services.log import ServiceLog
-from docmind_lab.services.peers.exchange import PeerExchange
-from docmind_lab.services.plan import Plan, ServiceRequest
+from docmind_lab.services.peers.exchange import ExchangeHost, PeerExchange
+from docmind_lab.services.plan import ServiceRequest
 
-_ROW = Plan((), "peer")
 _FLOOR_S: Final = PropagationPolicy().floor_s
 _TIMED_OUT: Final = 504
 _BAD_GATEWAY: Final = 502
 
 
-class HopHost:
+class HopHost(ExchangeHost):
     """The server of the hops of one service.
 
-    Args:
-        behaviour: How long the hops work, and which of them have adopted the deadline.
-        log: Gets a row for each request, of kind "peer": it ends with the work, not with the connection.
-        clock: Of this process. What comes with a request is a duration, so it may be any.
-        changed: Called whenever a row of the log has ended.
-        on_leave: What a hop does when its client leaves.
-        below_url: Where the hops of the next level are.
+    behaviour: how long the hops work, and which of them have adopted the deadline. log: gets a row for each request, of
+    kind "peer": it ends with the work, not with the connection. clock: of this process. What comes with a request is a
+    duration, so it may be any. changed: called whenever a row of the log has ended. on_leave: what a hop does when its
+    client leaves. below_url: where the hops of the next level are.
     """
 
     def __init__(
@@ -59,18 +55,8 @@ class HopHost:
         on_leave: ServerBehaviour,
         below_url: str,
     ) -> None:
-        self._behaviour, self._log, self._clock, self._changed = behaviour, log, clock, changed
-        self._on_leave, self._below_url = on_leave, below_url
-        # In order of arrival, so that whatever is done to all of them has one order.
-        self._open: dict[PeerExchange, None] = {}
-
-    def received(self, request: ServiceRequest, received_at: float) -> PeerExchange:
-        """Begin the log row of a request and return its exchange."""
-        row = self._log.received(request, _ROW, received_at)
-        key = request.draw_key(_role_in(request.path), "0", self._behaviour.default_seed)
-        exchange = PeerExchange(row, key, self._clock, self._note_end)
-        self._open[exchange] = None
-        return exchange
+        super().__init__(log, clock, changed, path=HOPS_PATH, default_seed=behaviour.default_seed)
+        self._behaviour, self._on_leave, self._below_url = behaviour, on_leave, below_url
 
     async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
         """Answer a request, until its work is over, whether or not its client is still there."""
@@ -98,20 +84,6 @@ class HopHost:
             if exchange.work is not None:
                 exchange.end_work("error")
             exchange.replied()
-
-    def end_run(self, run_id: str) -> None:
-        """Stop everything that the hops still do for a run that is over."""
-        for exchange in [exchange for exchange in self._open if exchange.row.run_id == run_id]:
-            exchange.stop_with_run()
-
-    async def aclose(self) -> None:
-        """Stop all work of the hops, for every run."""
-        for exchange in list(self._open):
-            exchange.stop_with_run()
-
-    def _note_end(self, exchange: PeerExchange) -> None:
-        self._open.pop(exchange, None)
-        self._changed()
 
     # ---- the work of one hop
 
@@ -198,7 +170,3 @@ async def _wait(seconds: float) -> None:
     if math.isinf(seconds):
         await asyncio.get_running_loop().create_future()
     await asyncio.sleep(seconds)
-
-
-def _role_in(path: str) -> str:
-    return path.removeprefix(HOPS_PATH)

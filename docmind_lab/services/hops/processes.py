@@ -45,10 +45,8 @@ class _NothingElse:
 class HopServices:
     """Options of one process.
 
-    Args:
-        options: How the hops behave.
-        below_url: Where the hops of the next level are; empty at the last one.
-        clock_ahead_s: How far the clocks of the process are ahead of the machine's, seconds.
+    options: how the hops behave. below_url: where the hops of the next level are; empty at the last one. clock_ahead_s:
+    how far the clocks of the process are ahead of the machine's, seconds.
     """
 
     options: ServiceOptions

@@ -10,9 +10,7 @@ A peer is an agent of its own: it works in steps, each as long as a model call o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
@@ -59,17 +57,6 @@ class PeerHabits:
                 raise ConfigurationError(f"peer habit {name} must be a finite number of seconds above 0")
         if not math.isfinite(self.clock_skew_s):
             raise ConfigurationError(f"peer habit clock_skew_s must be finite seconds, not {self.clock_skew_s!r}")
-
-    def to_dict(self) -> dict[str, float]:
-        """Return the habits as JSON types; `from_dict` restores them."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> PeerHabits:
-        """Build habits from the output of `to_dict`. Raises: ConfigurationError naming a field that does not fit."""
-        if unknown := sorted(data.keys() - {known.name for known in fields(cls)}):
-            raise ConfigurationError(f"peer habits: unknown {', '.join(unknown)}")
-        return cls(**data)
 
 
 DEFAULT_HABITS = PeerHabits(heartbeats=0.5, ignores_cancel=0.2, lost=0.02, twice=0.05)

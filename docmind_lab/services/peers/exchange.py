@@ -1,4 +1,4 @@
-"""One request to a peer and its log row, which stays open until the reply and all work for the request are over.
+"""A request to a peer and its log row, which stays open until the reply and all work for the request are over.
 
 A task outlives the request that asked for it. So a row of kind "peer" ends with the work, not with the connection, and
 what a peer does after a deadline is in the log, whether or not a client still listens.
@@ -6,6 +6,7 @@ what a peer does after a deadline is in the log, whether or not a client still l
 
 from __future__ import annotations
 
+import abc
 import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -13,7 +14,9 @@ from dataclasses import dataclass, field
 
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services.log import RequestRow, RowOutcome
+from docmind_lab.services.asgi import Send
+from docmind_lab.services.log import RequestRow, RowOutcome, ServiceLog
+from docmind_lab.services.plan import Plan, ServiceRequest
 
 
 @dataclass(eq=False)
@@ -82,6 +85,51 @@ class PeerExchange:
         if self.row.client_gone_at is not None:
             return "client_gone"
         return "error" if self.row.status is None or self.row.status >= 400 else "ok"
+
+
+class ExchangeHost(abc.ABC):
+    """A server whose requests may outlive their connections: the peers or the hops of a service, behind either door.
+
+    path: that all requests begin with, before the role. changed: called whenever a row of the log has ended.
+    """
+
+    def __init__(
+        self, log: ServiceLog, clock: Clock, changed: Callable[[], None], *, path: str, default_seed: int
+    ) -> None:
+        self._log, self._clock, self._changed = log, clock, changed
+        self._path, self._default_seed = path, default_seed
+        # In order of arrival, so that whatever is done to all of them has one order.
+        self._open: dict[PeerExchange, None] = {}
+
+    def role_in(self, path: str) -> str:
+        """Return the role that a path names."""
+        return path.removeprefix(self._path).partition("/")[0]
+
+    def received(self, request: ServiceRequest, received_at: float) -> PeerExchange:
+        """Begin the log row of a request and return its exchange."""
+        row = self._log.received(request, Plan((), "peer"), received_at)
+        key = request.draw_key(self.role_in(request.path), "0", self._default_seed)
+        exchange = PeerExchange(row, key, self._clock, self._note_end)
+        self._open[exchange] = None
+        return exchange
+
+    @abc.abstractmethod
+    async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
+        """Answer a request."""
+
+    def end_run(self, run_id: str) -> None:
+        """Stop everything that is still done for a run that is over."""
+        for exchange in [exchange for exchange in self._open if exchange.row.run_id == run_id]:
+            exchange.stop_with_run()
+
+    async def aclose(self) -> None:
+        """Stop all work, for every run."""
+        for exchange in list(self._open):
+            exchange.stop_with_run()
+
+    def _note_end(self, exchange: PeerExchange) -> None:
+        self._open.pop(exchange, None)
+        self._changed()
 
 
 CURRENT_EXCHANGE: ContextVar[PeerExchange] = ContextVar("docmind_lab_peer_exchange")

@@ -22,11 +22,9 @@ from docmind_lab.core.clock import Clock
 from docmind_lab.services.asgi import Message, Send
 from docmind_lab.services.log import ServiceLog
 from docmind_lab.services.peers.behaviour import PEERS_PATH, PeerBehaviour
-from docmind_lab.services.peers.exchange import CURRENT_EXCHANGE, PeerExchange
+from docmind_lab.services.peers.exchange import CURRENT_EXCHANGE, ExchangeHost, PeerExchange
 from docmind_lab.services.peers.executor import PeerExecutor
-from docmind_lab.services.plan import Plan, ServiceRequest
-
-_ROW = Plan((), "peer")
+from docmind_lab.services.plan import ServiceRequest
 
 
 def agent_card(peer: str, url: str) -> AgentCard:
@@ -44,28 +42,19 @@ def agent_card(peer: str, url: str) -> AgentCard:
     )
 
 
-class PeerHost:
-    """The server of all peers of one service. changed: called whenever a row of the log has ended."""
+class PeerHost(ExchangeHost):
+    """The server of all peers of one service."""
 
     def __init__(
         self, behaviour: PeerBehaviour, log: ServiceLog, clock: Clock, changed: Callable[[], None] = lambda: None
     ) -> None:
-        self._behaviour, self._log, self._clock, self._changed = behaviour, log, clock, changed
+        super().__init__(log, clock, changed, path=PEERS_PATH, default_seed=behaviour.default_seed)
+        self._behaviour = behaviour
         self._executor = PeerExecutor(behaviour)
         self._store = InMemoryTaskStore()
         self._apps: dict[str, Starlette] = {}
         self._handlers: list[DefaultRequestHandler] = []
-        # In order of arrival, so that whatever is done to all of them has one order.
-        self._open: dict[PeerExchange, None] = {}
         self._tasks_of_runs: dict[str, list[str]] = {}
-
-    def received(self, request: ServiceRequest, received_at: float) -> PeerExchange:
-        """Begin the log row of a request and return its exchange."""
-        row = self._log.received(request, _ROW, received_at)
-        key = request.draw_key(_peer_of(request.path), "0", self._behaviour.default_seed)
-        exchange = PeerExchange(row, key, self._clock, self._note_end)
-        self._open[exchange] = None
-        return exchange
 
     async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
         """Answer a request, until the reply is over or the client has left."""
@@ -93,7 +82,7 @@ class PeerHost:
             exchange.sent(message.get("status"), body=bool(message.get("body")))
             await send(message)
 
-        app = asyncio.ensure_future(self._app(_peer_of(request.path))(_scope(request), receive, record_and_send))
+        app = asyncio.ensure_future(self._app(self.role_in(request.path))(_scope(request), receive, record_and_send))
         gone = asyncio.ensure_future(exchange.gone.wait())
         try:
             await asyncio.wait((app, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -105,11 +94,6 @@ class PeerHost:
                 task.cancel()
             await asyncio.wait((app, gone))
 
-    def end_run(self, run_id: str) -> None:
-        """Stop everything that the peers still do for a run that is over."""
-        for exchange in [exchange for exchange in self._open if exchange.row.run_id == run_id]:
-            exchange.stop_with_run()
-
     async def forget(self, run_id: str) -> None:
         """Delete the tasks of a run."""
         for task_id in self._tasks_of_runs.pop(run_id, ()):
@@ -117,16 +101,14 @@ class PeerHost:
 
     async def aclose(self) -> None:
         """Stop all work of the peers, for every run."""
-        for exchange in list(self._open):
-            exchange.stop_with_run()
+        await super().aclose()
         for handler in self._handlers:
             await handler.aclose()
 
     def _note_end(self, exchange: PeerExchange) -> None:
-        self._open.pop(exchange, None)
         if exchange.task_id:
             self._tasks_of_runs.setdefault(exchange.row.run_id, []).append(exchange.task_id)
-        self._changed()
+        super()._note_end(exchange)
 
     def _app(self, peer: str) -> Starlette:
         if peer not in self._apps:
@@ -145,10 +127,6 @@ class PeerHost:
         self._handlers.append(handler)
         routes = create_jsonrpc_routes(handler, "/") + create_agent_card_routes(card)
         return Starlette(routes=[Mount(f"{PEERS_PATH}{peer}", routes=routes)])
-
-
-def _peer_of(path: str) -> str:
-    return path.removeprefix(PEERS_PATH).partition("/")[0]
 
 
 def _is_cancel(request: ServiceRequest) -> bool:

@@ -70,14 +70,11 @@ def _output_schema(response_format: Any) -> Mapping[str, Any] | None:
 class Conversation:
     """A parsed chat completion request.
 
-    Args:
-        messages: In their order, in the shape of a chat completion's.
-        tools: Name → JSON schema of the parameters, in the order given.
-        tool_choice: Whether a tool may, must or must not be called.
-        named_tool: The tool that must be called; empty if none is named.
-        output_schema: JSON schema of the answer; an empty one for any JSON object, None for free text.
-        calls_in_parallel: Whether one reply may call several tools.
-        key: Of the call: what is drawn for its reply depends on it.
+    messages: in their order, in the shape of a chat completion's. tools: name → JSON schema of the parameters, in the
+    order given. tool_choice: whether a tool may, must or must not be called. named_tool: the tool that must be called;
+    empty if none is named. output_schema: JSON schema of the answer; an empty one for any JSON object, None for free
+    text. calls_in_parallel: whether one reply may call several tools. key: of the call: what is drawn for its reply
+    depends on it.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -169,10 +166,7 @@ class Conversation:
         return ""
 
     def documents(self) -> list[Document]:
-        """Return the documents in the context, oldest first, each id once.
-
-        They come from tool results: JSON with "documents", or any other text, which counts as one document.
-        """
+        """Return the documents of tool results, from "documents" or any other text, oldest first, each id once."""
         found: dict[str, Document] = {}
         for position, message in enumerate(self.messages):
             if message.get("role") != "tool":

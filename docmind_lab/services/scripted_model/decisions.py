@@ -77,13 +77,7 @@ def listed_in(description: str) -> tuple[str, ...]:
 
 
 def decide(conversation: Conversation, name: str, options: Sequence[Any]) -> Any:
-    """Return one of the options of a field, so that a loop over this decision ends.
-
-    Args:
-        conversation: The request.
-        name: Of the field.
-        options: At least one.
-    """
+    """Return one of the options of a field, so that a loop over this decision ends."""
     if name == "role" and "user" in options:  # of a message that is handed over
         return "user"
     texts = [option for option in options if isinstance(option, str)]

@@ -65,10 +65,7 @@ class _Candidate:
 
 
 def extract_answer(question: str, documents: list[Document]) -> str:
-    """Return up to four sentences that answer the question, each with its document's id: "Sentence. [id]".
-
-    `NOT_FOUND` when no sentence shares enough words with the question.
-    """
+    """Return up to four sentences that answer, each with its document's id ("Sentence. [id]"), or `NOT_FOUND`."""
     asked = set(content_words(question))
     candidates = [
         _Candidate(text, document.id, frozenset(content_words(text)), order)

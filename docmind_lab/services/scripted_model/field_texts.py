@@ -45,11 +45,8 @@ _WITH_DIGIT = re.compile(r"(?<![\w.-])[A-Za-z]{0,8}-?\d[\w-]{0,30}")
 def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: float = 0.0) -> str:
     """Return a text of the conversation for an argument or a field of this name.
 
-    Args:
-        name: Of the argument or field.
-        conversation: The request.
-        answer: What the model would answer in words; texts that are no task are taken from it.
-        draw: From 0 to 1, which of several sentences it is.
+    answer: what the model would answer in words; texts that are no task are taken from it. draw: from 0 to 1, which of
+    several sentences it is.
     """
     task = _short_task(conversation)
     if shown := _one_thing(name, task):

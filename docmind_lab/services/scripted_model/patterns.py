@@ -32,13 +32,9 @@ _PROPERTY = re.compile(r"\\[pP]\{\^?\w+\}")
 def text_matching(pattern: str, draw: Callable[[str], float], shortest: int = 0) -> str:
     """Return a text that matches a pattern; the same draws give the same text.
 
-    Args:
-        pattern: A regular expression of Python or JavaScript.
-        draw: Returns a number in [0, 1) for a name.
-        shortest: Characters of the text at least, which repetitions without an end are made longer for.
-
-    Raises:
-        ValueError: The expression cannot be read, or asks for a text that is too long.
+    draw: returns a number in [0, 1) for a name. shortest: characters of the text at least, which repetitions without an
+    end are made longer for.
+    Raises: ValueError: the expression cannot be read, or asks for a text that is too long.
     """
     readable = _PROPERTY.sub("a", _GROUP_NAME.sub("(?P<", pattern))
     try:
@@ -65,9 +61,7 @@ def _long_enough(pattern: str, seed: float, shortest: int) -> str:
 class _Draws(random.Random):
     """What rstr draws from: the same in every process, plain characters, and few repetitions.
 
-    Args:
-        seed: From 0 to 1.
-        more: How often open repetitions are, beyond the least.
+    seed: from 0 to 1. more: how often open repetitions are, beyond the least.
     """
 
     def __init__(self, seed: float, more: int) -> None:

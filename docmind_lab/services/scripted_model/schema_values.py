@@ -37,14 +37,7 @@ _MOST_VALUES = 10_000
 
 
 def value_for(schema: Schema, conversation: Conversation, *, name: str = "", answer: str = "") -> Any:
-    """Return a value that is valid under a schema.
-
-    Args:
-        schema: A JSON schema; what "$ref" names stands in it.
-        conversation: The request, which texts and decisions are read off.
-        name: Of the field that the value is for.
-        answer: What the model would answer in words; texts that are no task are taken from it.
-    """
+    """Return a value that is valid under a schema. answer: the model's in words, for texts that are no task."""
     return _Values(schema, conversation, answer).value(schema, name, name, 0)
 
 

@@ -58,10 +58,7 @@ def example_shown(prompt: str) -> Schema | None:
 
 
 def guessed_schema(prompt: str) -> Schema:
-    """Return a schema of the JSON that a prompt asks for without an example.
-
-    Its fields are the quoted names near the word JSON; a text `answer` if there are none.
-    """
+    """Return a schema of JSON without an example: the quoted names near the word JSON, or a text `answer`."""
     asked = WANTS_JSON.search(prompt)
     near = prompt[asked.start() : asked.end() + 300] if asked else ""
     quoted = {match[1]: match["words"] for match in _QUOTED_KEY.finditer(near)}
@@ -117,12 +114,7 @@ def _object(fields: dict[str, Schema]) -> Schema:
 
 
 def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
-    """Yield a schema of each object, or list of objects, that the prompt shows, from its outermost bracket.
-
-    Args:
-        prompt: The prompt.
-        plain: Lists of quoted texts count too.
-    """
+    """Yield a schema of each object or list of objects that a prompt shows. plain: of quoted texts too."""
     end = 0
     for start in [match.start() for match in re.finditer(r"[{\[]", prompt)][:_MOST_STARTS]:
         if start < end:
@@ -145,11 +137,7 @@ def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
 
 
 def described(words: str) -> Schema:
-    """Return the schema of a field by the words that stand for its value.
-
-    Args:
-        words: Such as "(integer)", "string[]" or "<number between 0 and 1>".
-    """
+    """Return the schema of a field by the words for its value, such as "(integer)" or "string[]"."""
     items = _ITEMS.fullmatch(words)
     if items:
         return {"type": "array", "items": described(items["kind"]), "minItems": 1}

@@ -46,12 +46,7 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
 
 
 def json_in_words(conversation: Conversation, *, is_object: bool = False) -> Reply:
-    """Return the JSON that the prompt asks for: by a schema, an example, or by guess.
-
-    Args:
-        conversation: The request.
-        is_object: Whether only an object will do, which a list is put into.
-    """
+    """Return the JSON that the prompt asks for, by schema, example or guess. is_object: a list is put into one."""
     prompt = _prompt(conversation)
     schema = _schema_in(prompt)
     if schema is not None and "properties" in schema:

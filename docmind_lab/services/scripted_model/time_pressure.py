@@ -35,10 +35,9 @@ _WHY: Final = "Little time is left."
 class UnderPressure:
     """What the model does when little time is left.
 
-    Args:
-        kind: ignores: nothing else. hurries: the supervisor leaves out planning and validation, a research asks no
-            further query and calls its sources saturated. panics: besides, answers are their first statement alone.
-        share: Of the time: with so much left, or less, the model does so.
+    kind: ignores: nothing else. hurries: the supervisor leaves out planning and validation, a research asks no further
+    query and calls its sources saturated. panics: besides, answers are their first statement alone. share: of the time:
+    with so much left, or less, the model does so.
     """
 
     kind: PressureKind = "hurries"
@@ -48,11 +47,8 @@ class UnderPressure:
     def parse(cls, text: str) -> UnderPressure:
         """Return the behaviour that a text names.
 
-        Args:
-            text: A kind, with a share after a colon where that is not a quarter.
-
-        Raises:
-            ConfigurationError: The kind is unknown, or the share is not between 0 and 1.
+        text: a kind, with a share after a colon where that is not a quarter.
+        Raises: ConfigurationError: the kind is unknown, or the share is not between 0 and 1.
         """
         name, _, share = str(text).partition(":")
         kind = next((each for each in _KINDS if each == name), None)
@@ -67,13 +63,7 @@ class UnderPressure:
         return cls(kind, value)
 
     def reply(self, calm: Reply, conversation: Conversation, role: str) -> Reply:
-        """Return what the model says, given how much time its prompt says is left.
-
-        Args:
-            calm: What it says with time enough.
-            conversation: The request.
-            role: Who asks.
-        """
+        """Return what the model says, given how much time its prompt says is left."""
         if self.kind == "ignores":
             return calm
         left = share_left(conversation.system_prompt)

@@ -30,15 +30,7 @@ def checked_variation(share: object) -> float:
 
 
 def vary_reply(reply: Reply, conversation: Conversation, role: str, key: DrawKey, share: float) -> Reply:
-    """Return the reply or, in a share of the cases, another one that the role might give.
-
-    Args:
-        reply: What the model says without variation.
-        conversation: The request.
-        role: Who asks; others than `VARYING_ROLES` do not vary.
-        key: Of the call, which decides whether and how the reply varies.
-        share: Of the decisions that vary, from 0 to 1.
-    """
+    """Return the reply or, in this share of the cases (drawn by the key), another one that the role might give."""
     if share == 0 or key.uniform("variation") >= share:
         return reply
     drawn = key.uniform("variation kind")
@@ -71,11 +63,6 @@ def _shorten_query(call: ToolCall, drawn: float) -> ToolCall:
 
 
 def shorten_answer(text: str, drawn: float) -> str:
-    """Drop some of the answer's last sentences, keeping at least one.
-
-    Args:
-        text: Sentences, each with the id of its document behind it.
-        drawn: From 0, which keeps one, to 1.
-    """
+    """Drop some of the answer's last sentences, keeping at least one. drawn: from 0, which keeps one, to 1."""
     cited = _CITED.findall(text)
     return text if len(cited) < 2 else "".join(cited[: 1 + int(drawn * (len(cited) - 1))]).strip()

@@ -35,7 +35,7 @@ from docmind_lab.docmind.graphs.state import Merged, merge_documents
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.retrieval.results import record_retrieved
 from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
-from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.recorder import current_recorder, note_event
 from docmind_lab.services.hops import calls_below, role_of
 from docmind_lab.workloads.base import ClientWorkload
 
@@ -90,10 +90,7 @@ class HopsWorkload(ClientWorkload):
         return {"messages": [AIMessage(f"{len(services)} services have answered.")], "documents": documents}
 
     def _request(self, mode: NodeMode, state: Mapping[str, Any]) -> Operation:
-        """Return an operation that asks the first hop; its result names the services that answered.
-
-        Waited for, it raises BudgetRefused, DeadlineExceeded, ServiceError.
-        """
+        """Return an operation that asks the first hop. Raises: BudgetRefused, DeadlineExceeded, ServiceError."""
         url = f"{self.surroundings.addresses.hops_url}{_FIRST}"
 
         def blocking() -> list[str]:
@@ -144,7 +141,5 @@ def _services_in(response: httpx2.Response, deadline: Deadline | None) -> list[s
 
 
 def _cut(deadline: Deadline) -> DeadlineExceeded:
-    recorder = current_recorder()
-    if recorder is not None:
-        recorder.event("deadline_cut", _FIRST, kind="peer", source="network")
+    note_event("deadline_cut", _FIRST, kind="peer", source="network")
     return deadline.exceeded(_FIRST, "network")

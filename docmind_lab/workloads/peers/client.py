@@ -64,10 +64,7 @@ class PeerClients:
         self._clients: dict[str, Client] = {}
 
     async def send(self, peer: str, task: Mapping[str, Any], timeout_s: float) -> AsyncIterator[PeerNews]:
-        """Send a task and yield the peer's news of it. timeout_s: a duration in seconds, told to the peer.
-
-        Raises: one of `FAILURES`.
-        """
+        """Send a task and yield the peer's news of it. timeout_s: told to the peer. Raises: one of `FAILURES`."""
         request = SendMessageRequest(message=new_data_message(dict(task), role=Role.ROLE_USER))
         request.metadata.update({"timeout_s": timeout_s})
         async for event in self._client(peer).send_message(request):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.tables.frames import ExtraTable, rows_to_frame
+from docmind_lab.analysis.tables.frames import ExtraTable, blank_row, rows_to_frame
 from docmind_lab.analysis.tables.records import ALTERNATIVE, RUN_ID, Column
 from docmind_lab.core.levels import NAN
 from docmind_lab.network import LogicalCall
@@ -149,20 +149,7 @@ def _row(
     begun: Mapping[tuple[str, str], tuple[float, float]],
     horizon_s: float,
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "run_id": run_id,
-        "call_id": call_id,
-        "outcome": "pending",
-        "limit": "",
-        "latency_s": NAN,
-        "extensions": 0,
-        "late_responses": 0,
-        "duplicate_responses": 0,
-        "late_by_s": NAN,
-        "cancel_outcome": "",
-        "cancel_delivered_s": NAN,
-        "cancel_latency_s": NAN,
-    }
+    row = {**blank_row(_COLUMNS), "run_id": run_id, "call_id": call_id, "outcome": "pending"}
     decided_at_s = NAN
     # Events of one instant stand in no particular order, so nothing here depends on one.
     for event, peer, at_s, detail in call_events:

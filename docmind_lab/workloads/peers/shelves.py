@@ -55,10 +55,7 @@ class Shelf:
 
 
 def shelves(chunks: Sequence[Chunk], peers: Sequence[str]) -> tuple[Shelf, ...]:
-    """Divide the chunks into shelves: whole topics in order of their names, about as many chunks for each peer.
-
-    Raises: ConfigurationError for fewer topics than peers.
-    """
+    """Divide the chunks into shelves of whole topics, about equal ones. Raises: ConfigurationError: too few topics."""
     by_topic: dict[str, list[Chunk]] = {}
     for chunk in sorted(chunks, key=lambda chunk: chunk.topic):
         by_topic.setdefault(chunk.topic, []).append(chunk)

@@ -56,10 +56,7 @@ class CorrelationStore(Protocol):
         ...
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call if it has `seen` of them; return whether it was so.
-
-        Raises: StoreError.
-        """
+        """Count one more extension of a pending call with `seen`; return whether it was so. Raises: StoreError."""
         ...
 
     def pending(self) -> tuple[str, ...]:
@@ -189,12 +186,9 @@ class RedisStore:
     A claim renames the entry's key and writes whose claim it is, in one transaction, so that a claim whose reply was
     lost is settled by claiming again. What is left of a claimed entry expires after an hour.
 
-    Args:
-        at: The server's URL, or a client of the package redis. A client of your own should have a `socket_timeout` and
-            no retries: it is waited for as it says.
-
-    Raises:
-        ConfigurationError: The package redis is not installed.
+    at: the server's URL, or a client of the package redis. A client of your own should have a `socket_timeout` and no
+    retries: it is waited for as it says.
+    Raises: ConfigurationError: the package redis is not installed.
     """
 
     blocks: Final = True
@@ -267,10 +261,7 @@ class RedisStore:
         return CorrelationEntry.from_json(_text(value)) if _text(claimant) == token else None
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call if it has `seen` of them; return whether it was so.
-
-        Raises: StoreError.
-        """
+        """Count one more extension of a pending call with `seen`; return whether it was so. Raises: StoreError."""
         key = _PENDING + sub_task_id
 
         def extended(is_repeated: bool) -> bool:

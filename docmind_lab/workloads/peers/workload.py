@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.docmind.graphs.model_client import ModelClient
-from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.system import Runnable
 from docmind_lab.network.recorder import Recorder
@@ -51,12 +51,10 @@ class PeersWorkload(ClientWorkload):
         self.caller = PeerCaller(self.clients, self.correlator, self.timeouts)
 
     def _graph(self, mode: NodeMode) -> Runnable:
-        surroundings = self.surroundings
-        llm, base_url = surroundings.settings.llm, surroundings.addresses.openai_base_url
-        model = chat_model(mode, llm, base_url, self.http, max_retries=surroundings.client_retries)
+        model, timeout_s = self._model(mode), self.surroundings.settings.llm.request_timeout_seconds
 
         def model_client(role: str) -> ModelClient:
-            return ModelClient(model, ModelCalls(role, request_timeout_s=llm.request_timeout_seconds))
+            return ModelClient(model, ModelCalls(role, request_timeout_s=timeout_s))
 
         parent = Parent(
             delegating=model_client("delegate"),

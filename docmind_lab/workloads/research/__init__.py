@@ -1,9 +1,8 @@
 """Saturation-driven research under layered limits: the workload `research`, and functions that run a research.
 
 tasks.py           tasks of a few hypotheses, with gold; ResearchLimits: one call, one source, the whole research
-sources.py         collections that differ in pages, richness, noise and pace; their results
+sources.py         collections that differ in pages, richness, noise and pace; a search, and its results
 prompts.py         the prompts and messages of the model's four roles
-searching.py       one search, as a recorded call under the deadline
 model_calls.py     a model call, tried again within the budget, and the decision in its reply
 exits.py           why work on a source ended, the event that records it, and the table `sources`
 ledger.py          the queries asked and results kept, in memory and in a folder

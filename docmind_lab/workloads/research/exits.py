@@ -6,7 +6,6 @@ The event `source_saturation_complete` is written once for every source that was
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
@@ -150,44 +149,24 @@ _KEY = ["run_id", "hypothesis", "source"]
 
 def sources_frame(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
     """Build the table `sources`: one row for each source that a run started, by run, hypothesis and source."""
-    started = _rows(events, "source_started")
-    completed = {(row["run_id"], row["hypothesis"], row["source"]): row for row in _rows(events, COMPLETE)}
-    of_run = runs.set_index("run_id")
-    rows = [_row(row, completed.get((row["run_id"], row["hypothesis"], row["source"])), of_run) for row in started]
+    started = _details(events, "source_started", "started_at_s")
+    ended = _details(events, COMPLETE, "ended_at_s").drop(columns="started_at_s", errors="ignore")
+    of_runs = runs[["study_id", "run_id", "alternative", "question_id", "decision_timeout_s"]]
+    joined = started.merge(ended, how="left", on=_KEY).merge(of_runs.astype({"run_id": "object"}), on="run_id")
+    joined["after_deadline"] = ~(joined["ended_at_s"] <= joined["decision_timeout_s"])
+    rows: Any = joined.to_dict("records")
     frame = rows_to_frame(COLUMNS, rows)
     return frame.sort_values(_KEY, key=lambda values: values.astype("str"), ignore_index=True)
 
 
-def _rows(events: pd.DataFrame, name: str) -> list[dict[str, Any]]:
+def _details(events: pd.DataFrame, name: str, instant: str) -> pd.DataFrame:
+    """Return the details of the events of one name, with the run and the instant of each."""
     chosen = events[events["event"] == name]
-    return [
-        {"run_id": str(run_id), "at_s": float(at_s), **json.loads(detail)}
+    rows = [
+        {**json.loads(detail), "run_id": str(run_id), instant: float(at_s)}
         for run_id, at_s, detail in zip(chosen["run_id"], chosen["at_s"], chosen["detail"], strict=True)
     ]
-
-
-def _row(started: dict[str, Any], ended: dict[str, Any] | None, runs: pd.DataFrame) -> dict[str, Any]:
-    run = runs.loc[started["run_id"]]
-    ended_at_s = math.nan if ended is None else ended["at_s"]
-    counted = {
-        column.name: math.nan if ended is None else float(ended[column.name])
-        for column in COLUMNS
-        if column.name.startswith(("queries_", "results_"))
-    }
-    return {
-        "study_id": run["study_id"],
-        "run_id": started["run_id"],
-        "alternative": run["alternative"],
-        "question_id": run["question_id"],
-        "hypothesis": started["hypothesis"],
-        "source": started["source"],
-        "exit_reason": None if ended is None else ended["exit_reason"],
-        "started_at_s": started["at_s"],
-        "ended_at_s": ended_at_s,
-        "after_deadline": not ended_at_s <= run["decision_timeout_s"],
-        **counted,
-        "saturation_decision": None if ended is None else ended["saturation_decision"],
-    }
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=[*_KEY, instant], dtype="object")
 
 
 SOURCES = ExtraTable(

@@ -29,7 +29,7 @@ from docmind_lab.core.errors import BudgetError, GraphError
 from docmind_lab.docmind.graphs.model_calls import FAILURES
 from docmind_lab.docmind.graphs.state import Merged, keep_reason
 from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
-from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.recorder import note_event
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import Completion
 from docmind_lab.workloads.research.ledger import ResearchLedger
@@ -98,10 +98,7 @@ class ResearchGraph:
         return {"documents": ledger.documents, **_next_jobs(0, _place(state, config))}
 
     def gather(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
-        """Dispatch the sources of the next hypotheses if time is left, once those before have ended.
-
-        Under the policy anytime, the findings so far are written first, and stand as a draft.
-        """
+        """Dispatch the next sources if time is left; under the policy anytime, draft the findings first."""
         place, following = _place(state, config), state["following"]
         draft: dict[str, Any] = {}
         if current_policy().policies.anytime is not None and _next_jobs(following, place)["jobs"]:
@@ -148,9 +145,7 @@ class SourceNode:
         place = _place(state, config)
         task = _task(place.ledger)
         hypothesis, name = task.hypotheses[state["hypothesis"]], task.sources[state["source"]]
-        recorder = current_recorder()
-        if recorder is not None:
-            recorder.event("source_started", "source", hypothesis=hypothesis.id, source=name)
+        note_event("source_started", "source", hypothesis=hypothesis.id, source=name)
         source = self.sources.get(name)
         if source is None:
             at_s = place.ledger.elapsed_s()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from docmind_lab.core.clock import WALL, Clock
-from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.recorder import current_recorder, note_event
 from docmind_lab.workloads.research.exits import COMPLETE, Completion
 from docmind_lab.workloads.research.sources import Item
 from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask
@@ -187,9 +187,7 @@ class ResearchLedger:
                 line = json.dumps(completion.as_event(), ensure_ascii=False) + "\n"
                 with (self.folder / EVENTS).open("a", encoding="utf-8") as events:
                     events.write(line)
-        recorder = current_recorder()
-        if recorder is not None:
-            recorder.event(COMPLETE, "source", **completion.without_texts())
+        note_event(COMPLETE, "source", **completion.without_texts())
 
     def items(self) -> tuple[Item, ...]:
         """Return the items kept so far, each once, in the order they were kept."""

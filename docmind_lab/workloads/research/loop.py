@@ -28,16 +28,15 @@ from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.exits import Completion, ExitReason, exit_after_attempt
 from docmind_lab.workloads.research.ledger import ResearchLedger, SearchAttempt
 from docmind_lab.workloads.research.model_calls import (
+    Accepted,
     CallPlace,
+    Decided,
     MalformedDecision,
+    NextQuery,
     Saturation,
     decide,
-    read_accepted,
-    read_next_query,
-    read_saturation,
 )
-from docmind_lab.workloads.research.searching import SourceSearch
-from docmind_lab.workloads.research.sources import Item, Source, unseen
+from docmind_lab.workloads.research.sources import Item, Source, SourceSearch, unseen
 from docmind_lab.workloads.research.tasks import Hypothesis
 
 
@@ -203,9 +202,7 @@ class SourceLoop:
             return {}
         given = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
         try:
-            suggestion = yield from decide(
-                self.model_clients[prompts.WRITER], given, read_next_query, run.place, run.ledger.limits.llm_retries
-            )
+            suggestion = yield from self._decide(run, prompts.WRITER, given, NextQuery)
         except BudgetError:
             run.leave("research_budget_exhausted", _CUT)
         except (MalformedDecision, *FAILURES) as error:
@@ -241,15 +238,9 @@ class SourceLoop:
     def filter(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
         """Ask the model which results bear on the hypothesis."""
         run = state["run"]
-        given, most = prompts.for_filter(run.hypothesis, run.found), len(run.found)
+        given = prompts.for_filter(run.hypothesis, run.found)
         try:
-            places = yield from decide(
-                self.model_clients[prompts.FILTER],
-                given,
-                lambda reply: read_accepted(reply, of=most),
-                run.place,
-                run.ledger.limits.llm_retries,
-            )
+            chosen = yield from self._decide(run, prompts.FILTER, given, Accepted)
         except BudgetError:
             run.keep_unfiltered()
         except (MalformedDecision, *FAILURES) as error:
@@ -258,7 +249,7 @@ class SourceLoop:
             if run.place.budget_over():
                 run.keep_unfiltered()
         else:
-            run.chosen = tuple(run.found[place] for place in places)
+            run.chosen = tuple(run.found[number - 1] for number in chosen.accepted)
         return {}
 
     def record(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
@@ -273,15 +264,17 @@ class SourceLoop:
         if run.wants_decision():
             given = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
             try:
-                run.decision = yield from decide(
-                    self.model_clients[prompts.JUDGE], given, read_saturation, run.place, run.ledger.limits.llm_retries
-                )
+                run.decision = yield from self._decide(run, prompts.JUDGE, given, Saturation)
             except BudgetError:
                 run.leave("research_budget_exhausted", _CUT)
             except (MalformedDecision, *FAILURES) as error:
                 run.leave("query_generation_error", f"The saturation judge failed: {type(error).__name__}")
         run.check()
         return {}
+
+    def _decide(self, run: SourceRun, role: str, given: str, kind: type[Decided]) -> Steps[Decided]:
+        retries = run.ledger.limits.llm_retries
+        return decide(self.model_clients[role], given, kind, run.place, retries, of=len(run.found))
 
 
 def _route_unless_left(following: str) -> Any:

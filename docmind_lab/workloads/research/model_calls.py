@@ -1,8 +1,7 @@
 """Model calls of the research loop: retries within the budget, and the decision read from each reply.
 
-    read_next_query('{"query": "generator return value", "reasoning": "…"}')
-    read_saturation('{"decision": "SATURATED", "reasoning": "the last query brought nothing new"}')
-    read_accepted('{"accepted": [1, 3], "reasoning": "…"}', of=5)
+    Saturation.read('{"decision": "SATURATED", "reasoning": "the last query brought nothing new"}')
+    Accepted.read('{"accepted": [1, 3], "reasoning": "…"}', of=5)
 
 A reply of any other shape is malformed and decides nothing: above all it is not SATURATED. The model is then asked once
 more. Attempts after the first are ours and never past the budget; the client makes none of its own. With a propagated
@@ -11,13 +10,13 @@ deadline the call path already retries what is not a timeout within it, so only 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from langchain_core.messages import HumanMessage
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from docmind_lab.core.deadlines import Deadline, current_policy
 from docmind_lab.core.errors import DocmindLabError
@@ -25,83 +24,68 @@ from docmind_lab.docmind.graphs.model_calls import FIRST_BACKOFF_S, RETRYABLE, T
 from docmind_lab.docmind.graphs.model_client import ModelClient
 from docmind_lab.docmind.graphs.timed_calls import note_wound_down, winds_down
 from docmind_lab.docmind.sync_async import Steps, pause
-from docmind_lab.network.recorder import current_recorder
+from docmind_lab.network.recorder import note_event
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.prompts import PROMPTS
 
 _FENCED = re.compile(r"^\s*```(?:json)?\s*\n(?P<inside>.*?)\n?```\s*$", re.DOTALL)
-_DECISIONS = ("SATURATED", "CONTINUE")
 
 
 class MalformedDecision(DocmindLabError):
     """The model's reply has the wrong shape, so it decides nothing; the message says what is wrong with it."""
 
 
-@dataclass(frozen=True)
-class NextQuery:
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+Words = Annotated[str, AfterValidator(_folded)]
+
+
+class Decision(BaseModel):
+    """A decision of the model, with the reason that it must give."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    reasoning: Annotated[Words, Field(min_length=1)]
+
+    @classmethod
+    def read(cls, reply: str, of: int = 0) -> Self:
+        """Read the decision from a reply. of: number of results that it is about. Raises: MalformedDecision."""
+        fenced = _FENCED.match(reply)
+        try:
+            return cls.model_validate_json(fenced["inside"] if fenced else reply, context={"of": of})
+        except ValidationError as error:
+            raise MalformedDecision(f"the reply is no {cls.__name__}: {error.errors()[0]['msg']}") from error
+
+
+class NextQuery(Decision):
     """The query to ask next; empty if the model has none."""
 
-    query: str
-    reasoning: str
+    query: Words
 
 
-@dataclass(frozen=True)
-class Saturation:
-    """The model's decision whether a source has nothing more to give, and its reason."""
+class Saturation(Decision):
+    """The model's decision whether a source has nothing more to give."""
 
     decision: Literal["SATURATED", "CONTINUE"]
-    reasoning: str
 
 
-def read_next_query(reply: str) -> NextQuery:
-    """Read the next query from the reply. Raises: MalformedDecision."""
-    fields = _fields(reply)
-    query = fields.get("query")
-    if not isinstance(query, str):
-        raise MalformedDecision("the reply has no text under 'query'")
-    return NextQuery(" ".join(query.split()), _reasoning(fields))
+class Accepted(Decision):
+    """The numbers of the results that bear on the hypothesis, from 1, each once and in order."""
+
+    accepted: tuple[int, ...]
+
+    @field_validator("accepted")
+    @classmethod
+    def _in_order(cls, numbers: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        of = 0 if info.context is None else info.context["of"]
+        if not all(1 <= number <= of for number in numbers):
+            raise ValueError(f"'accepted' must hold numbers from 1 to {of}")
+        return tuple(sorted(set(numbers)))
 
 
-def read_saturation(reply: str) -> Saturation:
-    """Read the saturation decision from the reply. Raises: MalformedDecision."""
-    fields = _fields(reply)
-    decision = fields.get("decision")
-    if decision not in _DECISIONS:
-        raise MalformedDecision(f"'decision' must be one of {', '.join(_DECISIONS)}")
-    return Saturation(cast("Literal['SATURATED', 'CONTINUE']", decision), _reasoning(fields))
-
-
-def read_accepted(reply: str, of: int) -> tuple[int, ...]:
-    """Read the indices of accepted results from the reply, sorted. of: number of results. Raises: MalformedDecision."""
-    fields = _fields(reply)
-    numbers = fields.get("accepted")
-    if not isinstance(numbers, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
-        raise MalformedDecision("the reply has no list of numbers under 'accepted'")
-    if not all(1 <= number <= of for number in numbers):
-        raise MalformedDecision(f"'accepted' must hold numbers from 1 to {of}")
-    _reasoning(fields)
-    return tuple(sorted({number - 1 for number in numbers}))
-
-
-def _fields(reply: str) -> dict[str, Any]:
-    fenced = _FENCED.match(reply)
-    try:
-        fields = json.loads(fenced["inside"] if fenced else reply)
-    except ValueError as error:
-        raise MalformedDecision("the reply is not JSON") from error
-    if not isinstance(fields, dict):
-        raise MalformedDecision("the reply is not a JSON object")
-    return fields
-
-
-def _reasoning(fields: dict[str, Any]) -> str:
-    reasoning = fields.get("reasoning")
-    if not isinstance(reasoning, str) or not reasoning.strip():
-        raise MalformedDecision("the reply gives no reasoning")
-    return " ".join(reasoning.split())
-
-
-Decided = TypeVar("Decided")
+Decided = TypeVar("Decided", bound=Decision)
 
 
 @dataclass(frozen=True)
@@ -121,11 +105,7 @@ class CallPlace:
         return own_s if deadline is None else min(own_s, deadline.remaining() - current_policy().floor_s)
 
     def winds_down(self, role: str) -> bool:
-        """Return whether no further search may begin, since little time is left; recorded if so.
-
-        Args:
-            role: Who would begin one.
-        """
+        """Return whether no further search may begin, since little time is left; recorded if so."""
         deadline = Deadline.from_state(self.state)
         if deadline is None or not winds_down(deadline):
             return False
@@ -155,9 +135,7 @@ def reply_of(model_client: ModelClient, given: str, place: CallPlace, retries: i
             wait_s = _wait_s(error, attempt)
             if attempt > retries or wait_s >= place.budget_left_s():
                 raise
-            recorder = current_recorder()
-            if recorder is not None:
-                recorder.event("retry", role, kind="llm", attempt=attempt, wait_s=wait_s)
+            note_event("retry", role, kind="llm", attempt=attempt, wait_s=wait_s)
             yield pause(wait_s)
         else:
             return str(message.text)
@@ -170,20 +148,19 @@ def _wait_s(error: Exception, attempt: int) -> float:
 
 
 def decide(
-    model_client: ModelClient, given: str, read: Callable[[str], Decided], place: CallPlace, retries: int
+    model_client: ModelClient, given: str, kind: type[Decided], place: CallPlace, retries: int, of: int = 0
 ) -> Steps[Decided]:
-    """Ask the model and return what `read` makes of its reply; after a malformed reply, ask once more.
+    """Ask the model for a decision of this kind; after a malformed reply, ask once more.
 
+    of: as in `Decision.read`.
     Raises: MalformedDecision for the second, or for the first if the budget is over by then; else as `reply_of`.
     """
     reply = yield from reply_of(model_client, given, place, retries)
     try:
-        return read(reply)
+        return kind.read(reply, of)
     except MalformedDecision:
         if place.budget_over():
             raise
-    recorder = current_recorder()
-    if recorder is not None:
-        recorder.event("malformed_decision", model_client.calls.role)
+    note_event("malformed_decision", model_client.calls.role)
     reply = yield from reply_of(model_client, given, place, retries)
-    return read(reply)
+    return kind.read(reply, of)

@@ -20,9 +20,9 @@ from langchain_core.messages import HumanMessage
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.documents import Library, handbook
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.docmind.sync_async import Operation, Steps, afinish, finish
-from docmind_lab.docmind.system import Corpus, handbook
 from docmind_lab.network.recorder import recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
@@ -104,7 +104,7 @@ class SimulatedResearch:
     profile: str | LatencyProfile = "typical"
     faults: Sequence[str] = ()
     seed: int = 0
-    corpus: Corpus = field(default_factory=handbook)
+    corpus: Library = field(default_factory=handbook)
     specs: Sequence[SourceSpec] = field(default_factory=load_sources)
     stops_on_disconnect: bool = True
 

@@ -6,7 +6,8 @@
 
 What a source holds is drawn from a corpus by key, so every process and Python fills it alike. Noise is made of the
 corpus's own sentences, each from another page: it has the words of the subject and no subject. docmind_lab/core/data/
-research_sources.json describes the three; `SourceSpec` takes any others. A result of a source is an `Item`.
+research_sources.json describes the three; `SourceSpec` takes any others. A result of a source is an `Item`. A
+search is one recorded retrieval call, limited by the deadline in the state.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from qdrant_client import QdrantClient, models
+from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
+from docmind_lab.docmind.graphs.node_modes import CALL_SYNC, NodeMode
 from docmind_lab.docmind.retrieval.corpus import Chunk
 from docmind_lab.docmind.retrieval.encoders import SparseEncoder
 from docmind_lab.docmind.retrieval.index import BATCH_SIZE
 from docmind_lab.docmind.retrieval.questions import normalise, split_sentences
-from docmind_lab.docmind.retrieval.results import clean_metadata
+from docmind_lab.docmind.retrieval.results import clean_metadata, record_retrieved
+from docmind_lab.docmind.retrieval.tool import ROLE, bounded_search
+from docmind_lab.docmind.sync_async import Operation
 
 # A score carries seven digits of a 32-bit float, the last of which depend on where arrays lie in memory.
 _SCORE_DIGITS = 4
@@ -52,10 +56,7 @@ class Item:
 
     @property
     def key(self) -> str:
-        """Key that identifies the item: its URL, else its id within the source, else a hash of its content.
-
-        The hash does not see case, markup and white space, in which copies of one remark differ.
-        """
+        """Its URL, else its id within the source, else a hash of its content without case and white space."""
         if self.url:
             return self.url
         if self.id:
@@ -243,10 +244,7 @@ class Source:
 
 
 def build_sources(client: QdrantClient, specs: Sequence[SourceSpec], chunks: Sequence[Chunk]) -> Mapping[str, Source]:
-    """Build the sources, by name, and fill their collections; a collection that exists is kept.
-
-    Raises: ConfigurationError for two sources of one name, and what the client raises.
-    """
+    """Build the sources by name and fill their new collections. Raises: ConfigurationError: two have one name."""
     if len({spec.name for spec in specs}) < len(specs):
         raise ConfigurationError("sources must have different names: limits and tables name them")
     return {spec.name: _build(client, spec, tuple(chunks)) for spec in specs}
@@ -283,3 +281,45 @@ def _encode(spec: SourceSpec, chunks: tuple[Chunk, ...]) -> tuple[tuple[Passage,
     passages = passages_of(spec, chunks)
     digest = hashlib.blake2b(repr((spec, passages)).encode(), digest_size=6).hexdigest()
     return passages, SparseEncoder.fit([passage.searchable for passage in passages]), digest
+
+
+@dataclass(frozen=True)
+class SourceSearch:
+    """Searches sources with a sync or an async client. mode: of the async side, see `graphs/node_modes.py`."""
+
+    client: QdrantClient
+    async_client: AsyncQdrantClient | None
+    mode: NodeMode = "own"
+
+    def search(self, source: Source, query: str, hypothesis: str, state: Mapping[str, Any]) -> Operation:
+        """Return an operation that searches the source; a query without a word finds nothing and sends nothing.
+
+        state: its deadline, and its place in the run. Waited for, it raises BudgetRefused, DeadlineExceeded, and one
+        of `SEARCH_FAILURES` as the client raises it.
+        """
+        arguments = source.request(query)
+        name = source.spec.name
+
+        def blocking() -> tuple[Item, ...]:
+            if arguments is None:
+                return ()
+            with bounded_search(state):
+                response = self.client.query_points(**arguments)
+            return _record(items_of(response.points, name, hypothesis), name)
+
+        async def awaited() -> tuple[Item, ...]:
+            if arguments is None:
+                return ()
+            if self.async_client is None:
+                raise ConfigurationError("an async run needs an async client: leave database.qdrant_path out")
+            with bounded_search(state):
+                response = await self.async_client.query_points(**arguments)
+            return _record(items_of(response.points, name, hypothesis), name)
+
+        in_name_only = CALL_SYNC.get(self.mode)
+        return Operation(blocking, awaited if in_name_only is None else lambda: in_name_only(blocking))
+
+
+def _record(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:
+    record_retrieved(ROLE, [item.key for item in items], [item.topic for item in items if item.topic], source)
+    return items

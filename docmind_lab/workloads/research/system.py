@@ -5,8 +5,6 @@ Everything slow is done when it is made, before any clock of a run starts.
 
 from __future__ import annotations
 
-import contextlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,26 +13,23 @@ from typing import Any
 from langchain_core.runnables.config import merge_configs
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from qdrant_client.http.exceptions import ApiException
 
-from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
+from docmind_lab.docmind.documents import Library, handbook
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.docmind.graphs.model_client import ModelClient
 from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
-from docmind_lab.docmind.system import Corpus, handbook
+from docmind_lab.docmind.system import ServiceSystem
 from docmind_lab.network import HttpClients
-from docmind_lab.network.endpoints import reason_of
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.workloads.research import prompts
 from docmind_lab.workloads.research.graph import Compiled, ResearchGraph, config_of
 from docmind_lab.workloads.research.ledger import ResearchLedger
 from docmind_lab.workloads.research.loop import SourceLoop
-from docmind_lab.workloads.research.searching import SourceSearch
-from docmind_lab.workloads.research.sources import SourceSpec, build_sources, load_sources
+from docmind_lab.workloads.research.sources import SourceSearch, SourceSpec, build_sources, load_sources
 from docmind_lab.workloads.research.tasks import ResearchLimits, ResearchTask
 
 _ROLES = (prompts.WRITER, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS)
@@ -50,7 +45,7 @@ def recorder_of(task: ResearchTask, seed: int) -> Recorder:
 
 
 @dataclass
-class ResearchSystem:
+class ResearchSystem(ServiceSystem):
     """Everything a research needs on given services: clients, sources, limits.
 
     corpus: what the sources hold parts of; the handbook when left out. sources: those that come with the lab
@@ -63,29 +58,18 @@ class ResearchSystem:
     addresses: ServiceAddresses
     settings: Settings
     limits: ResearchLimits = field(default_factory=ResearchLimits)
-    corpus: Corpus = field(default_factory=handbook)
+    corpus: Library = field(default_factory=handbook)
     specs: Sequence[SourceSpec] = field(default_factory=load_sources)
     max_connections: int = 100
 
     def __post_init__(self) -> None:
         self.limits.check_sources(spec.name for spec in self.specs)
-        database = self.settings.database
-        if database.qdrant_path:
+        if self.settings.database.qdrant_path:
             raise ConfigurationError("database.qdrant_path has no network; set database.qdrant_url, or leave both out")
         self.http = HttpClients(admit=self.settings.admit, max_connections=self.max_connections)
-        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
-        backstop_s, url = math.ceil(database.qdrant_timeout), self.addresses.qdrant_url
-        self.qdrant = self.http.qdrant(url, backstop_s)
-        self.qdrant_async = self.http.qdrant_async(url, backstop_s)
-        with contextlib.ExitStack() as unless_built:
-            unless_built.callback(self.close)
-            try:
-                self.sources = build_sources(self.qdrant, self.specs, self.corpus.chunks)
-            except ApiException as error:
-                remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
-                reason = reason_of(getattr(error, "source", error))
-                raise ServiceError(f"vector store at {url} cannot be used ({reason}); {remedy}") from error
-            unless_built.pop_all()
+        self._connect()
+        with self._built():
+            self.sources = build_sources(self.qdrant, self.specs, self.corpus.chunks)
 
     def loop(self, mode: NodeMode = "own") -> SourceLoop:
         """Return the loop that works on a source, with nodes of this mode."""
@@ -105,10 +89,7 @@ class ResearchSystem:
         return graph.with_config(merge_configs(config_of(ledger), {"configurable": {"thread_id": thread_id}}))
 
     def ledger(self, folder: Path | None = None, limits: ResearchLimits | None = None) -> ResearchLedger:
-        """Return a ledger for one research, under these limits or the system's own.
-
-        Raises: ConfigurationError for limits that name no source.
-        """
+        """Return a ledger under these limits or the system's own. Raises: ConfigurationError: an unknown source."""
         if limits is not None:
             limits.check_sources(self.sources)
         return ResearchLedger(limits or self.limits, folder)
@@ -123,13 +104,3 @@ class ResearchSystem:
             # The loop tries again by itself, and never past its budget, which a client knows nothing of.
             max_retries=0,
         )
-
-    def close(self) -> None:
-        """Close the clients, the async ones on the loop they were used on."""
-        self.qdrant.close()
-        self.http.close()
-        shared_loop().run(self._close_async())
-
-    async def _close_async(self) -> None:
-        await self.qdrant_async.close()
-        await self.http.aclose()

@@ -53,14 +53,7 @@ def as_task(question: Question) -> ResearchTask:
     """Return the question as a task: unchanged if it is one, else with the question as its only hypothesis."""
     if isinstance(question, ResearchTask):
         return question
-    return ResearchTask(
-        id=question.id,
-        text=question.text,
-        gold_topics=question.gold_topics,
-        gold_facts=question.gold_facts,
-        complex=question.complex,
-        hypotheses=(Hypothesis("h1", question.text),),
-    )
+    return ResearchTask(**vars(question), hypotheses=(Hypothesis("h1", question.text),))
 
 
 @functools.cache
@@ -134,10 +127,7 @@ class ResearchLimits:
         return self.max_queries_per_source
 
     def check_sources(self, known: Iterable[str]) -> None:
-        """Return if every source named in the limits exists.
-
-        Raises: ConfigurationError naming the one that does not: a misspelt limit would silently not hold.
-        """
+        """Return if every limited source exists. Raises: ConfigurationError naming the one that does not."""
         names = list(known)
         limited = self.max_queries_per_source if isinstance(self.max_queries_per_source, Mapping) else {}
         for source in limited:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.core.levels import NAN
-from docmind_lab.docmind.documents import load_project_docs
+from docmind_lab.docmind.documents import handbook
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.workloads.staged.calls import gold_entity, gold_relation
 from docmind_lab.workloads.staged.events import digest
@@ -32,17 +32,14 @@ class StagedChunk(Question):
 
 
 def staged_chunks(corpus: str = "handbook") -> tuple[StagedChunk, ...]:
-    """Return the passages, in file order; the same object on every call.
-
-    They are the handbook's whatever the corpus: nothing is searched, and its text is the same in every Python.
-    """
+    """Return the passages in file order, the same object on every call: the handbook's, whatever the corpus."""
     return _load_chunks()
 
 
 @functools.cache
 def _load_chunks() -> tuple[StagedChunk, ...]:
     file = importlib.resources.files("docmind_lab.core.data").joinpath("staged_chunks.json")
-    passages = {chunk.id: chunk for chunk in load_project_docs().chunks}
+    passages = {chunk.id: chunk for chunk in handbook().chunks}
     made = []
     for entry in json.loads(file.read_text(encoding="utf-8")):
         passage = passages[entry["chunk"]]
@@ -73,10 +70,7 @@ def found_in(documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def recall_and_f1(gold: Iterable[str], found: Iterable[str]) -> tuple[float, float]:
-    """Return the recall of the gold, and F1, its harmonic mean with the precision.
-
-    Both are NaN without gold; 0 when nothing of it was found.
-    """
+    """Return the recall of the gold, and F1, its harmonic mean with the precision; NaN without gold."""
     wanted, had = set(gold), set(found)
     if not wanted:
         return NAN, NAN

@@ -9,18 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.tables.frames import ExtraTable, rows_to_frame
+from docmind_lab.analysis.tables.frames import ExtraTable, blank_row, rows_to_frame
 from docmind_lab.analysis.tables.records import ALTERNATIVE, RUN_ID, STUDY_ID, Column
-from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.core.clock import WALL
 from docmind_lab.core.levels import NAN
-from docmind_lab.network.recorder import current_recorder
+from docmind_lab.docmind.retrieval.results import record_retrieved
+from docmind_lab.network.recorder import note_event
 from docmind_lab.workloads.staged.calls import Write
 from docmind_lab.workloads.staged.graph_store import ORIGINS
 
@@ -44,61 +43,25 @@ def digest(key: str) -> str:
     return hashlib.blake2b(key.encode(), digest_size=6).hexdigest()
 
 
-@dataclass(frozen=True)
-class StageReporter:
-    """Records the events of stages."""
-
-    clock: Clock = WALL
-
-    def event(self, name: str, role: str, /, **detail: Any) -> None:
-        """Record an event. role: the stage that it happened in."""
-        recorder = current_recorder()
-        if recorder is not None:
-            recorder.event(name, role, **detail)
-
-    def started(self, stage: str) -> float:
-        """Record that a stage begins, and return the instant."""
-        self.event("stage_started", stage, stage=stage)
-        return self.clock.now()
-
-    def ended(self, stage: str, outcome: str, counts: dict[str, Any]) -> None:
-        """Record that a stage is over. counts: of its work."""
-        self.event("stage_ended", stage, stage=stage, outcome=outcome, **counts)
-
-    def fell_back(self, stage: str, to_stage: str, reason: str) -> None:
-        """Record that the next rung takes over."""
-        self.event("fallback", stage, from_stage=stage, to_stage=to_stage, reason=reason)
-
-    def wrote(
-        self, stage: str, origin: str, write: Write, *, confirmed: bool, created: bool, repaired: bool = False
-    ) -> None:
-        """Record that a write was tried."""
-        detail = {"origin": origin, "kind": write.kind, "confirmed": confirmed, "created": created}
-        self.event("graph_write", stage, stage=stage, key=digest(write.key), repaired=repaired, **detail)
-        if confirmed and write.counts_as:
-            # What was found by the deadline, in the words that every workload has for it.
-            topics = [digest(counted) for counted in write.counts_as]
-            found = {"ids": [digest(write.key)], "topics": topics, "strategy": origin, "router_used": False}
-            self.event("retrieved", stage, **found)
-
-    def retried(self, origin: str, confirmed: bool) -> None:
-        """Record that a relation was written again."""
-        self.event("relation_retried", "finalize", origin=origin, confirmed=confirmed)
+def note_stage_start(stage: str) -> float:
+    """Record that a stage begins, and return the instant."""
+    note_event("stage_started", stage, stage=stage)
+    return WALL.now()
 
 
-OUTCOMES = (
-    "done",
-    "rounds",
-    "timeout",
-    "error",
-    "confirmed",
-    "unconfirmed",
-    "nothing",
-    *ORIGINS,
-    "skipped_empty",
-    "failed",
-    "cut",
-)
+def note_write(
+    stage: str, origin: str, write: Write, *, confirmed: bool, created: bool, repaired: bool = False
+) -> None:
+    """Record that a write was tried in a stage."""
+    detail = {"origin": origin, "kind": write.kind, "confirmed": confirmed, "created": created}
+    note_event("graph_write", stage, stage=stage, key=digest(write.key), repaired=repaired, **detail)
+    if confirmed and write.counts_as:
+        # What was found by the deadline, in the words that every workload has for it.
+        record_retrieved(stage, [digest(write.key)], map(digest, write.counts_as), origin)
+
+
+_OF_RUNGS = ("done", "rounds", "timeout", "error", "confirmed", "unconfirmed", "nothing")
+OUTCOMES = (*_OF_RUNGS, *ORIGINS, "skipped_empty", "failed", "cut")
 COLUMNS = (
     STUDY_ID,
     RUN_ID,
@@ -128,7 +91,7 @@ COLUMNS = (
 
 def stages_table(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
     """Build the table `stages`: one row for each rung that began in a run, ordered by run and rung."""
-    by_run: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
+    rungs: dict[tuple[str, str, str], dict[str, Any]] = {}
     of_run = {(run["study_id"], run["run_id"]): run for run in _rows(runs[runs["workload"] == "staged"])}
     ours = _rows(events[events["event"].isin(["stage_started", "stage_ended", "graph_write", "fallback"])])
     # Events of one instant stand in the order of their names: what a rung did is added to it once all have begun.
@@ -138,37 +101,16 @@ def stages_table(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) 
             continue
         detail = json.loads(event["detail"])
         stage = detail.get("stage") or detail["from_stage"]
-        rungs = by_run[run["study_id"], run["run_id"]]
-        _note(rungs.setdefault(stage, _row(run, stage)), event["event"], event["at_s"], detail, run)
-    rows = [by_run[key][stage] for key in of_run for stage in STAGES if stage in by_run.get(key, {})]
+        begun = {**blank_row(COLUMNS), **run, "stage": stage, "outcome": "cut", "ended_at_s": NAN, "timeout_s": NAN}
+        row = rungs.setdefault((run["study_id"], run["run_id"], stage), begun)
+        _note(row, event["event"], event["at_s"], detail, run)
+    rows = [rungs[*key, stage] for key in of_run for stage in STAGES if (*key, stage) in rungs]
     return rows_to_frame(COLUMNS, rows)
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     made: Any = frame.to_dict("records")
     return list(made)
-
-
-def _row(run: Mapping[str, Any], stage: str) -> dict[str, Any]:
-    return {
-        "study_id": run["study_id"],
-        "run_id": run["run_id"],
-        "alternative": run["alternative"],
-        "question_id": run["question_id"],
-        "stage": stage,
-        "began_at_s": NAN,
-        "ended_at_s": NAN,
-        "duration_s": NAN,
-        "outcome": "cut",
-        "timeout_s": NAN,
-        "writes_confirmed": 0,
-        "writes_unconfirmed": 0,
-        "writes_after_return": 0,
-        "writes_after_deadline": 0,
-        "calls_skipped": 0,
-        "calls_dropped": 0,
-        "fell_back": False,
-    }
 
 
 def _note(row: dict[str, Any], name: str, at_s: float, detail: Mapping[str, Any], run: Mapping[str, Any]) -> None:

@@ -22,12 +22,11 @@ from langgraph.graph.state import CompiledStateGraph
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.docmind.graphs.model_client import ModelClient
-from docmind_lab.workloads.staged.events import StageReporter
 from docmind_lab.workloads.staged.graph_store import GraphWriter
 from docmind_lab.workloads.staged.ledger import StageLedger
 from docmind_lab.workloads.staged.primary import Primary
 from docmind_lab.workloads.staged.rungs import finalize, forced, generated, suggested
-from docmind_lab.workloads.staged.state import STORE_KEY, Ladder, StagedOptions, StagedState, is_blank, text_of
+from docmind_lab.workloads.staged.state import STORE_KEY, StagedOptions, StagedState, is_blank, text_of
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -47,16 +46,16 @@ def build_staged_graph(
     The agent's timeout cuts models whose requests go through `docmind_lab.network`, sync and async; the async side
     cuts any other too. A sync model of another kind is given the timeout as `timeout=` and trusted with it.
     """
-    ladder = Ladder(options or StagedOptions(), StageReporter())
-    primary = Primary(ladder, ModelClient(model, ModelCalls("primary", request_timeout_s=request_timeout_s)))
+    options = options or StagedOptions()
+    primary = Primary(options, ModelClient(model, ModelCalls("primary", request_timeout_s=request_timeout_s)))
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(StagedState)
     # Where each goes on is in the commands that it returns; named here for those who draw the graph.
     graph.add_node("primary", primary.ask(), destinations=("tools", "suggested", "finalize"))
     graph.add_node("tools", primary.tools(), destinations=("primary",))
-    graph.add_node("suggested", suggested(ladder), destinations=("generated", "finalize"))
-    graph.add_node("generated", generated(ladder), destinations=("forced", "finalize"))
-    graph.add_node("forced", forced(ladder), destinations=("finalize",))
-    graph.add_node("finalize", finalize(ladder))
+    graph.add_node("suggested", suggested(options), destinations=("generated", "finalize"))
+    graph.add_node("generated", generated(options), destinations=("forced", "finalize"))
+    graph.add_node("forced", forced(options), destinations=("finalize",))
+    graph.add_node("finalize", finalize(options))
     graph.add_conditional_edges(START, _first, ["primary", "finalize"])
     graph.add_edge("finalize", END)
     return graph.compile(checkpointer=checkpointer)
@@ -118,10 +117,7 @@ def _result(state: Mapping[str, Any]) -> ChunkResult:
     ledger = StageLedger.of(state)
     return ChunkResult(
         outcome=state["outcome"],
-        confirmed=len(ledger.confirmed),
-        unconfirmed=ledger.unconfirmed,
-        skipped=ledger.skipped,
-        dropped=ledger.dropped,
+        **ledger.counts(),
         repaired=ledger.repaired,
         warnings=tuple(ledger.warnings),
         writes=ledger.confirmed,

@@ -86,10 +86,7 @@ def key_of(name: str) -> str:
 
 
 def is_confirmed(result: object) -> bool:
-    """Return whether a write's result confirms it: an object with status "ok", an id, and no error.
-
-    Text confirms nothing, whatever it says; nor does an exception, or nothing at all.
-    """
+    """Return whether a result confirms a write: an object with status "ok", an id and no error; no text does."""
     return (
         isinstance(result, Mapping)
         and result.get("status") == "ok"

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from docmind_lab.network.recorder import note_event
 from docmind_lab.workloads.staged.calls import CallOrder, Relation, Write, ordered, write_of
-from docmind_lab.workloads.staged.events import StageReporter
+from docmind_lab.workloads.staged.events import note_write
 from docmind_lab.workloads.staged.graph_store import GraphWriter, Origin, Written, is_confirmed, key_of
 from docmind_lab.workloads.staged.parsing import ToolCall
 
@@ -76,7 +77,6 @@ class Desk:
     store: GraphWriter
     source: str
     chunk: str
-    reporter: StageReporter
     most: int = 10
     order: CallOrder = "observations_first"
 
@@ -91,7 +91,7 @@ class Desk:
         dropped = in_order[self.most :]
         if dropped:
             ledger.dropped += len(dropped)
-            self.reporter.event("calls_dropped", stage, stage=stage, dropped=len(dropped))
+            note_event("calls_dropped", stage, stage=stage, dropped=len(dropped))
         results |= {call.id: {"status": "error", "error_type": "too_many_calls"} for call in dropped}
         return results
 
@@ -120,7 +120,7 @@ class Desk:
             ledger.confirmed[write.key] = what
             ledger.first_origin = ledger.first_origin or origin
         created = confirmed and isinstance(result, Mapping) and bool(result.get("created"))
-        self.reporter.wrote(stage, origin, write, confirmed=confirmed, created=created, repaired=repaired)
+        note_write(stage, origin, write, confirmed=confirmed, created=created, repaired=repaired)
         return confirmed
 
 

@@ -57,10 +57,7 @@ class Parsed:
 
 
 def parse_tool_calls(text: str, finish_reason: str = "stop") -> list[ToolCall]:
-    """Return the calls in a model's text, in order; never one whose end was cut off.
-
-    finish_reason: as the model's server gives it; "length" means that the text was cut.
-    """
+    """Return the calls in a model's text, in order, none whose end was cut off ("length" says that it was)."""
     return list(parse_text(text, finish_reason).calls)
 
 

@@ -17,14 +17,17 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
+from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy
 from docmind_lab.core.errors import BudgetError
 from docmind_lab.docmind.graphs.model_client import ModelClient
 from docmind_lab.docmind.sync_async import Operation, Steps, StepsNode
+from docmind_lab.network.recorder import note_event
 from docmind_lab.workloads.staged.calls import TOOLS
+from docmind_lab.workloads.staged.events import note_stage_start
 from docmind_lab.workloads.staged.ledger import StageLedger
 from docmind_lab.workloads.staged.parsing import parse_message
-from docmind_lab.workloads.staged.state import Ladder, last_reply, text_of
+from docmind_lab.workloads.staged.state import StagedOptions, desk_of, last_reply, text_of
 
 STAGE = "primary"
 PROMPT = (
@@ -40,7 +43,7 @@ _BACKSTOP_S = 0.05
 class Primary:
     """The two nodes of the agent: `ask` asks its model, `tools` runs the calls of the reply."""
 
-    ladder: Ladder
+    options: StagedOptions
     model_client: ModelClient
 
     def ask(self) -> StepsNode:
@@ -49,12 +52,12 @@ class Primary:
         def ask(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
             under_way = state.get("primary") or self._start(state)
             replies = [message for message in state["messages"] if isinstance(message, AIMessage)]
-            if len(replies) >= self.ladder.options.max_rounds:
+            if len(replies) >= self.options.max_rounds:
                 return self._finish(state, under_way, "rounds")
             until: dict[str, Any] = {**state, DEADLINE_KEY: under_way["until_at"]}
             try:
                 operation = self.model_client.ask(state["messages"], until, system=PROMPT, tools=TOOLS)
-                message = yield _with_backstop(operation, under_way["until_at"], self.ladder)
+                message = yield _with_backstop(operation, under_way["until_at"])
             except GraphBubbleUp:
                 raise
             except (TimeoutError, BudgetError) as error:
@@ -78,7 +81,7 @@ class Primary:
                 return Command(goto=STAGE)
             parsed = parse_message(message)
             ledger.skipped += parsed.invalid
-            results = self.ladder.desk(state, config).run(STAGE, "agent", parsed.calls, ledger)
+            results = desk_of(self.options, state, config).run(STAGE, "agent", parsed.calls, ledger)
             call_ids = [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
             left_out = {"status": "error", "error_type": "invalid_call"}
             messages = [_tool_message(name, results.get(name, left_out)) for name in call_ids]
@@ -88,11 +91,11 @@ class Primary:
 
     def _start(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Start the agent's timeout; return when it began and when it ends."""
-        options = self.ladder.options
-        begun_at = self.ladder.reporter.started(STAGE)
+        options = self.options
+        begun_at = note_stage_start(STAGE)
         timeout_s = options.primary_timeout.timeout_s(len(text_of(state)))
         until_at, by_deadline = begun_at + timeout_s, False
-        deadline = Deadline.from_state(state, self.ladder.reporter.clock)
+        deadline = Deadline.from_state(state)
         if deadline is not None:
             reserved = deadline.child(max(options.reserve_s, current_policy().reserve_s))
             if reserved.at_s < until_at:
@@ -110,18 +113,18 @@ class Primary:
         error_type: str = "",
     ) -> Command[Any]:
         """Finish the agent's stage: go to the end if it has written something, else to the next rung."""
-        reporter, ledger, begun_at = self.ladder.reporter, StageLedger.of(state), under_way["begun_at"]
-        took_s = reporter.clock.now() - begun_at
+        ledger, begun_at = StageLedger.of(state), under_way["begun_at"]
+        took_s = WALL.now() - begun_at
         limit_s = max(0.0, under_way["until_at"] - begun_at)
         if not under_way["by_deadline"]:
             # What a deadline cut says nothing of how long such a chunk takes.
-            timeout = self.ladder.options.primary_timeout
+            timeout = self.options.primary_timeout
             timeout.observe(len(text_of(state)), took_s, ended=outcome != "timeout")
         detail = {**ledger.counts(), "timeout_s": limit_s, "error_type": error_type, "took_s": took_s}
-        reporter.ended(STAGE, outcome, detail)
+        note_event("stage_ended", STAGE, stage=STAGE, outcome=outcome, **detail)
         goto = "finalize" if ledger.confirmed else "suggested"
         if not ledger.confirmed:
-            reporter.fell_back(STAGE, goto, outcome)
+            note_event("fallback", STAGE, from_stage=STAGE, to_stage=goto, reason=outcome)
         update: dict[str, Any] = {"messages": messages or [], "primary": dict(under_way)}
         if under_way["by_deadline"] and stop_reason:
             update["stop_reason"] = stop_reason
@@ -133,11 +136,11 @@ def _tool_message(call_id: str, result: Mapping[str, Any]) -> ToolMessage:
     return ToolMessage(json.dumps(result), tool_call_id=call_id, status="error" if failed else "success")
 
 
-def _with_backstop(operation: Operation, until_at: float, ladder: Ladder) -> Operation:
+def _with_backstop(operation: Operation, until_at: float) -> Operation:
     """Wrap the operation so that the event loop ends its wait if the model's client does not."""
 
     async def awaited() -> Any:
-        remaining_s = max(0.0, until_at - ladder.reporter.clock.now())
+        remaining_s = max(0.0, until_at - WALL.now())
         async with asyncio.timeout(remaining_s + _BACKSTOP_S):
             return await operation.awaited()
 

@@ -20,11 +20,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from docmind_lab.docmind.sync_async import Steps, StepsNode
+from docmind_lab.network.recorder import note_event
 from docmind_lab.workloads.staged.calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
+from docmind_lab.workloads.staged.events import note_stage_start
 from docmind_lab.workloads.staged.graph_store import Origin, Written, is_confirmed, key_of
 from docmind_lab.workloads.staged.ledger import Desk, StageLedger, attempt
 from docmind_lab.workloads.staged.parsing import ToolCall, parse_text
-from docmind_lab.workloads.staged.state import Ladder, LadderFailed, is_blank, last_reply, text_of
+from docmind_lab.workloads.staged.state import LadderFailed, StagedOptions, desk_of, is_blank, last_reply, text_of
 
 _CODE = r"`(?P<code>[^`\n]{2,60})`"
 _LINK = r"\[(?P<link>[^\]\n]{2,60})\]\([^)\s]*\)"
@@ -93,7 +95,7 @@ Work = Callable[[Desk, Mapping[str, Any], StageLedger], int]
 """Writes what a rung has to write, and returns how many writes it tried."""
 
 
-def suggested(ladder: Ladder) -> StepsNode:
+def suggested(options: StagedOptions) -> StepsNode:
     """Return the node of the second rung. Native calls of the message were run by the agent itself."""
 
     def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
@@ -104,21 +106,21 @@ def suggested(ladder: Ladder) -> StepsNode:
         ledger.skipped += parsed.invalid
         return parsed.calls
 
-    return _rung_of_calls(ladder, "suggested", calls_of, "generated")
+    return _rung_of_calls(options, "suggested", calls_of, "generated")
 
 
-def generated(ladder: Ladder) -> StepsNode:
+def generated(options: StagedOptions) -> StepsNode:
     """Return the node of the third rung."""
 
     def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
         message = last_reply(state["messages"])
         text = "" if message is None else message.text
-        return generated_calls(text, text_of(state), ladder.options.max_calls)
+        return generated_calls(text, text_of(state), options.max_calls)
 
-    return _rung_of_calls(ladder, "generated", calls_of, "forced")
+    return _rung_of_calls(options, "generated", calls_of, "forced")
 
 
-def forced(ladder: Ladder) -> StepsNode:
+def forced(options: StagedOptions) -> StepsNode:
     """Return the node of the last rung: its entity is the first name of the text, or else the document itself."""
 
     def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
@@ -131,11 +133,11 @@ def forced(ladder: Ladder) -> StepsNode:
                 ledger.unconfirmed += 1
         return len(writes)
 
-    return _rung(ladder, "forced", work, "finalize")
+    return _rung(options, "forced", work, "finalize")
 
 
 def _rung_of_calls(
-    ladder: Ladder,
+    options: StagedOptions,
     stage: Origin,
     calls_of: Callable[[Mapping[str, Any], StageLedger], Sequence[ToolCall]],
     next_stage: str,
@@ -147,22 +149,22 @@ def _rung_of_calls(
         desk.run(stage, stage, calls, ledger)
         return len(calls)
 
-    return _rung(ladder, stage, work, next_stage)
+    return _rung(options, stage, work, next_stage)
 
 
-def _rung(ladder: Ladder, stage: str, work: Work, next_stage: str) -> StepsNode:
+def _rung(options: StagedOptions, stage: str, work: Work, next_stage: str) -> StepsNode:
     def climb(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
         yield from ()  # nothing to wait for: the store is local
-        ladder.reporter.started(stage)
+        note_stage_start(stage)
         ledger = StageLedger.of(state)
         before = ledger.counts()
-        tries = work(ladder.desk(state, config), state, ledger)
+        tries = work(desk_of(options, state, config), state, ledger)
         gained = {name: value - before[name] for name, value in ledger.counts().items()}
         outcome = "confirmed" if gained["confirmed"] else "unconfirmed" if tries else "nothing"
-        ladder.reporter.ended(stage, outcome, gained)
+        note_event("stage_ended", stage, stage=stage, outcome=outcome, **gained)
         goto = "finalize" if gained["confirmed"] else next_stage
         if not gained["confirmed"] and next_stage != "finalize":
-            ladder.reporter.fell_back(stage, next_stage, outcome)
+            note_event("fallback", stage, from_stage=stage, to_stage=next_stage, reason=outcome)
         return Command(goto=goto, update=ledger.update())
 
     return StepsNode(stage, climb)
@@ -173,20 +175,20 @@ def _rung(ladder: Ladder, stage: str, work: Work, next_stage: str) -> StepsNode:
 STAGE = "finalize"
 
 
-def finalize(ladder: Ladder) -> StepsNode:
+def finalize(options: StagedOptions) -> StepsNode:
     """Return the final node. Raises: LadderFailed if no write is confirmed, though there was something to write."""
 
     def end(state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
         yield from ()  # nothing to wait for: the store is local
-        ladder.reporter.started(STAGE)
-        ledger, desk = StageLedger.of(state), ladder.desk(state, config)
+        note_stage_start(STAGE)
+        ledger, desk = StageLedger.of(state), desk_of(options, state, config)
         before = ledger.counts()
         if ledger.confirmed:
             _retry_relations(desk, ledger)
             _link_evidence(desk, ledger)
         outcome = ledger.first_origin or ("skipped_empty" if is_blank(text_of(state)) else "failed")
         gained = {name: value - before[name] for name, value in ledger.counts().items()}
-        ladder.reporter.ended(STAGE, outcome, gained)
+        note_event("stage_ended", STAGE, stage=STAGE, outcome=outcome, **gained)
         if outcome == "failed":
             raise _keep_dead_letter(desk, ledger)
         message = AIMessage(_in_words(outcome, ledger), id="outcome", name=STAGE)
@@ -203,7 +205,7 @@ def _retry_relations(desk: Desk, ledger: StageLedger) -> None:
             continue
         origin: Any = relation["origin"]
         confirmed = desk.write(STAGE, origin, Relation(**relation), ledger)
-        desk.reporter.retried(origin, confirmed)
+        note_event("relation_retried", STAGE, origin=origin, confirmed=confirmed)
         if not confirmed:
             ledger.warnings.append("relation_not_written")
     ledger.pending = []
@@ -234,7 +236,7 @@ def _keep_dead_letter(desk: Desk, ledger: StageLedger) -> LadderFailed:
     record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **ledger.counts()}
     kept = is_confirmed(attempt(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
     record["kept"] = kept
-    desk.reporter.event("dead_letter", STAGE, kept=kept, error_type="LadderFailed")
+    note_event("dead_letter", STAGE, kept=kept, error_type="LadderFailed")
     where = "its dead letter is in the store" if kept else "the store did not take its dead letter either"
     message = f"nothing could be written of chunk {desk.chunk} of {desk.source}; {where}; check the store"
     return LadderFailed(message, record)

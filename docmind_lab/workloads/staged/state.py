@@ -1,4 +1,4 @@
-"""The state of the ladder's graph, its options, and the parts that its rungs share."""
+"""The state of the ladder's graph, its options, and what its rungs share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from langgraph.graph.message import add_messages
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.docmind.graphs.state import Merged, keep_reason, merge_documents, newest
 from docmind_lab.workloads.staged.calls import CallOrder
-from docmind_lab.workloads.staged.events import StageReporter
 from docmind_lab.workloads.staged.graph_store import GraphWriter
 from docmind_lab.workloads.staged.ledger import Desk
 from docmind_lab.workloads.staged.timeouts import FixedTimeout, PrimaryTimeout
@@ -67,22 +66,15 @@ class StagedOptions:
             raise ConfigurationError(f"order must be observations_first or entities_first, not {self.order!r}")
 
 
-@dataclass(frozen=True)
-class Ladder:
-    """The options and the reporter that the rungs of one graph share."""
-
-    options: StagedOptions
-    reporter: StageReporter
-
-    def desk(self, state: Mapping[str, Any], config: RunnableConfig) -> Desk:
-        """Return the desk for this run's writes. Raises: ConfigurationError if its configuration has no store."""
-        store: GraphWriter | None = config.get("configurable", {}).get(STORE_KEY)
-        if store is None:
-            raise ConfigurationError(
-                f"the ladder has nothing to write to: run it with config={{'configurable': {{'{STORE_KEY}': store}}}}"
-            )
-        source, chunk = str(state.get("source", "text")), str(state.get("chunk", "1"))
-        return Desk(store, source, chunk, self.reporter, self.options.max_calls, self.options.order)
+def desk_of(options: StagedOptions, state: Mapping[str, Any], config: RunnableConfig) -> Desk:
+    """Return the desk for this run's writes. Raises: ConfigurationError if its configuration has no store."""
+    store: GraphWriter | None = config.get("configurable", {}).get(STORE_KEY)
+    if store is None:
+        raise ConfigurationError(
+            f"the ladder has nothing to write to: run it with config={{'configurable': {{'{STORE_KEY}': store}}}}"
+        )
+    source, chunk = str(state.get("source", "text")), str(state.get("chunk", "1"))
+    return Desk(store, source, chunk, options.max_calls, options.order)
 
 
 class LadderFailed(DocmindLabError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from docmind_lab.alternatives.base import Outcome, Runnable
-from docmind_lab.docmind.graphs.node_modes import NodeMode, chat_model
+from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.workloads.base import ClientWorkload
@@ -41,21 +41,9 @@ class StagedWorkload(ClientWorkload):
         self._stores: dict[str, GraphStore] = {}
 
     def _graph(self, mode: NodeMode) -> Compiled:
-        surroundings = self.surroundings
-        model = chat_model(
-            mode,
-            surroundings.settings.llm,
-            surroundings.addresses.openai_base_url,
-            self.http,
-            max_retries=surroundings.client_retries,
-            max_completion_tokens=MAX_REPLY_TOKENS,
-        )
-        return build_staged_graph(
-            model,
-            self.options,
-            request_timeout_s=surroundings.settings.llm.request_timeout_seconds,
-            checkpointer=self.saver,
-        )
+        model = self._model(mode, max_completion_tokens=MAX_REPLY_TOKENS)
+        timeout_s = self.surroundings.settings.llm.request_timeout_seconds
+        return build_staged_graph(model, self.options, request_timeout_s=timeout_s, checkpointer=self.saver)
 
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the run's recorder, with a thread and a store of its own."""

@@ -10,8 +10,6 @@ from manual_clock import ManualClock
 from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
 from docmind_lab.workloads.peers.correlator import Correlator
 
-IGNORED = "may have timed out or already completed. Ignoring late response"
-
 
 def entry(number: int, peer: str = "reader_1") -> CorrelationEntry:
     return CorrelationEntry(f"t/0/{number}", f"call_{number}", {}, f"ask_{peer}", peer, "t", "t/0", 8.0)
@@ -38,22 +36,6 @@ def parent(manual_clock: ManualClock) -> Parent:
     return Parent(manual_clock)
 
 
-def test_all_calls_are_pending_before_any_is_answered(parent: Parent) -> None:
-    assert parent.correlator.store.pending() == ("t/0/1", "t/0/2", "t/0/3")
-
-
-def test_the_parent_goes_on_once_with_results_in_call_order_when_answers_and_timeouts_mix(parent: Parent) -> None:
-    first, second, third = parent.entries
-    parent.correlator.answered(third, {"ids": ["c"]})
-    parent.time_out(first)
-    assert parent.told == []
-    parent.correlator.answered(second, {"ids": ["b"]})
-    parent.correlator.answered(first, {"ids": ["a"]})
-    (results,) = parent.told
-    assert [result.function_call_id for result in results] == ["call_1", "call_2", "call_3"]
-    assert [result.outcome for result in results] == ["timed_out", "completed", "completed"]
-
-
 def test_when_the_answer_wins_the_timeout_says_so_at_info_and_does_nothing(
     parent: Parent, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -63,27 +45,6 @@ def test_when_the_answer_wins_the_timeout_says_so_at_info_and_does_nothing(
     assert [(record.levelname, "nothing to do" in record.message) for record in caplog.records] == [("INFO", True)]
 
 
-def test_a_late_answer_is_ignored_logged_once_as_a_warning_and_counted_with_its_lateness(
-    parent: Parent, manual_clock: ManualClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    parent.time_out(parent.entries[0])
-    manual_clock.sleep(2.5)
-    late = parent.correlator.answered(parent.entries[0], {"ids": ["x"]})
-    assert late is not None
-    assert (late.kind, late.late_by_s) == ("late", pytest.approx(2.5))
-    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert len(warnings) == 1
-    assert IGNORED in warnings[0]
-
-
-def test_a_second_answer_is_a_duplicate(parent: Parent, manual_clock: ManualClock) -> None:
-    parent.correlator.answered(parent.entries[0], {"ids": ["x"]})
-    manual_clock.sleep(1.0)
-    late = parent.correlator.answered(parent.entries[0], {"ids": ["x"]})
-    assert late is not None
-    assert (late.kind, late.late_by_s) == ("duplicate", pytest.approx(1.0))
-
-
 def test_a_failed_call_is_an_error_result_and_one_that_is_decided_cannot_fail(parent: Parent) -> None:
     assert parent.correlator.send_failed(parent.entries[0], "ConnectError")
     assert not parent.correlator.send_failed(parent.entries[0], "ConnectError")
@@ -91,25 +52,6 @@ def test_a_failed_call_is_an_error_result_and_one_that_is_decided_cannot_fail(pa
         parent.correlator.answered(other, {})
     assert parent.told[0][0].outcome == "send_failed"
     assert "ConnectError" in parent.told[0][0].error
-
-
-def test_a_cancelled_parent_has_its_pending_calls_claimed_and_is_never_retriggered(parent: Parent) -> None:
-    parent.correlator.answered(parent.entries[0], {})
-    claimed = parent.correlator.parent_cancelled(parent.entries)
-    assert [found.function_call_id for found in claimed] == ["call_2", "call_3"]
-    for each in parent.entries:
-        parent.correlator.answered(each, {})
-    assert parent.told == []
-    assert parent.correlator.store.pending() == ()
-
-
-def test_a_timeout_claimed_before_the_parent_was_cancelled_retriggers_nothing(parent: Parent) -> None:
-    claimed = [parent.correlator.timed_out(each) for each in parent.entries]
-    parent.correlator.parent_cancelled(parent.entries)
-    for found in claimed:
-        assert found is not None
-        parent.correlator.deliver(PeerResult(found.function_call_id, "reader_1", "timed_out"), found)
-    assert parent.told == []
 
 
 def test_the_result_of_a_call_whose_parent_is_gone_is_logged_and_dropped(
@@ -134,12 +76,6 @@ def test_a_timed_out_call_without_a_peer_name_is_a_warning_and_goes_on_locally(
     correlator.deliver(PeerResult("call_1", "", "timed_out"), claimed)
     assert len(told) == 1
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-
-
-def test_a_sign_of_life_counts_while_pending_only(parent: Parent) -> None:
-    assert parent.correlator.sign_of_life(parent.entries[0], 0)
-    parent.correlator.answered(parent.entries[0], {})
-    assert not parent.correlator.sign_of_life(parent.entries[0], 1)
 
 
 def test_dropping_a_task_leaves_nothing_pending_and_nothing_expected(parent: Parent) -> None:

@@ -51,14 +51,10 @@ class Server:
     def start(self) -> None:
         command = [
             "redis-server",
-            "--port",
-            str(self.port),
-            "--bind",
-            "127.0.0.1",
+            *f"--port {self.port} --bind 127.0.0.1 --dir".split(),
+            str(self.folder),
             "--save",
             "",
-            "--dir",
-            str(self.folder),
         ]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         with redis.Redis.from_url(self.url) as client:

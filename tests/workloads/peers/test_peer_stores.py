@@ -42,14 +42,6 @@ def test_a_claim_removes_the_entry_and_returns_it_whole(store: CorrelationStore)
     assert store.pending() == ()
 
 
-def test_an_entry_names_call_context_tool_peer_task_and_invocation() -> None:
-    known = CorrelationEntry.from_json(ENTRY.as_json())
-    assert known == ENTRY
-    assert (known.function_call_id, known.original_task_context) == ("call_1", {"position": "0.0"})
-    assert (known.peer_tool_name, known.peer_agent_name) == ("ask_reader_1", "reader_1")
-    assert (known.logical_task_id, known.invocation_id) == ("task", "task/0")
-
-
 def test_of_many_threads_that_claim_one_entry_exactly_one_gets_it(store: CorrelationStore) -> None:
     names = [f"s/{number:03}" for number in range(40)]
     store.register([entry(name) for name in names])

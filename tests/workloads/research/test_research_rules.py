@@ -14,12 +14,7 @@ import pytest
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.workloads.research.exits import CUT_SHORT, EXIT_REASONS, exit_after_attempt
 from docmind_lab.workloads.research.ledger import AskedQueries, word_jaccard, words_of
-from docmind_lab.workloads.research.model_calls import (
-    MalformedDecision,
-    read_accepted,
-    read_next_query,
-    read_saturation,
-)
+from docmind_lab.workloads.research.model_calls import Accepted, MalformedDecision, NextQuery, Saturation
 from docmind_lab.workloads.research.sources import Item, unseen
 from docmind_lab.workloads.research.tasks import DEFAULT_MAX_QUERIES, ResearchLimits
 
@@ -157,30 +152,30 @@ def test_of_items_with_one_key_the_first_is_kept():
 )
 def test_a_decision_of_another_shape_or_without_reasoning_is_malformed(reply):
     with pytest.raises(MalformedDecision):
-        read_saturation(reply)
+        Saturation.read(reply)
 
 
 def test_a_decision_in_a_code_fence_is_read():
     fenced = '```json\n{"decision": "CONTINUE", "reasoning": "more\\nto come"}\n```'
-    assert (read_saturation(fenced).decision, read_saturation(fenced).reasoning) == ("CONTINUE", "more to come")
+    assert (Saturation.read(fenced).decision, Saturation.read(fenced).reasoning) == ("CONTINUE", "more to come")
 
 
 def test_a_query_needs_its_reasoning_too_and_may_be_empty():
-    assert read_next_query('{"query": " ", "reasoning": "none left"}').query == ""
+    assert NextQuery.read('{"query": " ", "reasoning": "none left"}').query == ""
     with pytest.raises(MalformedDecision):
-        read_next_query('{"query": "x"}')
+        NextQuery.read('{"query": "x"}')
     with pytest.raises(MalformedDecision):
-        read_next_query('{"query": null, "reasoning": "so"}')
+        NextQuery.read('{"query": null, "reasoning": "so"}')
 
 
 @pytest.mark.parametrize("numbers", [[0], [4], ["1"], [True], 1, None])
 def test_a_filter_may_only_accept_what_was_there(numbers):
     with pytest.raises(MalformedDecision):
-        read_accepted(json.dumps({"accepted": numbers, "reasoning": "so"}), of=3)
+        Accepted.read(json.dumps({"accepted": numbers, "reasoning": "so"}), of=3)
 
 
 def test_accepted_places_are_in_order_and_once():
-    assert read_accepted('{"accepted": [3, 1, 3], "reasoning": "so"}', of=3) == (0, 2)
+    assert Accepted.read('{"accepted": [3, 1, 3], "reasoning": "so"}', of=3).accepted == (1, 3)
 
 
 def test_the_documentation_names_every_reason_and_every_limit():

@@ -10,7 +10,7 @@ from qdrant_client import models
 
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.documents import load_project_docs
+from docmind_lab.docmind.documents import handbook
 from docmind_lab.docmind.retrieval import load_questions
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model import Conversation, reply_to
@@ -24,14 +24,14 @@ from docmind_lab.workloads.research.tasks import as_task, load_tasks
 
 
 def test_every_gold_topic_of_every_task_is_in_some_source():
-    chunks = load_project_docs().chunks
+    chunks = handbook().chunks
     held = {passage.topic for spec in load_sources() for passage in passages_of(spec, chunks)}
     for task in load_tasks():
         assert set(task.gold_topics) <= held, task.id
 
 
 def test_sources_differ_in_pages_noise_and_what_their_results_can_be_told_by():
-    held = {spec.name: passages_of(spec, load_project_docs().chunks) for spec in load_sources()}
+    held = {spec.name: passages_of(spec, handbook().chunks) for spec in load_sources()}
     topics = {name: {p.topic for p in passages if p.topic} for name, passages in held.items()}
     assert topics["manual"] - topics["archive"]
     assert topics["archive"] - topics["manual"]
@@ -45,7 +45,7 @@ def test_sources_differ_in_pages_noise_and_what_their_results_can_be_told_by():
 
 def test_what_a_source_holds_is_drawn_by_key():
     forum = load_sources()[2]
-    chunks = load_project_docs().chunks
+    chunks = handbook().chunks
     assert passages_of(forum, chunks) == passages_of(forum, tuple(chunks))
     assert passages_of(replace(forum, name="other"), chunks) != passages_of(forum, chunks)
 

@@ -15,7 +15,7 @@ from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.system import handbook
+from docmind_lab.docmind.documents import handbook
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure

@@ -64,12 +64,7 @@ def check(number: int) -> str:
     return first.outcome
 
 
-def test_damaged_chunks_and_calls_are_never_lost_doubled_or_altered():
-    outcomes = {check(number) for number in range(10 * len(OPERATORS))}
-    assert outcomes == {"suggested", "generated", "forced", "skipped_empty"}
-
-
-@pytest.mark.full
-def test_ten_thousand_damaged_chunks_and_calls_are_never_lost_doubled_or_altered():
-    outcomes = {check(number) for number in range(10_000)}
+@pytest.mark.parametrize("count", [10 * len(OPERATORS), pytest.param(10_000, marks=pytest.mark.full)])
+def test_damaged_chunks_and_calls_are_never_lost_doubled_or_altered(count):
+    outcomes = {check(number) for number in range(count)}
     assert outcomes == {"suggested", "generated", "forced", "skipped_empty"}

@@ -143,12 +143,6 @@ def test_a_sync_model_under_cancellation_goes_on_after_the_return_and_nobody_wri
     assert max(confirmed_at(sync)) < 8.0
 
 
-def test_a_service_that_answers_nothing_leaves_the_rungs_without_a_model(ladders):
-    runs = ladders.measured("A", "retry-after.md#1", "empty:primary", timeout_s=20.0)
-    outcome = [detail["outcome"] for _, detail in events_of(runs["A"], "stage_ended") if detail["stage"] == "finalize"]
-    assert outcome == ["generated"]
-
-
 def test_a_service_that_fails_is_an_error_of_the_agent_and_not_of_the_run(ladders):
     (run,) = ladders.measured("A", "retry-after.md#1", "http_500:primary", timeout_s=30.0).values()
     (ended,) = [detail for _, detail in events_of(run, "stage_ended") if detail["stage"] == "primary"]
