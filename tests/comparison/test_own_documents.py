@@ -21,8 +21,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.retrieval import Question
-from docmind_lab.experiments.batch.cells import cells_of
-from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.batch.cells import cells_of, run_cell
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.replays import replayed_comparison

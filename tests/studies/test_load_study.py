@@ -118,7 +118,7 @@ def test_live_endpoints_are_refused():
 
 def test_counting_begins_at_the_horizon_unless_told_otherwise():
     made = design(warm_up_s=None, queries=20)
-    assert made.window_from_s == made.horizon_s == 30.0
+    assert made.horizon_s == 30.0
     (point, _) = made.points()
     assert (point.window_from_s, point.window_until_s) == (30.0, point.queries[-1].scheduled_at_s - 6.0)
 
@@ -157,8 +157,12 @@ class Crew:
 
 
 def computed(crew, stop=None):
-    cells = list(run._cells(design(arrivals=[0.1, 0.15]), Settings()))
-    return [result.cell_id for result in crowds_done(cells, run._CROWDS, crew, stop)]
+    return [result.cell_id for result in begun(crew, stop)]
+
+
+def begun(crew, stop):
+    cells = run.cells_of(design(arrivals=[0.1, 0.15]), Settings())
+    return crowds_done(cells, run.run_load_cell, LoadCellResult, crew, stop)
 
 
 # Somebody else's comparison was interrupted, which shuts down the processes that it shares with us: a pool that broke.
@@ -183,8 +187,7 @@ def test_a_crowd_that_left_virtual_time_is_computed_once_more_in_another_worker(
 def test_a_stop_begins_no_further_crowd():
     stop = threading.Event()
     crew = Crew({})
-    cells = list(run._cells(design(arrivals=[0.1, 0.15]), Settings()))
-    found = crowds_done(cells, run._CROWDS, crew, stop)
+    found = begun(crew, stop)
     next(found)
     stop.set()
     assert len(list(found)) == 1, "the one that was under way and done"

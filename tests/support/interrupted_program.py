@@ -20,7 +20,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers, cells, in_this_process
-from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.batch.cells import run_cell
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison import virtual as comparison_virtual
 from docmind_lab.experiments.comparison.virtual import simulated

@@ -25,7 +25,7 @@ from docmind_lab.analysis.study_folder import StudyFolder
 from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import in_this_process
-from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.batch.cells import run_cell
 from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import sweep

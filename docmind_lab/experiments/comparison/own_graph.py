@@ -17,6 +17,7 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.request import CompareRequest
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.agents import agent_graph, load_agent
 from docmind_lab.workloads.kinds import WorkloadKind
@@ -123,12 +124,11 @@ def _require_own_only(settings: Settings, clock: ClockName, services: Services, 
         )
     for name in given:
         raise ConfigurationError(f"{name} is for the lab's own systems; a graph of your own has none, so leave it out")
-    for name, value in (("llm.base_url", settings.llm.base_url), ("database.qdrant_url", settings.database.qdrant_url)):
-        if value is not None:
-            raise ConfigurationError(
-                f"{name} names an endpoint of the lab's own systems; a graph of your own names its own: leave the "
-                "setting out, and use services='own' (--services own) for live endpoints"
-            )
+    if name := live_endpoint_of(settings):
+        raise ConfigurationError(
+            f"{name} names an endpoint of the lab's own systems; a graph of your own names its own: leave the setting "
+            "out, and use services='own' (--services own) for live endpoints"
+        )
 
 
 def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault]) -> tuple[Fault, ...]:
@@ -164,22 +164,28 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
             )
 
 
+# Event → the entry of the manifest that counts its runs, and the part of its detail by which it does.
+_ENTRIES = {
+    "error_in_state": ("errors_in_state", "key"),
+    "output_not_set": ("outputs_not_set", "key"),
+    "answer_made_up": ("made_up_answers", "of"),
+    "loop_blocked": ("loops_blocked", "line"),
+}
+
+
 def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, calls: pd.DataFrame) -> dict[str, Any]:
     """Return what of a user's graph no run came to, and what failed, as entries of the manifest.
 
     never_reached: the nodes and tools. no_model_calls: True if no run called a model. loops_blocked: line of code that
-    blocked the event loop past the deadline → runs that the caller left so. errors_in_state: key of the
-    graph's state → runs at whose end it held an error. outputs_not_set: key of its declared output → runs at whose end
-    it had no value. made_up_answers: what the simulated services do not have, or had to guess the shape of, as its kind
-    and its name → runs in which they were asked for it.
-    failed_calls: see `failed_calls_of`. An entry without anything in it is left out.
+    blocked the event loop past the deadline → runs that the caller left so. errors_in_state: key of the graph's state →
+    runs at whose end it held an error. outputs_not_set: key of its declared output → runs at whose end it had no value.
+    made_up_answers: what the simulated services do not have, or had to guess the shape of, as its kind and its name →
+    runs in which they were asked for it. failed_calls: how many requests there were, how many failed otherwise than by
+    the deadline, and the node that sent most of these. An entry without anything in it is left out.
 
-    Args:
-        parts: The names of its nodes and tools, as a `WorkloadKind` has them; empty for what is no user's graph.
-        events: The study's table.
-        calls: The study's table.
+    parts: the names of its nodes and tools, as a `WorkloadKind` has them; empty for what is no user's graph.
     """
-    without = failed_calls_of(calls)
+    without = _failed_calls(calls)
     if events.empty or not parts:
         return without
     if not (calls["kind"].astype("str") == "llm").any():
@@ -200,23 +206,7 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
     return without | ({"never_reached": missing} if any(missing.values()) else {})
 
 
-# Event → the entry of the manifest that counts its runs, and the part of its detail by which it does.
-_ENTRIES = {
-    "error_in_state": ("errors_in_state", "key"),
-    "output_not_set": ("outputs_not_set", "key"),
-    "answer_made_up": ("made_up_answers", "of"),
-    "loop_blocked": ("loops_blocked", "line"),
-}
-
-
-def failed_calls_of(calls: pd.DataFrame) -> dict[str, Any]:
-    """Return the entry `failed_calls` of the manifest; nothing if no request failed otherwise than by the deadline.
-
-    It has how many `requests` there were, how many `failed`, and the `node` that sent most of these.
-
-    Args:
-        calls: The study's table.
-    """
+def _failed_calls(calls: pd.DataFrame) -> dict[str, Any]:
     sent = calls[(calls["seen_from"].astype("str") == "client") & (calls["outcome"].astype("str") != "refused")]
     failed = sent[sent["outcome"].astype("str") == "error"]
     if failed.empty:

@@ -10,29 +10,20 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.own_graph import (
-    faults_in,
-    of_own_graph,
-    require_whole_budget,
-)
-from docmind_lab.experiments.comparison.rehearsal import require_replayable
-from docmind_lab.experiments.comparison.replays import replayed_comparison, without_live_endpoints
+from docmind_lab.experiments.comparison.own_graph import faults_in, of_own_graph, require_whole_budget
+from docmind_lab.experiments.comparison.replays import replayed_comparison, require_replayable, without_live_endpoints
 from docmind_lab.experiments.comparison.request import CompareRequest
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.recordings.recording import RUNS, Recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.kinds import workload_kind
 
 
 def resolve(request: CompareRequest, settings: Settings) -> tuple[Comparison, Settings]:
-    """Return the comparison that a request describes, and the settings to run it with.
+    """Return the comparison that a request describes, and the settings to run it with: a replay's have no endpoint.
 
-    Args:
-        request: What to measure.
-        settings: The endpoints of a replay are left out of them, since a replay asks no live endpoint.
-
-    Raises:
-        ConfigurationError: A value cannot be used, or not with another.
-        RecordError: The recording to replay has no finished run.
+    Raises: ConfigurationError for a value that cannot be used, or not with another; RecordError for a recording without
+    a finished run.
     """
     recorded_in = request.recording.replay
     if recorded_in is not None:
@@ -53,25 +44,16 @@ def resolve(request: CompareRequest, settings: Settings) -> tuple[Comparison, Se
 def _clock_of(request: CompareRequest, settings: Settings) -> ClockName:
     if request.clock is not None:
         return request.clock
-    is_live = _is_live(settings) or request.services == "own" or request.recording.is_live
-    is_live = is_live or request.command is not None
-    return "wall" if is_live else "virtual"
-
-
-def _is_live(settings: Settings) -> bool:
-    return settings.llm.base_url is not None or settings.database.qdrant_url is not None
+    is_live = live_endpoint_of(settings) or request.services == "own" or request.recording.is_live
+    return "wall" if is_live or request.command is not None else "virtual"
 
 
 def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
     """Return how many runs go on at once on the wall clock if the request does not say.
 
     What answers a live endpoint is shared by all runs, and a user's nodes may block the event loop that runs share.
-
-    Args:
-        settings: Their endpoints count.
-        is_own: Whether the system is a user's own graph.
     """
-    return 1 if is_own or _is_live(settings) else SIDE_BY_SIDE
+    return 1 if is_own or live_endpoint_of(settings) else SIDE_BY_SIDE
 
 
 def _new_comparison(request: CompareRequest, clock: ClockName, settings: Settings) -> Comparison:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.core.errors import SimulationStalled
-from docmind_lab.experiments.batch.runner import Computing, compute_cells
+from docmind_lab.experiments.batch.cells import CellOutcome
+from docmind_lab.experiments.batch.runner import compute_cells
 from docmind_lab.experiments.batch.workers import Workers
 from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
 from docmind_lab.experiments.crash_test.invariants import Reference
@@ -33,13 +34,10 @@ class CrashCell:
 
 
 @dataclass(frozen=True)
-class CrashCellResult:
-    """What the trials of a cell showed. stalled: why its worker cannot be used again; error: why there is nothing."""
+class CrashCellResult(CellOutcome):
+    """What the trials of a cell showed."""
 
-    cell_id: str
     observations: tuple[Observation, ...] = ()
-    stalled: str = ""
-    error: Exception | None = None
 
 
 def run_crash_cell(cell: CrashCell, attempt: int = 1) -> CrashCellResult:
@@ -109,8 +107,7 @@ def observe_all(
     """
     chunks = [tuple(trials[at : at + TRIALS_PER_CELL]) for at in range(0, len(trials), TRIALS_PER_CELL)]
     cells = {f"{number:05}": CrashCell(f"{number:05}", subject, chunk) for number, chunk in enumerate(chunks)}
-    computing = Computing(run_crash_cell, lambda cell_id, error: CrashCellResult(cell_id, error=error))
-    for result in compute_cells(cells.values(), computing, workers, stop):
+    for result in compute_cells(cells.values(), run_crash_cell, CrashCellResult, workers, stop):
         trials_of = cells[result.cell_id].trials
         if isinstance(result.error, SimulationStalled):
             why = str(result.error).partition("\n")[0]

@@ -12,14 +12,11 @@ import pandas as pd
 
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import SimulationStalled
-from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.experiments.batch import Simulated
+from docmind_lab.experiments.batch.cells import CellOutcome, Simulated
 from docmind_lab.experiments.comparison.wall import warm_up
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
 from docmind_lab.experiments.load.design import LoadPoint
 from docmind_lab.experiments.load.tables import QueryRows, frames_of, rows_of_query
-from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.workloads import Surroundings, workload_kind
 
@@ -32,8 +29,8 @@ _CONNECTIONS = 1_000
 class LoadCell:
     """A crowd of queries and the system that it meets: everything a worker needs.
 
-    point: its queries. system: the services and settings. callers: queries that the system takes at once; None for no
-    limit. clock: on the wall clock, the crowd has a model server of its own, which all of its queries share.
+    callers: queries that the system takes at once; None for no limit. clock: on the wall clock, the crowd has a model
+    server of its own, which all of its queries share.
     """
 
     point: LoadPoint
@@ -48,19 +45,11 @@ class LoadCell:
 
 
 @dataclass(frozen=True)
-class LoadCellResult:
-    """The tables of one crowd. cpu_s: CPU seconds of its process, without the making of the system.
+class LoadCellResult(CellOutcome):
+    """The tables of one crowd."""
 
-    stalled: what kept the crowd from going on; its worker cannot be used again then. error: why there are no tables, of
-    a crowd that was lost twice.
-    """
-
-    cell_id: str
     queries: pd.DataFrame = field(default_factory=pd.DataFrame)
     servings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    cpu_s: float = 0.0
-    stalled: str = ""
-    error: Exception | None = None
 
 
 def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
@@ -87,13 +76,12 @@ def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
     except SimulationStalled as error:
         return LoadCellResult(point.id, stalled=f"of crowd {point.id}: {error}")
     queries, servings = frames_of(kept)
-    return LoadCellResult(point.id, queries, servings, cpu_s)
+    return LoadCellResult(point.id, queries, servings, cpu_s=cpu_s)
 
 
 def _in_virtual_time(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
-    simulated = cell.system
-    system = _system(simulated.corpus, simulated.settings, simulated.client_retries)
-    door = system.door(simulated.options)
+    system = _system(cell.system.of_process, _CONNECTIONS)
+    door = system.door(cell.system.options)
     begun_s = time.process_time()
     kept = run_crowd(cell.point.queries, system.workload, door, keep=rows, callers=cell.callers)
     return kept, time.process_time() - begun_s
@@ -127,6 +115,4 @@ def _over_sockets(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> t
         return kept, time.process_time() - begun_s
 
 
-@functools.lru_cache(maxsize=2)
-def _system(corpus: str | LibraryPlace, settings: Settings, client_retries: int | None) -> SimulatedSystem:
-    return SimulatedSystem(settings, client_retries=client_retries, corpus=corpus, max_connections=_CONNECTIONS)
+_system = functools.lru_cache(maxsize=2)(Simulated.build)

@@ -57,10 +57,10 @@ class Query:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """A query and its measured run.
+    """A query, at its place in the crowd, and its measured run.
 
-    number: its place in the crowd. started_at_s: when a caller took it, seconds since the begin of the crowd; its
-    budget began then. measured: its run. late_s: how long after its scheduled arrival its thread began.
+    started_at_s: when a caller took it, seconds since the begin of the crowd; its budget began then. late_s: how long
+    after its scheduled arrival its thread began.
     """
 
     query: Query
@@ -120,22 +120,14 @@ def run_crowd_on_the_wall(
     end_services: Callable[[], None],
     callers: int | None = None,
 ) -> tuple[Kept, ...]:
-    """Run the queries in real time and return what `keep` makes of each, in the order of the queries.
+    """Run the queries in real time, as `run_crowd` does in virtual time, at one model server whose log this is.
 
-    Each query has a thread of its own, which begins at its scheduled instant whatever became of those before. As many
-    are under way as arrive within a horizon: see `LoadDesign`, which bounds them.
+    Each query has a thread of its own, which begins at its scheduled instant whatever became of those before, and calls
+    `keep`. As many are under way as arrive within a horizon: see `LoadDesign`, which bounds them. end_services: called
+    when the crowd is cut short, so that what still waits for an answer fails at once.
 
-    Args:
-        queries: In the order of their instants.
-        workload: Its clients reach the services over sockets, with connections for all that is under way.
-        log: Of the one model server that all queries share.
-        keep: Called in the thread of a query as its observation ends.
-        end_services: Called when the crowd is cut short, so that what still waits for an answer fails at once.
-        callers: As for `run_crowd`.
-
-    Raises:
-        Exception: What `measure` raises, which is a defect; no further query begins then.
-        KeyboardInterrupt: When the threads of the queries have ended, or after `_UNWINDING_S`.
+    Raises: what `measure` raises, and no further query begins then; KeyboardInterrupt when the threads of the queries
+    have ended, or after `_UNWINDING_S`.
     """
     crowd = _WallCrowd(workload, log, keep, callers)
     gc.collect()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -11,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.base import options_json
 from docmind_lab.analysis.latency.by_role import require_roles
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.clock import CLOCKS, ClockName
@@ -21,6 +18,7 @@ from docmind_lab.core.randomness import keyed_random, keyed_uniform
 from docmind_lab.core.server_behaviour import behaviour_of
 from docmind_lab.docmind.retrieval import Question, load_questions
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.experiments.comparison.design import alternatives_json, study_id_of
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
@@ -64,15 +62,7 @@ class CrowdsDesign:
         return horizon_of(timeout_s, self.horizon_factor) if self.warm_up_s is None else self.warm_up_s
 
     def require_crowds(self, timeouts_s: tuple[float, ...], most_queries: int) -> None:
-        """Require values of which each crowd has queries that are counted.
-
-        Args:
-            timeouts_s: The decision timeouts.
-            most_queries: In a crowd.
-
-        Raises:
-            ConfigurationError: One cannot be used; the message names it.
-        """
+        """Return if each crowd has queries that are counted. Raises: ConfigurationError naming what cannot be used."""
         require_count("queries", self.queries, 2, most_queries)
         require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
         if not self.horizon_factor > 1:
@@ -153,11 +143,6 @@ class LoadDesign(CrowdsDesign):
         return horizon_of(self.decision_timeout_s, self.horizon_factor)
 
     @property
-    def window_from_s(self) -> float:
-        """Instant from which queries are counted, seconds since the crowd began."""
-        return self.counted_from_s(self.decision_timeout_s)
-
-    @property
     def total_queries(self) -> int:
         """Number of queries of all crowds together."""
         return self.queries * self.replicates * len(self.arrivals) * len(self.alternatives)
@@ -170,7 +155,7 @@ class LoadDesign(CrowdsDesign):
             | ({"fault": self.fault} if self.faults else {})
             | {
                 "arrivals": [as_json(each) for each in self.arrivals],
-                "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
+                "alternatives": alternatives_json(self.alternatives),
                 "latency_profile": self.profile.to_dict(),
                 "decision_timeout_s": self.decision_timeout_s,
                 "queries": self.queries,
@@ -180,7 +165,7 @@ class LoadDesign(CrowdsDesign):
                 "stops_on_disconnect": self.stops_on_disconnect,
                 "client_retries": self.client_retries,
                 "horizon_factor": self.horizon_factor,
-                "warm_up_s": self.window_from_s,
+                "warm_up_s": self.counted_from_s(self.decision_timeout_s),
                 "router_injection": self.router_injection,
                 "corpus": HANDBOOK,
             }
@@ -189,8 +174,7 @@ class LoadDesign(CrowdsDesign):
     @property
     def study_id(self) -> str:
         """Id derived from the design: equal designs have equal ids."""
-        digest = hashlib.blake2b(json.dumps(self.design(), sort_keys=True).encode(), digest_size=5)
-        return f"load-{digest.hexdigest()}"
+        return study_id_of("load", self.design())
 
     def points(self) -> Iterator[LoadPoint]:
         """Yield every crowd, the highest load first, and all alternatives of a load and replicate together.
@@ -212,8 +196,8 @@ class LoadDesign(CrowdsDesign):
             Query(self._order(point_id, number, seed, asked[number % len(asked)], alternative), at_s)
             for number, at_s in enumerate(instants_s)
         )
-        until_s = instants_s[-1] - self.decision_timeout_s
-        return LoadPoint(point_id, arrivals, replicate, queries, self.window_from_s, until_s)
+        window_s = self.counted_from_s(self.decision_timeout_s), instants_s[-1] - self.decision_timeout_s
+        return LoadPoint(point_id, arrivals, replicate, queries, *window_s)
 
     def _order(self, point_id: str, number: int, seed: int, question: Question, alternative: Alternative) -> RunOrder:
         facts = RunFacts.of(

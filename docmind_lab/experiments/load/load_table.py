@@ -91,10 +91,6 @@ class LoadTable(ArrivalsTable):
     fault: tuple[str, ...] = ()
     clock: Literal["virtual", "wall"] = "virtual"
 
-    def options(self) -> dict[str, Any]:
-        """Return the keyword arguments of `run_load`, without those that say who computes and where results go."""
-        return {"arrivals": self.processes(), **self.model_dump(exclude={*ArrivalsTable.model_fields})}
-
 
 class TracedLoadTable(ArrivalsTable):
     """The fields of a `[load]` table of recorded runs, with the names and units of `load_on_traces`."""
@@ -113,11 +109,6 @@ class TracedLoadTable(ArrivalsTable):
     brownout: str | None = None
     in_order: bool = False
 
-    def options(self) -> dict[str, Any]:
-        """Return the keyword arguments of `load_on_traces`, the runs among them."""
-        named = self.model_dump(exclude={*ArrivalsTable.model_fields, "traces"})
-        return {"traces": import_traces(self.traces), "arrivals": self.processes(), **named}
-
 
 def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `run_load` from a `[load]` table: `run_load(**load_options(table), out=…)`.
@@ -129,10 +120,9 @@ def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
     model = TracedLoadTable if "traces" in table else LoadTable
     try:
         # As JSON types: a TOML array is a list, and a whole number may stand for a float.
-        return model.model_validate({name: _list_to_tuple(value) for name, value in table.items()}).options()
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+        checked = model.model_validate(values)
     except ValidationError as error:
         raise ConfigurationError(explain(error, model, "load")) from error
-
-
-def _list_to_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    options = {"arrivals": checked.processes(), **checked.model_dump(exclude={*ArrivalsTable.model_fields, "traces"})}
+    return options | ({"traces": import_traces(checked.traces)} if isinstance(checked, TracedLoadTable) else {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
@@ -15,22 +15,17 @@ from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Computing, Simulated, Workers, in_this_process, workers_for
+from docmind_lab.experiments.batch import Simulated, Workers, in_this_process, workers_for
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
+from docmind_lab.experiments.comparison.design import require_propagation
+from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
 from docmind_lab.experiments.load.cell import LoadCell, LoadCellResult, run_load_cell
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.study import LoadStudy, study_of_crowds
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
-
-
-def _lost_crowd(cell_id: str, error: Exception) -> LoadCellResult:
-    return LoadCellResult(cell_id, error=error)
-
-
-_CROWDS = Computing(run_load_cell, _lost_crowd)
 
 
 def run_load(
@@ -99,7 +94,7 @@ def run_load(
     settings = settings or Settings()
     known = latency_profile(profile, "local_gpu")
     design = LoadDesign(
-        arrivals=tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals),
+        arrivals=processes_of(arrivals),
         alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
         profile=known if slots is None else dataclasses.replace(known, slots=slots),
         decision_timeout_s=decision_timeout_s,
@@ -134,28 +129,34 @@ def run_load_design(
     stop: threading.Event | None = None,
 ) -> LoadStudy:
     """Run a load study from its design. `workers`, `out`, `progress` and `stop` are as for `run_load`."""
-    _check_settings(design, settings)
+    require_propagation(design.alternatives, settings)
+    if name := live_endpoint_of(settings) or (settings.database.qdrant_path and "database.qdrant_path"):
+        raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
     settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
-    cells = list(_cells(design, settings))
+    cells = cells_of(design, settings)
 
     def study_of(done: Sequence[LoadCellResult], spent: dict[str, Any]) -> LoadStudy:
         manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=len(done) == len(cells))
         return LoadStudy.of(done, manifest | spent)
 
-    crew = _crew(design, workers)
+    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
+    alone = design.clock == "wall" and workers is None
+    crew = Workers(in_this_process()) if alone else workers_for(design.total_queries, workers)
     return study_of_crowds(
-        cells, _CROWDS, crew, study_of, queries=design.queries, out=out, progress=progress, stop=stop
+        cells,
+        run_load_cell,
+        LoadCellResult,
+        crew,
+        study_of,
+        queries=design.queries,
+        out=out,
+        progress=progress,
+        stop=stop,
     )
 
 
-def _crew(design: LoadDesign, workers: int | None) -> Workers:
-    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
-    if design.clock == "wall" and workers is None:
-        return Workers(in_this_process())
-    return workers_for(design.total_queries, workers)
-
-
-def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
+def cells_of(design: LoadDesign, settings: Settings) -> list[LoadCell]:
+    """Return the crowds of the design, with the system that each meets."""
     options = ServiceOptions(
         profile=design.profile,
         faults=design.faults,
@@ -163,21 +164,4 @@ def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
         seed=design.seed,
     )
     system = Simulated(settings, options, design.client_retries)
-    for point in design.points():
-        yield LoadCell(point, system, design.callers, design.clock)
-
-
-def _check_settings(design: LoadDesign, settings: Settings) -> None:
-    propagating = [alternative.name for alternative in design.alternatives if alternative.propagates]
-    if propagating and not settings.agents.enable_deadline_propagation:
-        raise ConfigurationError(
-            f"agents.enable_deadline_propagation=false would make {', '.join(propagating)} another alternative; "
-            "leave it on, or leave the alternative out"
-        )
-    for name, value in (
-        ("llm.base_url", settings.llm.base_url),
-        ("database.qdrant_url", settings.database.qdrant_url),
-        ("database.qdrant_path", settings.database.qdrant_path),
-    ):
-        if value is not None:
-            raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
+    return [LoadCell(point, system, design.callers, design.clock) for point in design.points()]

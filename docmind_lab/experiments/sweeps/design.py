@@ -21,7 +21,6 @@ numbers).
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -30,15 +29,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.budgets import NO_BUDGETS
-from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
-from docmind_lab.experiments.comparison.design import RUN_SEEDS
+from docmind_lab.experiments.comparison.design import RUN_SEEDS, alternatives_json, short_label, study_id_of
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.resolve import default_side_by_side
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
@@ -156,9 +152,7 @@ class StudyDesign(BaseModel):
         values = self.model_dump(mode="python", exclude={"factors", *named, *unset})
         values |= self.library.design() | {"run_seeds": RUN_SEEDS}
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
-        factors["alternative"] = [
-            {"name": item.name, "options": json.loads(options_json(item))} for item in alternatives_of(self.factors)
-        ]
+        factors["alternative"] = alternatives_json(alternatives_of(self.factors))
         if self.replay is None:
             factors["latency_profile"] = [profile_of(item).to_dict() for item in self.factors.latency_profile]
         else:
@@ -174,7 +168,7 @@ class StudyDesign(BaseModel):
         title = f"StudyDesign {self.name!r}, seed {self.seed}"
         try:
             runs = f"{len(self.plan.combinations)} combinations × {self.repeats} repeats = {self.total_runs:,} runs"
-            named = [_label(item) for item in alternatives_of(self.factors)]
+            named = [short_label(item) for item in alternatives_of(self.factors)]
         except ConfigurationError as error:
             # A name that nothing has is found when the runs are planned, and to look at a design must not raise.
             return f"{title}: {error}"
@@ -197,12 +191,7 @@ class StudyDesign(BaseModel):
         if "workload" in design["factors"]:
             # The whole names: files of one name in two folders are two.
             design["factors"]["workload"] = list(self.factors.workload)
-        text = json.dumps(design, sort_keys=True)
-        return f"{self.name}-{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}"
-
-
-def _label(alternative: Alternative) -> str:
-    return " ".join(label_of(alternative.name, options_json(alternative)).split())
+        return study_id_of(self.name, design)
 
 
 def _level(value: object) -> str:

@@ -18,11 +18,9 @@ from loky import cpu_count
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.text import count_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.experiments.batch import Cell, Simulated
-from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
-from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 
@@ -122,7 +120,7 @@ def _key(order: RunOrder) -> tuple[str, str, str]:
 
 def _virtual_s(cells: Sequence[Cell], pilot: _Pilot, cores: int) -> float:
     """Return the wall time of virtual runs: CPU time divided over the cores, each of which builds every system once."""
-    systems = len({_system_of(cell) for cell in cells})
+    systems = len({cell.system.of_process for cell in cells})
     working = min(cores, len(cells))
     return sum(pilot.run_s(order) for cell in cells for order in cell.orders) / working + systems * pilot.build_s
 
@@ -138,10 +136,6 @@ def _bound_s(bench: SweepBench) -> float:
     return sum(rounds) + _START_OF_SERVICES_S
 
 
-def _system_of(cell: Cell) -> tuple[str, str | LibraryPlace, Settings, int | None]:
-    return cell.system.of_process
-
-
 Chosen = list[tuple[RunOrder, Simulated]]
 
 
@@ -151,30 +145,23 @@ def _pilot(cells: Sequence[Cell]) -> _Pilot:
     seconds: list[tuple[RunOrder, float]] = []
     build_s: list[float] = []
     for chosen in _choose(cells):
-        _, system = chosen[0]
-        if system.settings.llm.base_url is not None or system.settings.database.qdrant_url is not None:
+        first, system = chosen[0]
+        if live_endpoint_of(system.settings):
             continue
         # CPU time: what others do on this machine meanwhile tells nothing of the runs, which never wait.
         begun = time.process_time()
-        built = SimulatedSystem(
-            system.settings, client_retries=system.client_retries, corpus=system.corpus, kind=system.workload
-        )
-        with contextlib.closing(built):
+        with contextlib.closing(system.build()) as built:
             build_s.append(time.process_time() - begun)
             # The first run of a process pays for what every later one finds imported.
-            _measure(built, *chosen[0])
+            system.measure(built, first)
             for order, its in chosen:
                 begun = time.process_time()
-                run = _measure(built, order, its)
+                run = its.measure(built, order)
                 seconds.append((order, time.process_time() - begun))
                 measured.append(run)
     if not seconds:
         return _Pilot((), 0.0, 0, 0)
     return _Pilot(tuple(seconds), sum(build_s) / len(build_s), _cell_bytes(measured), _cell_bytes([]))
-
-
-def _measure(built: SimulatedSystem, order: RunOrder, system: Simulated) -> MeasuredRun:
-    return without_state(built.measure(order, system.options, node_mode=system.node_mode))
 
 
 def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
@@ -184,9 +171,9 @@ def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
 
 def _choose(cells: Sequence[Cell]) -> list[Chosen]:
     """Choose the pilot's runs, a list for each system that they need."""
-    by_system: dict[tuple[str, str | LibraryPlace, Settings, int | None], list[Cell]] = {}
+    by_system: dict[Simulated, list[Cell]] = {}
     for cell in cells:
-        by_system.setdefault(_system_of(cell), []).append(cell)
+        by_system.setdefault(cell.system.of_process, []).append(cell)
     systems = list(by_system.values())[:_MOST_SYSTEMS]
     return [list(_mix_arms(members, _LEAST_RUNS // len(systems), _MOST_RUNS // len(systems))) for members in systems]
 

@@ -20,10 +20,10 @@ from typing import Any, Final
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.experiments.comparison.rehearsal import require_replayable
 from docmind_lab.experiments.comparison.replays import (
     has_own_documents,
     replayed_comparison,
+    require_replayable,
     without_live_endpoints,
 )
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest

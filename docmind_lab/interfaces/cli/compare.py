@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
+import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,6 @@ from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRES
 
 if TYPE_CHECKING:
     from docmind_lab.analysis.study import Study
-    from docmind_lab.core.budgets import Budget
-    from docmind_lab.experiments.comparison.request import CompareRequest
 
 
 def compare(
@@ -79,7 +77,8 @@ def compare(
     as_json: options.SummaryAsJson = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
-    given = locals()
+    # What is left out on the command line is as `compare` of Python has it.
+    given = {name: value for name, value in locals().items() if value not in ("", None)}
     if record_text and not record:
         raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
     if deadline_key != DEADLINE_KEY and not graph:
@@ -94,20 +93,7 @@ def compare(
         raise ConfigurationError("--side-by-side is for the wall clock; in virtual time use --workers")
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
 
-    def request() -> CompareRequest:
-        # Function-level: the stack takes seconds to import, and --help must not.
-        from docmind_lab.experiments.comparison.request import CompareRequest  # noqa: PLC0415
-
-        names = {field.name for field in dataclasses.fields(CompareRequest)}
-        # What is left out on the command line is as the request has it.
-        values = {name: value for name, value in given.items() if name in names and value not in ("", None)}
-        values |= options.of_graph(context, config, resume)
-        budget = _budget(budget_tokens, budget_calls, budget_cost, price)
-        values |= {"decision_timeout_s": decision_timeout, "budget": budget, "cpu_charge": parse_charge(cpu_charge)}
-        return CompareRequest(**values)
-
-    listener = {"spans": "otlp" if otlp else None, "metrics_file": metrics_file or None}
-    study = _measured(request, folder, listener, workers=workers, yes=yes, as_json=as_json)
+    study = _measured(given, folder, yes=yes, as_json=as_json)
     if side_by_side is not None and study.manifest["design"]["clock"] == "virtual":
         typer.echo("--side-by-side was not used: in virtual time the runs share nothing.", err=True)
     for note in notes_on_sending(study.manifest, len(study.runs)):
@@ -121,36 +107,18 @@ def compare(
         raise typer.Exit(1)  # nothing was measured that a choice could rest on
 
 
-def _measured(
-    request: Callable[[], CompareRequest],
-    folder: Path,
-    listener: Mapping[str, Any],
-    *,
-    workers: int | None,
-    yes: bool,
-    as_json: bool,
-) -> Study:
-    """The study, its progress shown. request: makes the request, which imports the stack. listener: of `Telemetry`.
-
-    Raises: typer.Exit when it is interrupted.
-    """
+def _measured(given: Mapping[str, Any], folder: Path, *, yes: bool, as_json: bool) -> Study:
+    """The study, its progress shown. given: options by name. Raises: typer.Exit when it is interrupted."""
     table = GrowingTable() if redraws() and not as_json else None
     shown = table or ProgressBar("runs", "measuring", shown=not as_json)
     try:
         # Function-level: the stack takes seconds to import, which is shown, and --help must not.
-        from docmind_lab.experiments.comparison.run import run_request  # noqa: PLC0415
-        from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
+        from docmind_lab.experiments.comparison import run  # noqa: PLC0415
 
-        settings = load_settings()
-        wanted = request()
-        if wanted.decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
-            wanted = dataclasses.replace(wanted, decision_timeout_s=settings.agents.decision_timeout)
+        values = _keywords(given, inspect.signature(run.compare).parameters)
         with prints_on_stderr(on_terminal=as_json):
-            return run_request(
-                wanted,
-                settings,
-                telemetry=Telemetry(**listener),
-                workers=workers,
+            return run.compare(
+                **values,
                 out=folder,
                 progress=shown.show,
                 watch=None if table is None else table.watch,
@@ -166,21 +134,33 @@ def _measured(
         shown.close()
 
 
-def _budget(tokens: int | None, calls: int | None, cost: float | None, price: str) -> Budget | None:
-    """What a run may use besides time; None where nothing is said."""
+def _keywords(given: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
+    """What options mean as keywords of `compare` of Python. names: of its keywords."""
     from docmind_lab.core.budgets import Budget, Price  # noqa: PLC0415 - the stack takes seconds to import
+    from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
 
-    if tokens is None and calls is None and cost is None and not price:
-        return None
-    return Budget(tokens=tokens, calls=calls, cost=cost, price=Price.parse(price) if price else None)
+    settings = load_settings()
+    values = {name: value for name, value in given.items() if name in names and name != "out"}
+    values |= options.of_graph(given.get("context", ""), given.get("config", ""), given.get("resume"))
+    limits: dict[str, Any] = {kind: given.get(f"budget_{kind}") for kind in ("tokens", "calls", "cost")}
+    limits["price"] = Price.parse(given["price"]) if "price" in given else None
+    timeout_s = given.get("decision_timeout")
+    if timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
+        timeout_s = settings.agents.decision_timeout
+    telemetry = Telemetry(spans="otlp" if given["otlp"] else None, metrics_file=given.get("metrics_file"))
+    return values | {
+        "decision_timeout_s": timeout_s,
+        "budget": Budget(**limits) if any(limit is not None for limit in limits.values()) else None,
+        "cpu_charge": parse_charge(given["cpu_charge"]),
+        "settings": settings,
+        "telemetry": telemetry,
+    }
 
 
 def confirm_sending(*, yes: bool, table: GrowingTable | None) -> Callable[[str], None]:
     """Returns what shows the estimate of a live study and, on a terminal, asks whether to send its requests.
 
-    Args:
-        yes: Do not ask.
-        table: A table on the screen that makes room for the question.
+    table: one on the screen that makes room for the question.
     """
 
     def ask(estimate: str) -> None:

@@ -24,14 +24,14 @@ from docmind_lab.core.catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Computing, Workers, workers_for
+from docmind_lab.experiments.batch import Workers, workers_for
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
+from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
 from docmind_lab.experiments.load.measures import goodput_differences, load_summary, with_types
-from docmind_lab.experiments.load.on_traces.cell import QUANTILES, Recorded, TracedCellResult, run_traced_cell
+from docmind_lab.experiments.load.on_traces.cell import QUANTILES, TracedCellResult, run_traced_cell
 from docmind_lab.experiments.load.on_traces.design import TracedLoadDesign
-from docmind_lab.experiments.load.on_traces.shapes import shapes_of
-from docmind_lab.experiments.load.study import Saved, read_folder, study_of_crowds
+from docmind_lab.experiments.load.on_traces.shapes import Recorded, shapes_of
+from docmind_lab.experiments.load.study import SavedStudy, study_of_crowds
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.faults import Fault
 
@@ -41,23 +41,14 @@ _QUERIES_LIKE_A_RUN: Final = 1_000
 _FACTORS: Final = ("decision_timeout_s", "slots", "queue_policy")
 
 
-def _lost_crowd(cell_id: str, error: Exception) -> TracedCellResult:
-    return TracedCellResult(cell_id, error=error)
-
-
-_CROWDS: Final = Computing(run_traced_cell, _lost_crowd)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class LoadOnTraces(Saved):
+class LoadOnTraces(SavedStudy):
     """The result of `load_on_traces`, with the measures and figures of a load study.
 
-    Args:
-        crowds: One row per crowd: the columns of `LoadStudy.replicates`, what was varied, and response_p90_s and
-            response_p99_s (inf where fewer queries than that had anything by the horizon).
-        queries: One row per query: scheduled_at_s (since the begin of its crowd), response_s (NaN: not back by the
-            horizon), in_time, outcome, offered_per_s, replicate, crowd.
-        manifest: What was run, and the CPU seconds and events that it took.
+    crowds: one row per crowd: the columns of `LoadStudy.replicates`, what was varied, and response_p90_s and
+    response_p99_s (inf where fewer queries than that had anything by the horizon). queries: one row per query:
+    scheduled_at_s (since the begin of its crowd), response_s (NaN: not back by the horizon), in_time, outcome,
+    offered_per_s, replicate, crowd. manifest: what was run, and the CPU seconds and events that it took.
     """
 
     crowds: pd.DataFrame
@@ -87,7 +78,7 @@ class LoadOnTraces(Saved):
         folder = Path(directory)
         if (folder / MANIFEST).exists() and not (folder / f"{cls.TABLE_NAMES[0]}.parquet").exists():
             raise RecordError(f"{folder} holds no load study on traces: it has no {cls.TABLE_NAMES[0]}.parquet")
-        manifest, (crowds, queries) = read_folder(folder, cls.TABLE_NAMES)
+        manifest, (crowds, queries) = cls.read_folder(folder)
         return cls(crowds, queries, manifest)
 
     @property
@@ -182,12 +173,13 @@ def load_on_traces(
         ConfigurationError: A value cannot be used, a run was cut, or an alternative would have changed a run's path.
         SimulationError: Nothing was done before the stop.
     """
-    behaviour = server_behaviour if isinstance(server_behaviour, ServerBehaviour) else None
+    if isinstance(server_behaviour, str):
+        server_behaviour = ServerBehaviour.named(server_behaviour)
     rules = rules_of(alternatives if alternatives is None or isinstance(alternatives, str) else tuple(alternatives))
     _require_same_path(traces, rules)
     design = TracedLoadDesign(
         recorded=Recorded(shapes_of(traces), in_order),
-        arrivals=tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals),
+        arrivals=processes_of(arrivals),
         rules=rules,
         decision_timeouts_s=_several(decision_timeout_s),
         slots=_several(slots),
@@ -195,15 +187,23 @@ def load_on_traces(
         queries=queries,
         replicates=replicates,
         seed=seed,
-        behaviour=behaviour or ServerBehaviour.named(str(server_behaviour)),
+        behaviour=server_behaviour,
         horizon_factor=horizon_factor,
         warm_up_s=warm_up_s,
         brownout=Fault.parse(brownout) if isinstance(brownout, str) else brownout,
     )
     crew = Workers.of(executor) if executor else workers_for(design.total_queries // _QUERIES_LIKE_A_RUN, workers)
-    cells = list(design.cells())
-    make = functools.partial(_study_of, design)
-    return study_of_crowds(cells, _CROWDS, crew, make, queries=queries, out=out, progress=progress, stop=stop)
+    return study_of_crowds(
+        list(design.cells()),
+        run_traced_cell,
+        TracedCellResult,
+        crew,
+        functools.partial(_study_of, design),
+        queries=queries,
+        out=out,
+        progress=progress,
+        stop=stop,
+    )
 
 
 def _several(value: Any) -> tuple[Any, ...]:
