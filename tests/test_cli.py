@@ -69,43 +69,6 @@ def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return here
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (
-            ("compare", "--decision-timeout", "nan"),
-            "decision timeout must be a finite number of seconds above 0, not nan",
-        ),
-        (("compare", "--decision-timeout", "-1"), "not -1.0"),
-        (("compare", "--alternatives", "Z"), "unknown alternative 'Z'"),
-        (("compare", "--profile", "typcal"), "Did you mean 'typical'?"),
-        (("compare", "--fault", "hnag"), "unknown fault 'hnag'; did you mean 'hang'?"),
-        (("compare", "--clock", "sun"), "unknown clock 'sun'"),
-        (("compare", "--out", os.devnull + "/x"), "choose another folder"),
-        (("serve", "--port", "99999"), "port 99999"),
-        (("compare", "--runs", "many"), "'--runs'"),
-        (("compare", "--decision-timeout", "0"), "not 0.0"),
-        (("compare", "--fault", "hang:*:2"), "probability must be between 0 and 1"),
-        (("compare", "--runs", "0"), "runs must be between 1 and"),
-        (("bogus",), "No such command 'bogus'"),
-        (("ask",), "Missing argument 'question'"),
-        (("ask", " "), "query must be a question in words"),
-        (("ask", "Why?", "--decision-timeout", "nan"), "agents.decision_timeout"),
-        (("ask", "Why?", "--alternative", "A,B"), "alternative must name one"),
-        (("watch", "no-such-study"), "Missing option '--spans'"),
-        (("watch", "no-such-study", "--spans", "no-such-file"), "no-such-file cannot be read"),
-    ],
-)
-def test_bad_usage_is_one_line_that_names_the_thing_and_exit_code_2(
-    words: tuple[str, ...], named: str, run_here: Callable[..., Done]
-) -> None:
-    done = run_here(*words)
-    assert done.returncode == 2
-    assert named in done.stderr
-    assert len([line for line in done.stderr.splitlines() if line.startswith("docmind-lab: ")]) == 1
-    assert done.stdout == ""
-
-
 @pytest.mark.parametrize("option", ["--profile=fast", "--fault=hang"])
 def test_ask_refuses_what_only_simulated_services_have_where_none_answers(
     option: str, run_here: Callable[..., Done]

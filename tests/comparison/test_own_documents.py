@@ -29,7 +29,7 @@ from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps import design as studies_design
-from docmind_lab.experiments.sweeps import replays as studies_replayed
+from docmind_lab.experiments.sweeps import settled as studies_settled
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.interfaces.reports.model import Facts
 from docmind_lab.interfaces.reports.sections import question_section
@@ -259,7 +259,7 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
 
 def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     live = comparison(harbour, clock="wall")
-    for module in (studies_design, studies_replayed):
+    for module in (studies_design, studies_settled):
         monkeypatch.setattr(module, "recording_in", lambda _: Recorded(live.design()))
     values = {"replay": "monday", "factors": {"alternative": "A"}}
     with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):

@@ -22,11 +22,10 @@ from docmind_lab.experiments.batch import in_this_process
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings import Recording
-from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.estimate import estimate
-from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.experiments.sweeps.settled import SETTLED_FACTORS
 
 SETTLED_FIELDS = ("seed", "horizon_factor", "side_by_side", "documents", "questions")
 SLOWER = 3.0

@@ -13,10 +13,9 @@ from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import in_this_process
-from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.estimate import estimate
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 
 
 def design(price: str | None = None, repeats: int = 1, **factors: Any) -> StudyDesign:

@@ -19,9 +19,8 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import in_this_process
 from docmind_lab.experiments.sweeps import design as design_module
-from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 
 
 def design(repeats: int = 2, **factors: Any) -> StudyDesign:

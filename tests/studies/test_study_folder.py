@@ -16,9 +16,8 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.batch import Cell, CellResult
 from docmind_lab.experiments.load import LoadStudy
-from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 
 STUDY = StudyDesign.of(DESIGN)
 

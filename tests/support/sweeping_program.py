@@ -26,9 +26,8 @@ from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import in_this_process
 from docmind_lab.experiments.batch.cells import run_cell
-from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 
 INTERRUPTED, REFUSED, BROKEN = 130, 1, 70
 _FILE_STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod"}

@@ -195,6 +195,11 @@ class Comparison(CommonOptions):
         """The level of the `fault` factor."""
         return "+".join(str(fault) for fault in self.faults if fault.kind != "none") or "none"
 
+    @property
+    def horizon_s(self) -> float:
+        """How long each run is observed at most, seconds since its start."""
+        return horizon_of(self.decision_timeout_s, self.horizon_factor)
+
     def design(self) -> dict[str, Any]:
         """What determines the runs, as JSON."""
         # Only where there are some: a comparison without is the one that it was before there were any.
@@ -269,17 +274,18 @@ class Comparison(CommonOptions):
         """
         alternative = self.alternatives[number]
         return [
-            self._order(alternative, seed, question, f"{prefix}-{alternative.name}-{repeat}", has_server_log)
+            self.order(alternative, seed, question, f"{prefix}-{alternative.name}-{repeat}", has_server_log)
             for repeat, (seed, question) in enumerate(self.questions(), start=1)
         ]
 
-    def _order(
-        self, alternative: Alternative, seed: int, question: Question, run_id: str, has_server_log: bool
+    def order(
+        self, alternative: Alternative, seed: int, question: Question, run_id: str, has_server_log: bool = True
     ) -> RunOrder:
+        """One run, with that seed, question and id."""
         facts = RunFacts.of(
             alternative,
             self.decision_timeout_s,
-            horizon_s=horizon_of(self.decision_timeout_s, self.horizon_factor),
+            horizon_s=self.horizon_s,
             study_id=self.study_id,
             run_id=run_id,
             workload=self.kind.name,

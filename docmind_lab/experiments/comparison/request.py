@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
@@ -19,6 +20,7 @@ from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import CommonOptions
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.recordings.caps import Caps
 from docmind_lab.experiments.recordings.live_study import RecordingOptions
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.own import Inputs, Services, StoreMaker
@@ -130,7 +132,8 @@ class CompareRequest(CommonOptions):
     @property
     def recording(self) -> RecordingOptions:
         """Options of recording, replay and caps. Raises: ConfigurationError if they do not go together."""
-        return RecordingOptions.of(self.record, self.record_text, self.replay, self.max_requests, self.max_tokens)
+        record, replay = (None if each is None else Path(each) for each in (self.record, self.replay))
+        return RecordingOptions(record, self.record_text, replay, Caps(self.max_requests, self.max_tokens))
 
     @property
     def is_of_own_graph(self) -> bool:

@@ -36,7 +36,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import STOPS
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.sweeps.study_files import explain
+from docmind_lab.experiments.sweeps.design import explain
 
 
 class ArrivalsTable(BaseModel):

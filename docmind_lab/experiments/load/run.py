@@ -15,9 +15,10 @@ from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Simulated, Workers, in_this_process, workers_for
+from docmind_lab.experiments.batch import Workers, in_this_process, workers_for
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import require_propagation
+from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
 from docmind_lab.experiments.load.cell import LoadCell, LoadCellResult, run_load_cell
 from docmind_lab.experiments.load.design import LoadDesign
@@ -25,7 +26,6 @@ from docmind_lab.experiments.load.study import LoadStudy, study_of_crowds
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.server import ServiceOptions
 
 
 def run_load(
@@ -157,11 +157,5 @@ def run_load_design(
 
 def cells_of(design: LoadDesign, settings: Settings) -> list[LoadCell]:
     """Return the crowds of the design, with the system that each meets."""
-    options = ServiceOptions(
-        profile=design.profile,
-        faults=design.faults,
-        stops_on_disconnect=design.stops_on_disconnect,
-        seed=design.seed,
-    )
-    system = Simulated(settings, options, design.client_retries)
+    system = simulated(design, settings)
     return [LoadCell(point, system, design.callers, design.clock) for point in design.points()]

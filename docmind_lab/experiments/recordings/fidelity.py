@@ -36,12 +36,9 @@ Times = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Fidelity:
-    """How well a replay repeats the live study it was recorded from.
+    """How well a replay repeats the live study it was recorded from: the runs pair by pair, as two clocks are compared.
 
-    Args:
-        agreement: The runs pair by pair, as two clocks are compared.
-        live_s: Completion times of the live runs, seconds, sorted; inf for a run without an answer.
-        replayed_s: The same of the replayed runs.
+    live_s, replayed_s: completion times, seconds, sorted; inf for a run without an answer.
     """
 
     agreement: Agreement
@@ -83,11 +80,7 @@ class Fidelity:
 
 
 def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
-    """Compare a live study with its replay.
-
-    Args:
-        live: The study that was measured live.
-        replay: The replay of its recording, under the same deadline.
+    """Compare a live study with the replay of its recording under the same deadline.
 
     Raises: ConfigurationError for studies that share no run, as `agreement`.
     """
@@ -114,13 +107,7 @@ def _completions(pairs: pd.DataFrame, clock: str) -> Times:
 
 @dataclass(frozen=True)
 class Promise:
-    """The share of runs answered in time that a replay predicted, and the share that the live endpoint achieved.
-
-    Attributes:
-        promised: Share in the replay, with its 95 % interval.
-        kept: Share measured live under the same deadline, with its 95 % interval.
-        decision_timeout_s: The deadline of both, seconds.
-    """
+    """The share answered in time that a replay promised, and that which was kept live, each with its 95 % interval."""
 
     promised: Interval
     kept: Interval
@@ -140,14 +127,9 @@ class Promise:
 
 
 def promise(replay: HasRuns, live: HasRuns) -> Promise:
-    """Compare the share answered in time of a replay with that of a live study under the same deadline.
+    """Compare the share answered in time of a replay with that of a live study, of one alternative and deadline.
 
-    Args:
-        replay: A replay of a recording, of one alternative.
-        live: The study that was measured live, of the same alternative.
-
-    Raises:
-        ConfigurationError: The two have no runs, or differ in alternative or deadline.
+    Raises: ConfigurationError for two that have no runs, or differ in alternative or deadline.
     """
     arms = [
         study.runs[["alternative", "decision_timeout_s"]].astype({"alternative": "str"}).drop_duplicates()
@@ -164,11 +146,7 @@ def promise(replay: HasRuns, live: HasRuns) -> Promise:
 def fidelity_frame(found: Fidelity) -> pd.DataFrame:
     """Return the steps that `fidelity_plot` draws.
 
-    Args:
-        found: What `fidelity` returns.
-
-    Returns:
-        A row for each answered run: study ("live" or "replayed"), at_s, share (of all runs answered by then).
+    A row for each answered run: study ("live" or "replayed"), at_s, share (of all runs answered by then).
     """
     frames = []
     for study, times_s in (("live", found.live_s), ("replayed", found.replayed_s)):
@@ -179,12 +157,7 @@ def fidelity_frame(found: Fidelity) -> pd.DataFrame:
 
 
 def fidelity_plot(found: Fidelity, *, ax: Axes | None = None) -> Axes:
-    """Plot the share of runs answered by each instant, in the live study and in its replay.
-
-    Args:
-        found: What `fidelity` returns.
-        ax: Axes to draw on; None for new ones.
-    """
+    """Plot the share of runs answered by each instant, in the live study and in its replay. ax: None for new axes."""
     # Function-level: pyplot takes a second and a half to import.
     from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
 

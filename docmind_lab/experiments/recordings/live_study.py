@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +32,7 @@ class RecordingOptions:
 
     record: a folder for its recording. with_text: requests' digests and responses too. replay: the folder of the
     recording that runs in virtual time are a replay of.
+    Raises: ConfigurationError for options that do not go together.
     """
 
     record: Path | None = None
@@ -40,26 +40,11 @@ class RecordingOptions:
     replay: Path | None = None
     caps: Caps = field(default_factory=Caps)
 
-    @classmethod
-    def of(
-        cls,
-        record: str | os.PathLike[str] | None,
-        record_text: bool,
-        replay: str | os.PathLike[str] | None,
-        max_requests: int | None,
-        max_tokens: int | None,
-    ) -> RecordingOptions:
-        """Build the options and check them. Raises: ConfigurationError if they do not go together."""
-        if record_text and record is None:
+    def __post_init__(self) -> None:
+        if self.with_text and self.record is None:
             raise ConfigurationError("record_text is for a recording; name its folder with record (--record)")
-        if record is not None and replay is not None:
+        if self.record is not None and self.replay is not None:
             raise ConfigurationError("record and replay: a replay sends nothing that could be recorded; leave one out")
-        return cls(
-            None if record is None else Path(record),
-            record_text,
-            None if replay is None else Path(replay),
-            Caps(max_requests, max_tokens),
-        )
 
     @property
     def is_live(self) -> bool:

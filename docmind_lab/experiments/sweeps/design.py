@@ -23,8 +23,10 @@ from __future__ import annotations
 import functools
 import json
 import os
+import tomllib
 from collections.abc import Mapping
 from html import escape
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -39,10 +41,15 @@ from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.resolve import default_side_by_side
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, alternatives_of, profile_of
-from docmind_lab.experiments.sweeps.own_graph import OWN_FIELDS, names_own_graph, with_own_graph
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
-from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS, complete_values, recording_in
-from docmind_lab.experiments.sweeps.study_files import explain, read_study_file
+from docmind_lab.experiments.sweeps.settled import (
+    OWN_FIELDS,
+    SETTLED_FACTORS,
+    complete_values,
+    names_own_graph,
+    recording_in,
+    with_own_graph,
+)
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.workloads.kinds import shown_name
 
@@ -61,7 +68,7 @@ class StudyDesign(BaseModel):
     time is left. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
     cost of every run is measured with it, and `budget_cost` needs it. graph, agent, inputs, deadline_key, context,
     config, store, resume, endpoints: a graph of one's own, as `compare` takes them. replay: the folder of a
-    recording that the study is swept over; it settles much, see `sweeps/replays.py`.
+    recording that the study is swept over; it settles much, see `sweeps/settled.py`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -196,3 +203,39 @@ class StudyDesign(BaseModel):
 
 def _level(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def read_study_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the content of the file. Raises: ConfigurationError naming the file and what is wrong with it."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"study file {path} cannot be read ({error.strerror}); check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"study file {path} is not TOML: {error}") from error
+
+
+def explain(error: ValidationError, model: type[BaseModel], prefix: str = "") -> str:
+    """Explain each field that does not fit the model, in one line each. prefix: the table that holds the fields."""
+    lines = []
+    for problem in error.errors():
+        names, inner = _field(problem["loc"], model)
+        field = ".".join(([prefix] if prefix else []) + names)
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{field}: there is no such field; there are {', '.join(sorted(inner.model_fields))}")
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            lines.append(f"{field}: {message}, not {problem['input']!r}" if names else f"{field}: {message}")
+    return "; ".join(dict.fromkeys(lines))
+
+
+def _field(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[str], type[BaseModel]]:
+    """Return the names that lead to a field, and the model it belongs to, without kinds and indices of levels."""
+    names: list[str] = []
+    for part in map(str, location):
+        names.append(part)
+        known = model.model_fields.get(part)
+        if known is None or not (isinstance(known.annotation, type) and issubclass(known.annotation, BaseModel)):
+            break
+        model = known.annotation
+    return names, model

@@ -21,8 +21,8 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, Simulated
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
-from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.runner import SweepBench, benches_of
 
 # One run of each arm tells what an arm costs, and a few at other budgets how that goes with the budget; more would make
 # a pilot a study.

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,20 +20,85 @@ from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import StudyFolder
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, CellResult, Workers, in_this_process, run_cells, workers_for
+from docmind_lab.experiments.batch import (
+    Cell,
+    CellResult,
+    Simulated,
+    Workers,
+    in_this_process,
+    run_cells,
+    workers_for,
+)
+from docmind_lab.experiments.batch.cells import RUNS_PER_CELL, cells_of
 from docmind_lab.experiments.batch.runner import Progress
+from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.own_graph import not_exercised
-from docmind_lab.experiments.comparison.virtual import stays_in_this_process
-from docmind_lab.experiments.comparison.wall import wall_laboratory
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.comparison.replays import without_live_endpoints
+from docmind_lab.experiments.comparison.run import check_settings
+from docmind_lab.experiments.comparison.virtual import (
+    replaying,
+    require_simulated,
+    simulated,
+    stays_in_this_process,
+)
+from docmind_lab.experiments.comparison.wall import has_server_log, wall_laboratory
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.recordings.account import account_of
-from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.replays import recording_in
+from docmind_lab.experiments.sweeps.settled import recording_in
 from docmind_lab.workloads import systems_said
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import Inputs
+
+
+@dataclass(frozen=True)
+class SweepBench:
+    """Cells that need the same services. comparison: one of the comparisons in them; they share its clock."""
+
+    comparison: Comparison
+    settings: Settings
+    cells: tuple[Cell, ...]
+
+
+def benches_of(design: StudyDesign, settings: Settings) -> list[SweepBench]:
+    """Group every run of the study into cells by the services they need, in an order fixed by the design.
+
+    Within a bench the repeats go round the combinations, so that a study that is stopped has some of each; on the wall
+    clock the order is drawn, so that a drift of the machine strikes no alternative alone.
+    Raises: ConfigurationError for settings that cannot be used with the design.
+    """
+    replay = None if design.replay is None else Path(design.replay)
+    if replay is not None:
+        settings = without_live_endpoints(settings)
+    grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]] = {}
+    for number, combination in enumerate(design.plan.combinations):
+        comparison = combination.comparison
+        own = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
+        check_settings(comparison, own)
+        if comparison.clock == "virtual":
+            require_simulated(own)
+        orders = combination.orders(
+            design.study_id, number, has_server_log=comparison.clock == "virtual" or has_server_log(own)
+        )
+        bench = grouped.setdefault((comparison.clock, replaying(simulated(comparison, own), replay)), [])
+        bench += [(comparison, repeat, order) for repeat, order in enumerate(orders)]
+    return list(_benches(design, grouped))
+
+
+def _benches(
+    design: StudyDesign, grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]]
+) -> Iterator[SweepBench]:
+    numbers = itertools.count()
+    for (clock, system), members in grouped.items():
+        if clock == "wall":
+            members.sort(key=lambda member: keyed_uniform(design.seed, "order", member[2].facts.run_id))
+        else:
+            members.sort(key=lambda member: member[1])
+        orders = [order for _, _, order in members]
+        cells = cells_of(orders, system, RUNS_PER_CELL, prefix=f"{next(numbers):02}-")
+        yield SweepBench(members[0][0], system.settings, tuple(cells))
 
 
 @contextlib.contextmanager

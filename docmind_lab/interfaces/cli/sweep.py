@@ -87,9 +87,8 @@ def sweep(
     """
     with starting(shown=not as_json):
         # Function-level: the stack takes seconds to import, and --help must not.
-        from docmind_lab.experiments.sweeps.design import StudyDesign  # noqa: PLC0415
+        from docmind_lab.experiments.sweeps.design import StudyDesign, read_study_file  # noqa: PLC0415
         from docmind_lab.experiments.sweeps.runner import sweep as run_sweep  # noqa: PLC0415
-        from docmind_lab.experiments.sweeps.study_files import read_study_file  # noqa: PLC0415
 
     if estimate and as_json:
         raise ConfigurationError("--json is of the summary, which --estimate does not make; leave one of the two out")
