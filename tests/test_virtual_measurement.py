@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import math
-import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -152,28 +148,6 @@ def test_the_same_order_gives_the_same_tables_whatever_was_measured_before(syste
         assert again == first
 
 
-# In `make test` tests/batch/test_same_tables.py does the same for a whole study.
-@pytest.mark.full
-def test_another_process_with_another_hash_seed_gives_the_same_tables(system):
-    def digest_there(hash_seed: str) -> str:
-        made = subprocess.run(
-            [sys.executable, __file__],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return made.stdout.strip()
-
-    assert digest_there("1") == digest(system)
-
-
-def digest(system: SimulatedSystem) -> str:
-    services = options(*HARD)
-    text = "".join(tables(system.measure(order, services)) for order in orders(services))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def test_a_run_draws_from_its_own_seed_and_leaves_the_global_generator_as_it_was(system):
     (order,) = orders(options("http_500@1:*"), [StopFlag()])
     random.seed(5)
@@ -250,10 +224,6 @@ def test_a_run_is_not_measured_inside_another(system):
     (order,) = orders(options(), [Cooperative()])
     with pytest.raises(SimulationError):
         VirtualClock().run(lambda: simulate(order, system.workload, system.door(options())))
-
-
-if __name__ == "__main__":
-    print(digest(SimulatedSystem(Settings())))
 
 
 def test_a_run_that_was_interrupted_anywhere_is_repeated_from_its_begin(

@@ -13,7 +13,6 @@ import pytest
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.records import TABLES
@@ -159,14 +158,6 @@ def test_a_cell_that_was_sent_to_another_process_says_all_that_it_needs(harbour:
 
 
 @pytest.mark.full
-def test_one_process_and_two_make_the_same_tables(harbour: Path) -> None:
-    asked = comparison(harbour, runs=8, alternatives=parse_alternatives("unguarded,A,C"))
-    one, two = (run_comparison(asked, Settings(), workers=workers) for workers in (1, 2))
-    assert values(one) == values(two)
-    assert len(one.runs) == 24
-
-
-@pytest.mark.full
 @pytest.mark.wall
 def test_both_clocks_find_the_same_in_them(harbour: Path) -> None:
     # Twenty times the longest run: a budget that no pause of a loaded machine uses up.
@@ -271,10 +262,3 @@ def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkey
 
 def test_a_design_of_the_lab_s_own_documents_is_the_one_that_it_was() -> None:
     assert {"library", "questions"}.isdisjoint(StudyDesign.of({"repeats": 1}).to_dict())
-
-
-def test_a_study_file_is_told_what_its_documents_lack(harbour: Path, tmp_path: Path) -> None:
-    file = tmp_path / "study.toml"
-    file.write_text(f'documents = "{harbour}"\nrepeats = 1\n')
-    with pytest.raises(ConfigurationError, match=r"study\.toml: questions: documents of your own come without"):
-        StudyDesign.read(file)

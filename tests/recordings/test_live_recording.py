@@ -21,7 +21,7 @@ from docmind_lab.analysis.study import Study
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.account import account_of
-from docmind_lab.experiments.recordings.fidelity import fidelity, fidelity_frame, fidelity_plot
+from docmind_lab.experiments.recordings.fidelity import fidelity
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions
 
 pytestmark = pytest.mark.wall
@@ -126,14 +126,6 @@ def test_another_alternative_and_a_budget_of_its_own_replay_too_and_the_manifest
     assert counts["of_another_alternative"] > 0
     assert list(study.runs["outcome"]) == ["timed_out"]
     assert list(study.runs["latency_profile"]) == ["recorded"]
-
-
-def test_the_figure_of_a_replay_draws_both_distributions(recorded: Recorded, replay: Study) -> None:
-    found = fidelity(recorded.study, replay)
-    axes = fidelity_plot(found)
-    drawn = {line.get_gid(): len(line.get_xdata()) for line in axes.get_lines()}  # type: ignore[arg-type]
-    rows = fidelity_frame(found).groupby("study").size()
-    assert drawn == {f"completions:{study}": count + 1 for study, count in rows.items()}
 
 
 def model_requests(live: ServiceAddresses, run_ids: list[str]) -> int:

@@ -12,7 +12,7 @@ from docmind_lab.analysis.study import Study
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.estimate import estimate
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
@@ -78,7 +78,7 @@ def test_the_design_says_its_limits_and_its_price() -> None:
 @pytest.fixture(scope="module")
 def swept() -> Study:
     made = design("1/4", alternative="unguarded,A", decision_timeout_s=60, budget_calls=[3, "none"])
-    return sweep(made, executor=in_this_process()())
+    return sweep(made, executor=InThisProcess())
 
 
 def test_a_sweep_holds_each_run_to_the_limits_of_its_condition(swept: Study) -> None:

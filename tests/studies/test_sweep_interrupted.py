@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 from job_program import PATIENCE_S, JobProgram, eventually, job_program
+from often import often
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
 from sweeping_program import INTERRUPTED, REFUSED
 
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import load
 from docmind_lab.analysis.tables.records import TABLES
-from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
 
 
@@ -31,7 +32,7 @@ def sweeps() -> Iterator[JobProgram]:
 @pytest.fixture(scope="module")
 def alone() -> Study:
     """The study, computed at one go, in cells of another size and without a folder."""
-    return sweep(DESIGN, executor=in_this_process()())
+    return sweep(DESIGN, executor=InThisProcess())
 
 
 def resumed(out: Path) -> Study:
@@ -40,7 +41,7 @@ def resumed(out: Path) -> Study:
     timer.start()
     try:
         with small_cells():
-            return sweep(DESIGN, out=out, executor=in_this_process()(), stop=gone_on_too_long)
+            return sweep(DESIGN, out=out, executor=InThisProcess(), stop=gone_on_too_long)
     finally:
         timer.cancel()
 
@@ -82,7 +83,7 @@ def killed_at_step(sweeps: JobProgram, out: Path, step: int) -> None:
 
 
 # From the first step, which makes the folder's files, to the last, which removes the cells of a finished study.
-@pytest.mark.parametrize("at", [pytest.param(0.0, marks=pytest.mark.full), 0.5, 1.0])
+@pytest.mark.parametrize("at", often([number / 11 for number in range(12)] + [0.5], 0.5, 1.0))
 def test_killed_before_a_step_of_its_files_it_goes_on_to_the_same_tables(
     at: float, sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
 ) -> None:
@@ -110,17 +111,6 @@ def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
     require_whole_and_tidy(out, resumed(out), alone)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("at", [number / 11 for number in range(1, 11)])
-def test_killed_before_any_step_of_its_files_it_goes_on_to_the_same_tables(
-    at: float, sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
-) -> None:
-    killed_at_step(sweeps, tmp_path / "out", max(1, round(at * steps)))
-    study = resumed(tmp_path / "out")
-    require_whole_and_tidy(tmp_path / "out", study, alone)
-    assert len(study.runs) == RUNS
-
-
 def killed_while_computing(sweeps: JobProgram, out: Path, seed: int, executor: str) -> None:
     """Kill a sweep's whole process group some time after some cell was written."""
     draw = random.Random(seed)
@@ -136,9 +126,8 @@ def killed_while_computing(sweeps: JobProgram, out: Path, seed: int, executor: s
 @pytest.mark.parametrize(
     ("seed", "executor"),
     [
-        (1, "none"),
-        *(pytest.param(seed, "none", marks=pytest.mark.full) for seed in range(2, 8)),
-        *(pytest.param(seed, "processes", marks=pytest.mark.full) for seed in range(8, 11)),
+        *((seed, "none") for seed in range(1, 8)),
+        *((seed, "processes") for seed in range(8, 11)),
     ],
 )
 def test_killed_while_computing_it_goes_on_to_the_same_tables(

@@ -24,7 +24,7 @@ from tqdm.std import tqdm
 from docmind_lab.analysis.study_folder import StudyFolder
 from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.batch.cells import run_cell
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
@@ -82,7 +82,7 @@ def _sweep(job: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_size_limit"], hard))
     steps = _Steps(out, job.get("kill_at_step"))
     sys.addaudithook(steps)
-    options: dict[str, Any] = {"executor": in_this_process()()}
+    options: dict[str, Any] = {"executor": InThisProcess()}
     if job.get("executor") == "processes":
         options = {"workers": 2}
     elif job.get("executor") == "forked":

@@ -7,14 +7,14 @@ runner.py    compute cells of any kind on workers, and yield results as they com
 
 from docmind_lab.experiments.batch.cells import Cell, CellResult, Simulated
 from docmind_lab.experiments.batch.runner import run_cells
-from docmind_lab.experiments.batch.workers import Workers, in_this_process, kept_warm, processes, workers_for
+from docmind_lab.experiments.batch.workers import InThisProcess, Workers, kept_warm, processes, workers_for
 
 __all__ = [
     "Cell",
     "CellResult",
+    "InThisProcess",
     "Simulated",
     "Workers",
-    "in_this_process",
     "kept_warm",
     "processes",
     "run_cells",

@@ -8,8 +8,6 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import pandas as pd
-
 from docmind_lab.alternatives import Alternative
 from docmind_lab.analysis.latency.by_role import ProfileChoice
 from docmind_lab.core.budgets import Budget
@@ -179,7 +177,6 @@ class CompareCall(CompareRequest):
         settings: Settings; those of the environment when left out.
         out: A folder for tables, plots and the summary.
         progress: Called with (runs done, all runs).
-        watch: Called with the `runs` table of what is done, now and then while it grows.
         before_sending: Called, before anything is sent, with what a live endpoint is expected to be sent. Whatever it
             raises ends the study.
         telemetry: Where spans and metrics of the runs go when all are done: `docmind_lab.telemetry.Telemetry`.
@@ -189,6 +186,5 @@ class CompareCall(CompareRequest):
     settings: Settings | None = None
     out: str | os.PathLike[str] | None = None
     progress: Progress | None = None
-    watch: Callable[[pd.DataFrame], None] | None = None
     before_sending: Callable[[str], None] | None = None
     telemetry: RunListener | None = None

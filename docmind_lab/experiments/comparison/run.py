@@ -7,17 +7,13 @@ import dataclasses
 import functools
 import inspect
 import os
-import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec
 
-import pandas as pd
-
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import Study, prepare_folder
-from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.runner import Progress
@@ -33,9 +29,6 @@ from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.workloads.kinds import systems_said
-
-# A person reads no faster, and making a summary takes some milliseconds.
-_LOOK_EVERY_S = 0.5
 
 CELLS = "cells"
 """Where the finished cells of a comparison are while it goes on; its tables take their place."""
@@ -98,7 +91,6 @@ def compare(call: CompareCall) -> Study:
         workers=call.workers,
         out=call.out,
         progress=call.progress,
-        watch=call.watch,
         recording=call.recording,
         telemetry=call.telemetry,
     )
@@ -111,7 +103,6 @@ def run_comparison(
     workers: int | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    watch: Callable[[pd.DataFrame], None] | None = None,
     recording: RecordingOptions = NO_RECORDING,
     telemetry: RunListener | None = None,
 ) -> Study:
@@ -126,7 +117,6 @@ def run_comparison(
     is_new = out is not None and not Path(out).exists()
     folder = None if out is None else prepare_folder(out)
     measured: list[MeasuredRun] = []
-    next_look_at = 0.0
     interrupted: KeyboardInterrupt | None = None
     said: dict[str, Any] = {}
     use = MachineUse()
@@ -137,9 +127,6 @@ def run_comparison(
                 measured += some
                 if progress is not None:
                     progress(len(measured), comparison.total_runs)
-                if watch is not None and time.monotonic() >= next_look_at:
-                    watch(to_frame("runs", [item.run for item in measured]))
-                    next_look_at = time.monotonic() + _LOOK_EVERY_S
     except KeyboardInterrupt as error:
         interrupted = error
     if "ended_by" in said and not measured:

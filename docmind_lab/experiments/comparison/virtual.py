@@ -12,7 +12,7 @@ from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.manifest import MachineUse
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Simulated, Workers, in_this_process, run_cells, workers_for
+from docmind_lab.experiments.batch import InThisProcess, Simulated, Workers, run_cells, workers_for
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun
@@ -44,7 +44,7 @@ def runs_in_virtual_time(
     system = replaying(simulated(comparison, settings), replay)
     store = None if keep_in is None else CellStore(keep_in)
     alone = stays_in_this_process(comparison)
-    with Workers(in_this_process()) if alone else workers_for(comparison.total_runs, workers) as crew:
+    with Workers(InThisProcess) if alone else workers_for(comparison.total_runs, workers) as crew:
         for result in run_cells(cells_of(comparison.orders(), system, _RUNS_PER_CELL), crew):
             if isinstance(result.error, SimulationStalled):
                 raise SimulationStalled(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gc
 import queue
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +16,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
-from docmind_lab.experiments.measurement.simulation import live_endpoint_of
+from docmind_lab.experiments.measurement.simulation import frozen_garbage, live_endpoint_of
 from docmind_lab.experiments.recordings.caps import CapReached
 from docmind_lab.network.endpoints import require_endpoints
 from docmind_lab.network.taps import Tap, attach_taps
@@ -61,15 +60,10 @@ class WallLaboratory:
         if not self.is_warm:
             warm_up(orders[0], self.workload, self.log, self.carried_out_by)
             self.is_warm = True
-        # A full collection goes through the whole imported stack and stops every run for a third of a second.
-        gc.collect()
-        gc.freeze()
-        if use is not None:
-            use.runs_begin()
-        try:
+        with frozen_garbage():
+            if use is not None:
+                use.runs_begin()
             yield from _measure_all(orders, self.workload, self.log, self.pool)
-        finally:
-            gc.unfreeze()
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ import contextlib
 import dataclasses
 import gc
 import math
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +24,7 @@ from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.experiments.measurement.run import MeasuredRun, RequestLog, RunOrder, measure
+from docmind_lab.experiments.measurement.simulation import fixed_randomness, frozen_garbage
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.slots import SlotQueue, Turn
@@ -130,15 +130,12 @@ def run_crowd_on_the_wall(
     have ended, or after `_UNWINDING_S`.
     """
     crowd = _WallCrowd(workload, log, keep, callers)
-    gc.collect()
-    # A full collection goes through the whole imported stack and stops every query for a third of a second.
-    gc.freeze()
     try:
-        crowd.begin(queries, WALL)
-        while not crowd.failures and len(crowd.kept) < len(queries):
-            time.sleep(_LOOK_EVERY_S)
+        with frozen_garbage():
+            crowd.begin(queries, WALL)
+            while not crowd.failures and len(crowd.kept) < len(queries):
+                time.sleep(_LOOK_EVERY_S)
     finally:
-        gc.unfreeze()
         crowd.is_over.set()
         if len(crowd.kept) < len(queries):
             end_services()
@@ -153,21 +150,10 @@ def run_crowd_on_the_wall(
 def _fixed_randomness(seed: int) -> Iterator[None]:
     """Seed the global random generator the same way in every repeat, and leave garbage collection to the crowd.
 
-    As in `simulation`; but a crowd makes too much garbage to keep all of it. What is there already is left out of the
-    crowd's collections, which would otherwise go through the whole imported stack each time.
+    As in `simulation`; but a crowd makes too much garbage to keep all of it.
     """
-    state, collected = random.getstate(), gc.isenabled()
-    random.seed(seed)
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
+    with frozen_garbage(), fixed_randomness(seed):
         yield
-    finally:
-        gc.unfreeze()
-        random.setstate(state)
-        if collected:
-            gc.enable()
 
 
 class _Crowd(Generic[Kept]):

@@ -15,7 +15,7 @@ from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Workers, in_this_process, workers_for
+from docmind_lab.experiments.batch import InThisProcess, Workers, workers_for
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import require_propagation
 from docmind_lab.experiments.comparison.virtual import simulated
@@ -60,6 +60,8 @@ def run_load(
         dl.plots.goodput(study)
         run_load([1.0], alternatives="A,B", slots=4, profile="local_gpu/2", decision_timeout_s=10.0, clock="wall")
 
+    Faults, alternatives, profiles, retries and settings are as `compare` takes them.
+
     Args:
         arrivals: Loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
         decision_timeout_s: Seconds for each query, counted from when the system starts it.
@@ -67,22 +69,15 @@ def run_load(
         replicates: Repeats of each load and alternative, with other arrivals, questions and latencies; intervals are
             over them.
         seed: Draws arrivals, questions and latencies.
-        alternatives: Levels, letters ("A"), variants ("B:naive") or instances; None for all.
-        profile: A latency profile or its name, or profiles by role.
         slots: Model calls that the provider works on at once; None for the profile's own.
         callers: Queries that the system takes at once, the others wait; None for no limit.
-        stops_on_disconnect: Whether the model server stops when its client leaves.
-        retries: Tries after the first; None leaves the openai client its own 2.
-        router_injection: Whether the router travels with the state; None for what the settings say.
         horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
         warm_up_s: Queries that arrive earlier are not counted; None for the horizon. Neither are those of the last
             decision timeout.
-        fault: Faults of the services in the notation of `services.faults`, such as "brownout=3@60-120".
         clock: "virtual", or "wall" for queries over sockets, which take the time they take. Each crowd has one model
             server, in a process of its own, that all of its queries share.
         workers: Processes; None for one on each core, or none for a few queries. On the wall clock, None for crowds one
             after the other in this process.
-        settings: Endpoints and defaults of the system; None for those of the environment.
         out: Folder for the tables.
         progress: Called with (done, all) queries as crowds are done.
         stop: Once it is set by another thread, no further crowd is begun; the study has those that were done.
@@ -141,7 +136,7 @@ def run_load_design(
 
     # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
     alone = design.clock == "wall" and workers is None
-    crew = Workers(in_this_process()) if alone else workers_for(design.total_queries, workers)
+    crew = Workers(InThisProcess) if alone else workers_for(design.total_queries, workers)
     return study_of_crowds(
         cells,
         run_load_cell,

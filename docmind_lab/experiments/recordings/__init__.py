@@ -7,7 +7,7 @@ writing.py    write a recording: the tap on the seam, and the file that grows wi
 replay.py     services that answer as the recorded ones did
 live_study.py what a live study records, and within which caps
 account.py    how many calls of a replay were recorded, and how many were drawn
-fidelity.py   whether a replay repeats the live study it was recorded from; a plot of both
+fidelity.py   whether a replay repeats the live study it was recorded from
 
 A recording holds the seam's instants of each attempt and how it ended, so a live endpoint needs no log.
 """

@@ -12,7 +12,7 @@ import math
 import os
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -136,18 +136,8 @@ def recorded_run(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[s
         for row in measured.calls
         if row.seen_from == "client" and row.outcome != "refused"
     ]
-    return RecordedRun(
-        alternative=run.alternative,
-        alternative_options=run.alternative_options,
-        seed=run.seed,
-        question_id=run.question_id,
-        decision_timeout_s=run.decision_timeout_s,
-        horizon_s=run.horizon_s,
-        deadline_propagation=run.deadline_propagation,
-        outcome=run.outcome,
-        returned_at_s=_number(run.returned_at_s),
-        calls=tuple(calls),
-    )
+    same = {each.name: getattr(run, each.name) for each in fields(RecordedRun) if each.name != "calls"}
+    return RecordedRun(**same | {"returned_at_s": _number(run.returned_at_s)}, calls=tuple(calls))
 
 
 def _recorded_call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> RecordedCall:
@@ -157,17 +147,13 @@ def _recorded_call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -
     if ended_at_s is None:
         # Still open at the horizon: what came after it was not observed.
         noted = {"end": "cut", "status": None}
+    same = {name: getattr(row, name) for name in ("call_id", "kind", "role", "step", "attempt", "error_type")}
     return RecordedCall(
-        call_id=row.call_id,
-        kind=row.kind,
-        role=row.role,
-        step=row.step,
-        attempt=row.attempt,
+        **same,
         started_at_s=row.started_at_s,
         first_byte_at_s=_number(row.first_byte_at_s),
         ended_at_s=horizon_s if ended_at_s is None else ended_at_s,
         queue_wait_s=_number(row.queue_wait_s),
-        error_type=row.error_type,
         input_tokens=_integer(row.input_tokens),
         output_tokens=_integer(row.output_tokens),
         **noted,

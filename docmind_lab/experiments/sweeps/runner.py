@@ -25,9 +25,9 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import (
     Cell,
     CellResult,
+    InThisProcess,
     Simulated,
     Workers,
-    in_this_process,
     run_cells,
     workers_for,
 )
@@ -242,7 +242,7 @@ def _workers(design: StudyDesign, executor: Executor | None, count: int | None) 
                 "executor: no other process finds a live graph, or can be sent its context; name the graph as "
                 "module:attribute, and give plain values"
             )
-        return lambda: Workers(in_this_process())
+        return lambda: Workers(InThisProcess)
     if executor is not None:
         borrowed = Workers.of(executor)
         return lambda: borrowed

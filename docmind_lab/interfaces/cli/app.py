@@ -88,7 +88,7 @@ _USAGE_ERROR = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version  # noqa: PLC0415 - only where it is wanted
+        from importlib.metadata import version
 
         typer.echo(f"docmind-lab {version('docmind_lab')}")
         raise typer.Exit

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import inspect
 import json
 import os
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +21,8 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.interfaces.cli import options
-from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr, redraws
-from docmind_lab.interfaces.cli.printing import GrowingTable, print_study, study_as_json
+from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
+from docmind_lab.interfaces.cli.printing import print_study, study_as_json
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 
 if TYPE_CHECKING:
@@ -109,11 +111,9 @@ def compare(
 
 def _measured(given: Mapping[str, Any], folder: Path, *, yes: bool, as_json: bool) -> Study:
     """The study, its progress shown. given: options by name. Raises: typer.Exit when it is interrupted."""
-    table = GrowingTable() if redraws() and not as_json else None
-    shown = table or ProgressBar("runs", "measuring", shown=not as_json)
+    shown = ProgressBar("runs", "measuring", shown=not as_json)
     try:
-        # Function-level: the stack takes seconds to import, which is shown, and --help must not.
-        from docmind_lab.experiments.comparison import run  # noqa: PLC0415
+        from docmind_lab.experiments.comparison import run
 
         values = _keywords(given, inspect.signature(run.compare).parameters)
         with prints_on_stderr(on_terminal=as_json):
@@ -121,8 +121,7 @@ def _measured(given: Mapping[str, Any], folder: Path, *, yes: bool, as_json: boo
                 **values,
                 out=folder,
                 progress=shown.show,
-                watch=None if table is None else table.watch,
-                before_sending=confirm_sending(yes=yes, table=table),
+                before_sending=confirm_sending(yes=yes, hidden=shown.hidden),
             )
     except KeyboardInterrupt:
         shown.close()
@@ -136,8 +135,8 @@ def _measured(given: Mapping[str, Any], folder: Path, *, yes: bool, as_json: boo
 
 def _keywords(given: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
     """What options mean as keywords of `compare` of Python. names: of its keywords."""
-    from docmind_lab.core.budgets import Budget, Price  # noqa: PLC0415 - the stack takes seconds to import
-    from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
+    from docmind_lab.core.budgets import Budget, Price
+    from docmind_lab.interfaces.telemetry import Telemetry
 
     settings = load_settings()
     values = {name: value for name, value in given.items() if name in names and name != "out"}
@@ -157,21 +156,20 @@ def _keywords(given: Mapping[str, Any], names: Container[str]) -> dict[str, Any]
     }
 
 
-def confirm_sending(*, yes: bool, table: GrowingTable | None) -> Callable[[str], None]:
+def confirm_sending(
+    *, yes: bool, hidden: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+) -> Callable[[str], None]:
     """Returns what shows the estimate of a live study and, on a terminal, asks whether to send its requests.
 
-    table: one on the screen that makes room for the question.
+    hidden: makes room for the question on the screen.
     """
 
     def ask(estimate: str) -> None:
-        if table is not None:
-            table.pause()
-        typer.echo(f"To be sent to the live endpoint: {estimate}.", err=True)
-        if not yes and sys.stdin.isatty() and not typer.confirm("Send them?", err=True):
-            typer.echo("docmind-lab: nothing was sent", err=True)
-            raise typer.Exit(INTERRUPTED)
-        if table is not None:
-            table.go_on()
+        with hidden():
+            typer.echo(f"To be sent to the live endpoint: {estimate}.", err=True)
+            if not yes and sys.stdin.isatty() and not typer.confirm("Send them?", err=True):
+                typer.echo("docmind-lab: nothing was sent", err=True)
+                raise typer.Exit(INTERRUPTED)
 
     return ask
 
@@ -189,7 +187,6 @@ def notes_on_sending(manifest: Mapping[str, Any], runs: int) -> Iterator[str]:
             "that needed another request are left out."
         )
     if "replayed_calls" in manifest:
-        # Function-level: it comes with pandas, and --help must not wait for it.
-        from docmind_lab.experiments.recordings.account import ReplayAccount  # noqa: PLC0415
+        from docmind_lab.experiments.recordings.account import ReplayAccount
 
         yield f"A replay: {ReplayAccount(**manifest['replayed_calls'])}."

@@ -143,35 +143,20 @@ def load_on_traces(
         dl.plots.goodput(study)
 
     No agent runs: a query is a recorded run whose model calls wait for slots. A client's own limit on its wait, and a
-    server that is slower when it is busy, are not in it; `run_load` has both.
+    server that is slower when it is busy, are not in it; `run_load` has both. What is not named here is as it has it.
 
     Args:
         traces: Runs that nothing cut, such as those of a control.
-        arrivals: Loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
         decision_timeout_s: Seconds for each query; several are compared.
         alternatives: Letters or names such as "A,B:drain"; None for all that a trace can say of.
         slots: Model calls that the server works on at once, None for no limit; several are compared.
         queue_policy: Which waiting call is next, one of `POLICIES`; several are compared.
-        queries: Queries of each crowd.
-        replicates: Repeats of each combination, with other arrivals and runs; intervals are over them.
-        seed: Draws arrivals and runs.
         server_behaviour: What the server does with a call whose client has left.
-        horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
-        warm_up_s: Queries that come earlier are not counted; None for the horizon. Neither are those of the last
-            decision timeout.
         brownout: When the server is slower, as "brownout=3@600-900", seconds from the first call; None for never.
         in_order: Whether query n is the nth run, rather than one that is drawn.
-        workers: Processes; None for one on each core, or none for few queries.
         executor: Computes the crowds instead, such as `distributed.Client.get_executor()` for a cluster of Dask.
-        out: Folder for the tables.
-        progress: Called with (done, all) queries as crowds are done.
-        stop: Once it is set by another thread, no further crowd is begun.
 
-    Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
-
-    Raises:
-        ConfigurationError: A value cannot be used, a run was cut, or an alternative would have changed a run's path.
-        SimulationError: Nothing was done before the stop.
+    Raises: as `run_load`; ConfigurationError for a run that was cut, and an alternative that would have changed a path.
     """
     if isinstance(server_behaviour, str):
         server_behaviour = ServerBehaviour.named(server_behaviour)
