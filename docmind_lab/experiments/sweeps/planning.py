@@ -140,35 +140,25 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
             require_whole_budget(alternatives_of(factors))
     # The budgets vary fastest but for the arms, and what costs a worker a new system varies slowest.
     for (
-        clock,
-        workload,
+        (clock, workload),
         injection,
         mode,
         retries,
         profile,
         fault,
-        (stops, behaviour),
-        adoption,
-        timeout_s,
-        budget,
-        propagation,
-        policies,
-        alternative,
+        ((stops, behaviour), adoption),
+        (timeout_s, budget),
+        (propagation, policies, alternative),
     ) in itertools.product(
-        factors.clock,
-        factors.workload,
+        itertools.product(factors.clock, factors.workload),
         factors.router_injection,
         factors.node_mode,
         factors.retries,
         profiles_of(factors),
         faults,
-        behaviours_of(factors),
-        factors.adoption,
-        factors.decision_timeout_s,
-        budgets_of(factors, design.price),
-        factors.deadline_propagation,
-        policies_of(factors),
-        alternatives_of(factors),
+        itertools.product(behaviours_of(factors), factors.adoption),
+        itertools.product(factors.decision_timeout_s, budgets_of(factors, design.price)),
+        itertools.product(factors.deadline_propagation, policies_of(factors), alternatives_of(factors)),
     ):
         try:
             arm = _with_policies(_with_propagation(alternative, propagation), policies)
