@@ -61,12 +61,6 @@ def test_alternatives_of_one_seed_meet_the_same_decisions() -> None:
     assert by_arm[0] == by_arm[1]
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), True])
-def test_a_share_that_is_none_is_refused_by_name(share: float) -> None:
-    with pytest.raises(ConfigurationError, match="model_variation must be a share"):
-        compare(600.0, 1, documents="handbook", model_variation=share)
-
-
 def test_a_service_in_another_process_varies_as_much() -> None:
     options = ServiceOptions(model_variation=0.25, slots_of_run=True)
     assert ServiceOptions.from_json(options.as_json()) == options

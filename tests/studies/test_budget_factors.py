@@ -14,7 +14,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.estimate import estimate
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 
 
@@ -96,8 +95,3 @@ def test_the_manifest_of_a_sweep_has_its_limits_and_its_price(swept: Study) -> N
     said = swept.manifest["design"]
     assert (said["price"], said["factors"]["budget_calls"]) == ("1/4", [3, "none"])
     assert "budget_tokens" not in said["factors"]
-
-
-def test_an_estimate_is_of_runs_under_each_limit() -> None:
-    found = estimate(design(budget_calls=[3, "none"], decision_timeout_s=60), Settings(), workers=1)
-    assert (found.runs, found.how) == (2, "from a pilot of 2 runs")

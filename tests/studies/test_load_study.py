@@ -209,7 +209,7 @@ def test_a_load_table_gives_the_arguments_of_run_load():
     assert [alternative.name for alternative in made.alternatives] == ["cooperative", "hard_timeout"]
     assert (made.queries, made.profile.slots, made.callers) == (300, 4, None)
     assert made.clock == "wall"
-    assert load_options({"rates_per_s": [0.5]})["clock"] == "virtual"
+    assert load_options({"rates_per_s": [0.5]}) == {"arrivals": (Poisson(0.5),)}
 
 
 def test_a_trace_in_a_load_table_is_played_at_each_speed():

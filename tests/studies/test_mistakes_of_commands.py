@@ -157,6 +157,7 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("compare --clock wall --side-by-side 0", "side_by_side must be 1 or more"),
         ("compare --clock moon", "unknown clock 'moon'"),
         ("compare --fault hang:*:2", "probability must be between 0 and 1"),
+        ("compare --model-variation nan", "model_variation must be a share"),
         ("compare --alternatives A,A", "named twice"),
         ("compare --budget-tokens 0", "budget.tokens must be a whole number from 1 up"),
         ("compare --budget-cost 0.02", "budget.cost needs a price above 0"),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from job_program import PATIENCE_S, JobProgram, eventually, job_program
 from often import often
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
-from sweeping_program import INTERRUPTED, REFUSED
+from sweeping_program import INTERRUPTED
 
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import load
@@ -111,34 +109,6 @@ def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
     require_whole_and_tidy(out, resumed(out), alone)
 
 
-def killed_while_computing(sweeps: JobProgram, out: Path, seed: int, executor: str) -> None:
-    """Kill a sweep's whole process group some time after some cell was written."""
-    draw = random.Random(seed)
-    cells, more_s = draw.randrange(CELLS), draw.uniform(0.0, 0.3)
-    pid = sweeps.start(out=str(out), executor=executor)
-    eventually(lambda: cells_in(out) >= cells or (out / "manifest.json").exists())
-    time.sleep(more_s)
-    os.killpg(pid, signal.SIGKILL)
-    assert sweeps.ended(pid) in (-signal.SIGKILL, 0)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("seed", "executor"),
-    [
-        *((seed, "none") for seed in range(1, 8)),
-        *((seed, "processes") for seed in range(8, 11)),
-    ],
-)
-def test_killed_while_computing_it_goes_on_to_the_same_tables(
-    seed: int, executor: str, sweeps: JobProgram, alone: Study, tmp_path: Path
-) -> None:
-    killed_while_computing(sweeps, tmp_path / "out", seed, executor)
-    study = resumed(tmp_path / "out")
-    require_whole_and_tidy(tmp_path / "out", study, alone)
-    assert len(study.runs) == RUNS
-
-
 @pytest.mark.full
 def test_two_processes_in_one_folder_compute_every_cell_once(sweeps: JobProgram, alone: Study, tmp_path: Path) -> None:
     out = tmp_path / "out"
@@ -197,21 +167,4 @@ def test_ctrl_c_ends_it_at_once_with_every_finished_cell_on_disk(
     assert len(part.runs) == 2 * cells_in(out)
     whole = alone.runs[alone.runs["run_id"].isin(part.runs["run_id"])].reset_index(drop=True)
     assert part.runs["returned_at_s"].tolist() == whole["returned_at_s"].tolist()
-    require_whole_and_tidy(out, resumed(out), alone)
-
-
-@pytest.mark.full
-def test_on_a_full_disk_it_says_so_in_one_line_and_finished_cells_are_intact(
-    sweeps: JobProgram, alone: Study, steps: int, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    killed_at_step(sweeps, out, steps // 3)
-    before = {path.name: path.read_bytes() for path in (out / "cells").glob("[!.]*.parquet")}
-    assert 0 < len(before) < CELLS
-    # No file of more than 4 kB can be written, and a cell is larger.
-    assert sweeps.ended(sweeps.start(out=str(out), file_size_limit=4096)) == REFUSED, errors(out)
-    (line,) = errors(out).splitlines()
-    assert line.startswith(f"RecordError: {out / 'cells'} cannot be written (")
-    assert "make room, then run the same study again" in line
-    assert {path.name: path.read_bytes() for path in (out / "cells").glob("[!.]*.parquet")} == before
     require_whole_and_tidy(out, resumed(out), alone)

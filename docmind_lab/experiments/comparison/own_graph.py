@@ -13,10 +13,9 @@ import pandas as pd
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.clock import ClockName
-from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.request import CompareRequest
+from docmind_lab.experiments.comparison.request import OF_A_GRAPH, CompareRequest
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.agents import agent_graph, load_agent
@@ -33,9 +32,9 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
 
     Raises: ConfigurationError for options that a user's graph cannot have, and for an unusable graph or inputs.
     """
-    others = request.names_system | {"retries": request.retries is not None}
-    others |= {"router_injection": bool(request.router_injection)}
-    _require_own_only(settings, clock, request.services, [name for name, is_given in others.items() if is_given])
+    others = request.given("workload", "documents", "questions", "retries")
+    others += ["router_injection"] if request.router_injection else []
+    _require_own_only(settings, clock, request.services, others)
     if request.command is not None:
         own = _program_of(request, clock)
     else:
@@ -45,10 +44,8 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
 
 def _graph_of_agent(request: CompareRequest) -> Any:
     """Return the graph that runs the agent, or its reference. Raises: ConfigurationError for what an agent has not."""
-    others = {"graph": request.graph is not None, **_of_a_graph(request)}
-    for name, is_given in others.items():
-        if is_given:
-            raise ConfigurationError(f"{name} is for a LangGraph graph, and agent names an agent; leave {name} out")
+    for name in request.given("graph", *OF_A_GRAPH):
+        raise ConfigurationError(f"{name} is for a LangGraph graph, and agent names an agent; leave {name} out")
     if request.inputs is None:
         raise ConfigurationError("agent without inputs: name both, --agent and --inputs (agent=..., inputs=...)")
     if isinstance(request.agent, str):
@@ -56,30 +53,12 @@ def _graph_of_agent(request: CompareRequest) -> Any:
     return agent_graph(load_agent(request.agent))
 
 
-def _of_a_graph(request: CompareRequest) -> dict[str, bool]:
-    """Return for each option that only a LangGraph graph has: whether it was given."""
-    return {
-        "enforced": request.enforced,
-        "deadline_key": request.deadline_key != DEADLINE_KEY,
-        "context": request.context is not None,
-        "config": request.config is not None,
-        "store": request.store is not None,
-        "resume": bool(request.resume),
-    }
-
-
 def _program_of(request: CompareRequest, clock: ClockName) -> OwnGraph:
     """Return the names of a program and its questions. Raises: ConfigurationError for what a program has not."""
-    others = {
-        "graph": request.graph is not None,
-        "agent": request.agent is not None,
-        **_of_a_graph(request),
-        "endpoints": request.endpoints is not None,
-        "record": request.recording.is_live or request.recording.replay is not None,
-    }
-    for name, is_given in others.items():
-        if is_given:
-            raise ConfigurationError(f"{name} is not for a program, which command names; leave {name} out")
+    others = request.given("graph", "agent", *OF_A_GRAPH, "endpoints")
+    others += ["record"] if request.recording.is_live or request.recording.replay is not None else []
+    for name in others:
+        raise ConfigurationError(f"{name} is not for a program, which command names; leave {name} out")
     if clock == "virtual":
         raise ConfigurationError("command: another process runs in real time; use the wall clock (--clock wall)")
     if request.services == "own":
@@ -102,17 +81,8 @@ def _graph_of_names(request: CompareRequest, graph: Any) -> OwnGraph:
     if graph is None or inputs is None:
         absent, there = ("graph", "inputs") if graph is None else ("inputs", "graph")
         raise ConfigurationError(f"{there} without {absent}: name both, --graph and --inputs (graph=..., inputs=...)")
-    return own_graph(
-        graph,
-        inputs,
-        deadline_key=request.deadline_key,
-        services=request.services,
-        context=request.context,
-        config=request.config,
-        store=request.store,
-        resume=request.resume,
-        endpoints=request.endpoints,
-    )
+    named = ("deadline_key", "services", "context", "config", "store", "resume", "endpoints")
+    return own_graph(graph, inputs, **{name: getattr(request, name) for name in named})
 
 
 def _require_own_only(settings: Settings, clock: ClockName, services: Services, given: Iterable[str]) -> None:

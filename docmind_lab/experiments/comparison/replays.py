@@ -24,7 +24,7 @@ from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import RUN_SEEDS, CommonOptions, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.request import DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
+from docmind_lab.experiments.comparison.request import DEFAULT_SEED, CompareRequest
 from docmind_lab.experiments.comparison.virtual import replaying, simulated
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.recordings.recording import Recording
@@ -101,20 +101,15 @@ def _require_not_settled(design: Mapping[str, Any], request: CompareRequest, clo
         raise ConfigurationError(
             "replay: this recording was made by an older version, which drew seeds in another way; record again"
         )
-    settled = {
-        "profile": request.profile is not None,
-        "fault": bool(request.fault),
-        "clock": clock != "virtual",
-        "side_by_side": request.side_by_side is not None,
-        "router_injection": request.router_injection is not None,
-    }
-    settled |= {each.name: getattr(request, each.name) != each.default for each in dataclasses.fields(CommonOptions)}
+    settled = ["clock"] if clock != "virtual" else []
+    common = (each.name for each in dataclasses.fields(CommonOptions))
+    settled += request.given("profile", "fault", "side_by_side", "router_injection", *common)
     if not request.names_own_graph:
-        is_named_again = request.workload == design["workload"] not in WORKLOADS
-        settled |= {"workload": request.workload != DEFAULT_WORKLOAD and not is_named_again}
-        # A recording holds neither documents nor questions: the user's are named again.
-        settled |= {} if has_own_documents(design) else request.names_documents
-    for name in (name for name, is_given in settled.items() if is_given):
+        # A recording imports no workload, and holds neither documents nor questions: the user's are named again.
+        if request.workload != design["workload"] or request.workload in WORKLOADS:
+            settled += request.given("workload")
+        settled += [] if has_own_documents(design) else request.given("documents", "questions")
+    for name in settled:
         raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
     if request.seed not in (DEFAULT_SEED, design["seed"]):
         raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")

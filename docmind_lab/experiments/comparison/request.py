@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +25,8 @@ from docmind_lab.workloads.own import Inputs, Services, StoreMaker
 
 DEFAULT_SEED = 7
 DEFAULT_WORKLOAD = "supervisor"
+OF_A_GRAPH = ("deadline_key", "enforced", "context", "config", "store", "resume")
+"""Fields that only a LangGraph graph has."""
 
 
 @dataclass(frozen=True)
@@ -136,24 +138,24 @@ class CompareRequest(CommonOptions):
     @property
     def is_of_own_graph(self) -> bool:
         """Whether the request is about a user's own graph, agent or program."""
-        named = (self.graph, self.agent, self.command, self.inputs, self.context, self.config, self.store)
-        others = self.services != "simulated" or self.enforced or bool(self.resume) or self.endpoints is not None
-        return others or any(each is not None for each in named)
+        return bool(self.given("graph", "agent", "command", "inputs", "services", "endpoints", *OF_A_GRAPH[1:]))
 
     @property
     def names_own_graph(self) -> bool:
         """Whether the request names a graph or an agent of the user's own."""
         return self.graph is not None or self.agent is not None
 
-    @property
-    def names_system(self) -> dict[str, bool]:
-        """For each keyword that names a system of the lab, its documents or questions: whether it was given."""
-        return {"workload": self.workload != DEFAULT_WORKLOAD} | self.names_documents
+    def given(self, *names: str) -> list[str]:
+        """Return those of these fields that are not as they are when left out."""
+        defaults = {each.name: each.default for each in fields(self)}
 
-    @property
-    def names_documents(self) -> dict[str, bool]:
-        """For each keyword that names documents or questions: whether it was given."""
-        return {"documents": self.documents != HANDBOOK, "questions": self.questions is not None}
+        def is_given(name: str) -> bool:
+            value, default = getattr(self, name), defaults[name]
+            if default is None:
+                return value is not None
+            return bool(value) if default == () else bool(value != default)
+
+        return [name for name in names if is_given(name)]
 
 
 class RunListener(Protocol):

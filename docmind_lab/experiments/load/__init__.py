@@ -17,7 +17,7 @@ load_table.py   a `[load]` table of a study file, checked
 
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.load.design import LoadDesign
-from docmind_lab.experiments.load.load_table import LoadTable, load_options
+from docmind_lab.experiments.load.load_table import load_options
 from docmind_lab.experiments.load.measures import goodput_differences, load_summary, replicate_measures
 from docmind_lab.experiments.load.on_traces import LoadOnTraces, load_on_traces
 from docmind_lab.experiments.load.run import run_load, run_load_design
@@ -29,7 +29,6 @@ __all__ = [
     "LoadDesign",
     "LoadOnTraces",
     "LoadStudy",
-    "LoadTable",
     "Poisson",
     "Trace",
     "goodput_differences",

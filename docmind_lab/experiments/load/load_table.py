@@ -26,16 +26,17 @@ With `traces = "traces.jsonl"` the queries are recorded runs, and the other fiel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, Self, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 
 from docmind_lab.analysis.traces.importers import import_traces
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.server_behaviour import STOPS
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
-from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
+from docmind_lab.experiments.load.on_traces import load_on_traces
+from docmind_lab.experiments.load.run import run_load
 from docmind_lab.experiments.sweeps.design import explain
 
 
@@ -72,42 +73,30 @@ class ArrivalsTable(BaseModel):
         return tuple((Poisson if self.arrivals == "poisson" else Constant)(rate) for rate in self.rates_per_s)
 
 
-class LoadTable(ArrivalsTable):
-    """The fields of a `[load]` table of an agent, with the names and units of `run_load`."""
-
-    decision_timeout_s: float = 20.0
-    queries: int = 200
-    replicates: int = 8
-    seed: int = 7
-    alternatives: tuple[str, ...] | None = None
-    profile: str = "local_gpu"
-    slots: int | None = None
-    callers: int | None = None
-    stops_on_disconnect: bool = True
-    retries: int | None = None
-    router_injection: bool | None = None
-    horizon_factor: float = HORIZON_FACTOR
-    warm_up_s: float | None = None
-    fault: tuple[str, ...] = ()
-    clock: Literal["virtual", "wall"] = "virtual"
+# Keywords that are no fields of a table: what it says otherwise, who computes, and where the results go.
+_BESIDE: Final = {"arrivals", "workers", "executor", "settings", "out", "progress", "stop"}
 
 
-class TracedLoadTable(ArrivalsTable):
-    """The fields of a `[load]` table of recorded runs, with the names and units of `load_on_traces`."""
+def _table_of(function: Callable[..., Any], **written: Any) -> type[ArrivalsTable]:
+    """Return the model of a table that has the keywords of a function. written: their types in TOML, where others."""
+    types = get_type_hints(function) | written
+    keywords = [each for each in inspect.signature(function).parameters.values() if each.name not in _BESIDE]
+    fields = {each.name: (types[each.name], ... if each.default is each.empty else each.default) for each in keywords}
+    return create_model("LoadTable", __base__=ArrivalsTable, **fields)  # type: ignore[call-overload,no-any-return]
 
-    traces: str
-    decision_timeout_s: float | tuple[float, ...] = 20.0
-    queries: int = 10_000
-    replicates: int = 8
-    seed: int = 7
-    alternatives: tuple[str, ...] | None = None
-    slots: int | tuple[int, ...] | None = 4
-    queue_policy: str | tuple[str, ...] = "first_come"
-    server_behaviour: str = STOPS.name
-    horizon_factor: float = HORIZON_FACTOR
-    warm_up_s: float | None = None
-    brownout: str | None = None
-    in_order: bool = False
+
+_NAMES = tuple[str, ...] | None
+LoadTable = _table_of(run_load, alternatives=_NAMES, profile=str, fault=tuple[str, ...])
+TracedLoadTable = _table_of(
+    load_on_traces,
+    traces=str,
+    decision_timeout_s=float | tuple[float, ...],
+    alternatives=_NAMES,
+    slots=int | tuple[int, ...] | None,
+    queue_policy=str | tuple[str, ...],
+    server_behaviour=str,
+    brownout=str | None,
+)
 
 
 def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,5 +113,6 @@ def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
         checked = model.model_validate(values)
     except ValidationError as error:
         raise ConfigurationError(explain(error, model, "load")) from error
-    options = {"arrivals": checked.processes(), **checked.model_dump(exclude={*ArrivalsTable.model_fields, "traces"})}
-    return options | ({"traces": import_traces(checked.traces)} if isinstance(checked, TracedLoadTable) else {})
+    options = checked.model_dump(exclude_unset=True, exclude={*ArrivalsTable.model_fields})
+    traces = {"traces": import_traces(options["traces"])} if "traces" in options else {}
+    return options | traces | {"arrivals": checked.processes()}

@@ -10,7 +10,7 @@ import contextlib
 import math
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loky import cpu_count
@@ -24,9 +24,8 @@ from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import SweepBench, benches_of
 
-# One run of each arm tells what an arm costs, and a few at other budgets how that goes with the budget; more would make
-# a pilot a study.
-_MOST_RUNS, _LEAST_RUNS = 12, 6
+# More would make a pilot a study.
+_MOST_RUNS = 12
 # Each system takes seconds to build; what two tell of a run's cost holds for others.
 _MOST_SYSTEMS = 2
 # The end of a run that is cut at its horizon, and the making of the services of a bench.
@@ -59,8 +58,8 @@ class Estimate:
 def estimate(design: StudyDesign, settings: Settings, workers: int | None = None) -> Estimate:
     """Estimate time and disk of the study. workers: number of processes; None for one on each core.
 
-    Some of its runs are really run, in this process and in virtual time: at least one of each arm, up to twelve, over
-    its budgets; their cell is written to a temporary folder to know its size. Takes some seconds. Runs on the wall
+    Up to twelve of its runs are really run, in this process and in virtual time, over its arms and budgets; their cell
+    is written to a temporary folder to know its size. Takes some seconds. Runs on the wall
     clock wait in real time: for them there is a bound by their horizons, which most studies stay well below.
     Raises: ConfigurationError for settings that cannot be used with the design.
     """
@@ -136,9 +135,6 @@ def _bound_s(bench: SweepBench) -> float:
     return sum(rounds) + _START_OF_SERVICES_S
 
 
-Chosen = list[tuple[RunOrder, Simulated]]
-
-
 def _pilot(cells: Sequence[Cell]) -> _Pilot:
     """Measure a few pilot runs; none if the settings name live endpoints, which virtual time cannot reach."""
     measured: list[MeasuredRun] = []
@@ -169,29 +165,15 @@ def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
         return CellStore(folder).write("pilot", measured).stat().st_size
 
 
-def _choose(cells: Sequence[Cell]) -> list[Chosen]:
-    """Choose the pilot's runs, a list for each system that they need."""
-    by_system: dict[Simulated, list[Cell]] = {}
+def _choose(cells: Sequence[Cell]) -> list[list[tuple[RunOrder, Simulated]]]:
+    """Choose the pilot's runs, a list for each system that they need: one of each arm and budget, up to a limit."""
+    by_system: dict[Simulated, dict[tuple[object, ...], tuple[RunOrder, Simulated]]] = {}
     for cell in cells:
-        by_system.setdefault(cell.system.of_process, []).append(cell)
-    systems = list(by_system.values())[:_MOST_SYSTEMS]
-    return [list(_mix_arms(members, _LEAST_RUNS // len(systems), _MOST_RUNS // len(systems))) for members in systems]
-
-
-def _mix_arms(cells: Sequence[Cell], least: int, most: int) -> Iterator[tuple[RunOrder, Simulated]]:
-    """Yield runs of the arms in turn, each time at another budget, in the order of the study."""
-    arms: dict[tuple[str, str, str], Chosen] = {}
-    for cell in cells:
+        of_system = by_system.setdefault(cell.system.of_process, {})
         for order in cell.orders:
-            arms.setdefault(_key(order), []).append((order, cell.system))
-    left = list(arms.values())
-    budgets = sorted({order.facts.decision_timeout_s for of_arm in left for order, _ in of_arm})
-    for place in range(min(most, max(least, len(left)), sum(map(len, left)))):
-        of_arm = left[place % len(left)] or max(left, key=len)
-        budget_s = budgets[(place + place // len(left)) % len(budgets)]
-        fitting = [item for item in of_arm if item[0].facts.decision_timeout_s == budget_s] or of_arm
-        of_arm.remove(fitting[0])
-        yield fitting[0]
+            of_system.setdefault((_key(order), order.facts.decision_timeout_s), (order, cell.system))
+    systems = list(by_system.values())[:_MOST_SYSTEMS]
+    return [list(of_system.values())[: _MOST_RUNS // len(systems)] for of_system in systems]
 
 
 def _duration(seconds: float) -> str:
