@@ -89,20 +89,6 @@ def test_a_cap_below_one_is_refused_by_name(field: str) -> None:
         Caps(**{field: 0})
 
 
-def test_tokens_are_what_the_server_says() -> None:
-    assert usage_of(Traffic(received=[REPLY])) == Usage(100, is_estimate=False)
-
-
-def test_tokens_of_a_compressed_reply_are_what_the_server_says() -> None:
-    traffic = Traffic(headers={"content-encoding": "gzip"}, received=[gzip.compress(REPLY)])
-    assert usage_of(traffic) == Usage(100, is_estimate=False)
-
-
-def test_tokens_of_a_stream_are_in_its_last_event() -> None:
-    stream = b'data: {"choices": [1], "usage": null}\n\ndata: ' + REPLY + b"\n\ndata: [DONE]\n\n"
-    assert usage_of(Traffic(received=[stream[:40], stream[40:]])) == Usage(100, is_estimate=False)
-
-
 def test_tokens_that_nobody_told_are_an_estimate_from_the_bytes_and_say_so() -> None:
     assert usage_of(Traffic(sent=b"x" * 40, received=[b"half a rep"])) == Usage(13, is_estimate=True)
     meter = CapMeter(Caps(max_tokens=10))
@@ -112,6 +98,22 @@ def test_tokens_that_nobody_told_are_an_estimate_from_the_bytes_and_say_so() -> 
 
 def _events(*payloads: object) -> bytes:
     return b"".join(f"event: any\ndata: {json.dumps(payload)}\n\n".encode() for payload in payloads)
+
+
+STREAM = b'data: {"choices": [1], "usage": null}\n\ndata: ' + REPLY + b"\n\ndata: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        Traffic(received=[REPLY]),
+        Traffic(headers={"content-encoding": "gzip"}, received=[gzip.compress(REPLY)]),
+        Traffic(received=[STREAM[:40], STREAM[40:]]),
+    ],
+    ids=["plain", "compressed", "in the last event of a stream"],
+)
+def test_tokens_are_what_the_server_says(traffic: Traffic) -> None:
+    assert usage_of(traffic) == Usage(100, is_estimate=False)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings import Recording
+from docmind_lab.experiments.recordings.live_study import RecordingWriter, Tape
 from docmind_lab.experiments.recordings.recording import RecordedRun
-from docmind_lab.experiments.recordings.writing import RecordingWriter, Tape
 from docmind_lab.network.attempts import Attempt, LogicalCall
 from docmind_lab.network.taps import Traffic
 

@@ -18,7 +18,7 @@ from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.run import comparison_manifest
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
-from docmind_lab.experiments.recordings.writing import RecordingWriter
+from docmind_lab.experiments.recordings.live_study import RecordingWriter
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import sweep
 

@@ -171,7 +171,7 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("serve --port 99999", "port 99999"),
         ("ask question --decision-timeout -1", "agents.decision_timeout"),
         ("ask question --alternative A,B", "alternative must name one"),
-        ("profile {places}/study --slots 0", "slots"),
+        ("profile {places}/study --each nope", "--each must be model or node"),
         # An option that would be ignored, or one that is missing.
         ("compare --deadline-key until", "--deadline-key is of a graph of your own"),
         ("compare --json --verbose", "leave one out"),

@@ -72,19 +72,14 @@ def test_every_combination_of_levels_is_there() -> None:
             "factors.budget: there is no such field; there are adoption, alternative, budget_calls",
         ),
         ({"repeats": 0}, "repeats: "),
-        ({"seed": 1.5}, "seed: "),
-        ({"name": "a b"}, "name: "),
         ({"horizon_factor": 1}, "horizon_factor: "),
-        ({"side_by_side": 0}, "side_by_side: "),
         ({"documents": "novels"}, "documents must be handbook, not 'novels'"),
         ({"factors": 3}, "factors: "),
         ({"factors": {"alternative": 3}}, "factors.alternative: 3 is neither a name nor an alternative"),
-        ({"factors": {"alternative": []}}, "factors.alternative: "),
         ({"factors": {"decision_timeout_s": ["soon"]}}, "factors.decision_timeout_s: "),
-        ({"factors": {"decision_timeout_s": []}}, "factors.decision_timeout_s: "),
+        ({"factors": {"decision_timeout_s": True}}, "factors.decision_timeout_s: a truth value is no number"),
+        ({"factors": {"fault": []}}, "factors.fault: "),
         ({"factors": {"deadline_propagation": "maybe"}}, "factors.deadline_propagation: "),
-        ({"factors": {"router_injection": "perhaps"}}, "factors.router_injection: "),
-        ({"factors": {"stops_on_disconnect": 2}}, "factors.stops_on_disconnect: "),
         ({"factors": {"node_mode": "red"}}, "factors.node_mode: "),
         ({"factors": {"latency_profile": 4}}, "factors.latency_profile: 4 is no profile, no name of one"),
         ({"factors": {"workload": "chess"}}, "factors.workload: "),
@@ -93,8 +88,6 @@ def test_every_combination_of_levels_is_there() -> None:
         ({"factors": {"decision_timeout_s": -1.0}}, "factors.decision_timeout_s: "),
         ({"factors": {"latency_profile": "light"}}, "factors.latency_profile: no latency profile is named 'light'"),
         ({"factors": {"alternative": "Z"}}, "factors.alternative: unknown alternative 'Z'"),
-        ({"factors": {"fault": []}}, "factors.fault: "),
-        ({"repeats": 10_001}, "repeats: "),
     ],
 )
 def test_a_field_that_cannot_be_used_is_named_in_python_and_in_toml(
@@ -199,11 +192,6 @@ def test_a_study_of_too_many_runs_is_refused_with_the_number(monkeypatch: pytest
     with pytest.raises(ConfigurationError, match="repeats: the study would have up to 8 runs, above 7"):
         design(repeats=4, alternative="A,B")
     assert design(repeats=3, alternative="A,B").total_runs == 6
-
-
-def test_a_truth_value_is_no_number_of_seconds() -> None:
-    with pytest.raises(ConfigurationError, match=r"factors.decision_timeout_s: a truth value is no number"):
-        StudyDesign.of({"factors": {"decision_timeout_s": True}})
 
 
 # ---- identity

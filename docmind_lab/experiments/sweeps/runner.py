@@ -102,7 +102,7 @@ def _benches(
 
 
 @contextlib.contextmanager
-def progress_bar(unit: str = "runs") -> Iterator[Callable[[int, int], None]]:
+def progress_bar() -> Iterator[Callable[[int, int], None]]:
     """Yield a function of (done, all) that draws a progress bar, or nothing outside terminals and notebooks."""
     in_notebook = "ipykernel" in sys.modules
     if not in_notebook and not sys.stderr.isatty():
@@ -110,7 +110,7 @@ def progress_bar(unit: str = "runs") -> Iterator[Callable[[int, int], None]]:
         return
     from tqdm.auto import tqdm  # noqa: PLC0415 - only for those who see it; imports widgets in a notebook
 
-    bar = tqdm(unit=f" {unit}", total=0, leave=False)
+    bar = tqdm(unit=" runs", total=0, leave=False)
 
     def show(done: int, total: int) -> None:
         if bar.total != total:

@@ -7,8 +7,7 @@ shapes.py       a recorded run as calls that wait for each other
 server.py       the model server: slots, queue and its policies, and calls whose clients have left
 design.py       every combination of what is varied
 crowd.py        queries side by side, as events in order of time
-cell.py         compute one crowd in a worker process
-study.py        load_on_traces and its result
+study.py        load_on_traces, the computing of one crowd, and the result
 """
 
 from docmind_lab.experiments.load.on_traces.server import POLICIES
