@@ -16,7 +16,7 @@ from docmind_lab.experiments.comparison import Comparison, compare, run_comparis
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.request import CompareRequest
-from docmind_lab.experiments.comparison.resolve import resolve
+from docmind_lab.experiments.comparison.run import resolve
 from docmind_lab.experiments.sweeps.design import StudyDesign
 
 # One slot of one run: waits of tenths of a second, long beside the CPU time of Python (0.1 s a run) and short enough

@@ -20,7 +20,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.live_estimate import RequestEstimate, expected_to_send
 from docmind_lab.experiments.comparison.request import CompareRequest
-from docmind_lab.experiments.comparison.resolve import resolve
+from docmind_lab.experiments.comparison.run import resolve
 from docmind_lab.interfaces.cli.compare import confirm_sending, notes_on_sending
 
 

@@ -18,8 +18,7 @@ from docmind_lab.core.errors import ConfigurationError, SimulationError, Simulat
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.load import LoadStudy, Poisson, Trace, load_options, run, run_load
 from docmind_lab.experiments.load.arrivals import Constant
-from docmind_lab.experiments.load.cell import LoadCellResult
-from docmind_lab.experiments.load.study import crowds_done
+from docmind_lab.experiments.load.study import LoadCellResult, crowds_done
 
 SMALL = {"alternatives": "B,C", "queries": 3, "replicates": 1, "slots": 1, "warm_up_s": 0.0, "decision_timeout_s": 6.0}
 

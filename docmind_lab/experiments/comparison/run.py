@@ -1,4 +1,4 @@
-"""`compare`, and a comparison carried out: its runs, its study, its folder."""
+"""`compare`: a request becomes a comparison, which is carried out: its runs, its study, its folder."""
 
 from __future__ import annotations
 
@@ -11,27 +11,111 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec
 
+from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.cell_store import CellStore
+from docmind_lab.analysis.latency.by_role import latency_profile
 from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import Study, prepare_folder
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.budgets import Budget
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.comparison.design import Comparison, require_propagation
+from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE, Comparison, require_propagation
+from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.live_estimate import asks_live_endpoints, expected_to_send
-from docmind_lab.experiments.comparison.own_graph import not_exercised
+from docmind_lab.experiments.comparison.own_graph import faults_in, not_exercised, of_own_graph, require_whole_budget
+from docmind_lab.experiments.comparison.replays import replayed_comparison, require_replayable, without_live_endpoints
 from docmind_lab.experiments.comparison.request import CompareCall, CompareRequest, RunListener
-from docmind_lab.experiments.comparison.resolve import resolve
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
-from docmind_lab.experiments.recordings.recording import Recording
-from docmind_lab.workloads.kinds import systems_said
+from docmind_lab.experiments.recordings.recording import RUNS, Recording
+from docmind_lab.services.faults import Fault
+from docmind_lab.workloads.kinds import systems_said, workload_kind
 
 CELLS = "cells"
 """Where the finished cells of a comparison are while it goes on; its tables take their place."""
+
+
+def resolve(request: CompareRequest, settings: Settings) -> tuple[Comparison, Settings]:
+    """Return the comparison that a request describes, and the settings to run it with: a replay's have no endpoint.
+
+    Raises: ConfigurationError for a value that cannot be used, or not with another; RecordError for a recording without
+    a finished run.
+    """
+    recorded_in = request.recording.replay
+    if recorded_in is not None:
+        settings = without_live_endpoints(settings)
+    clock = _clock_of(request, settings)
+    if request.is_of_own_graph:
+        request = of_own_graph(request, settings, clock)
+    if recorded_in is not None:
+        recording = Recording.load(recorded_in)
+        replayed = replayed_comparison(recording, request, clock, settings)
+        if not recording.runs:
+            raise RecordError(f"{recorded_in / RUNS} has no finished run; take the folder from a copy, or record again")
+        require_replayable(replayed, recording, recorded_in, settings)
+        return replayed, settings
+    return _new_comparison(request, clock, settings), settings
+
+
+def _clock_of(request: CompareRequest, settings: Settings) -> ClockName:
+    if request.clock is not None:
+        return request.clock
+    is_live = live_endpoint_of(settings) or request.services == "own" or request.recording.is_live
+    return "wall" if is_live or request.command is not None else "virtual"
+
+
+def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
+    """Return how many runs go on at once on the wall clock if the request does not say.
+
+    What answers a live endpoint is shared by all runs, and a user's nodes may block the event loop that runs share.
+    """
+    return 1 if is_own or live_endpoint_of(settings) else SIDE_BY_SIDE
+
+
+def _new_comparison(request: CompareRequest, clock: ClockName, settings: Settings) -> Comparison:
+    """Return a comparison to measure, with defaults from its workload and clock where the request is silent."""
+    kind, is_own = workload_kind(request.workload), request.is_of_own_graph
+    documents = Documents(str(request.documents)) if is_own else documents_of(request.documents, request.questions)
+    defaults = kind.defaults.get(clock, kind.defaults["virtual"])
+    written = [request.fault] if isinstance(request.fault, str) else request.fault
+    profile = defaults.profile if request.profile is None else request.profile
+    if request.router_injection and not kind.has_router:
+        raise ConfigurationError(f"router_injection: workload {request.workload} has no router engine; leave it out")
+    injection, budget = request.router_injection, request.budget or Budget()
+    given_s = budget.time_s if request.decision_timeout_s is None else request.decision_timeout_s
+    alternatives = parse_alternatives(
+        request.alternatives, request.retries, budgeted_retries=settings.agents.max_retries
+    )
+    comparison = Comparison(
+        decision_timeout_s=defaults.decision_timeout_s if given_s is None else given_s,
+        runs=defaults.runs if request.runs is None else request.runs,
+        seed=request.seed,
+        alternatives=alternatives if request.alternatives is not None else kind.possible(alternatives),
+        profile=latency_profile(profile, defaults.profile),
+        faults=faults_in(kind, written)
+        if is_own
+        else tuple(Fault.parse(item) if isinstance(item, str) else item for item in written),
+        client_retries=request.retries,
+        side_by_side=default_side_by_side(settings, is_own=is_own)
+        if request.side_by_side is None
+        else request.side_by_side,
+        router_injection=settings.agents.enable_router_injection if injection is None else injection,
+        clock=clock,
+        documents=documents,
+        workload=request.workload,
+        budget=budget,
+        enforced=request.enforced,
+        **request.common,
+    )
+    if is_own:
+        require_whole_budget(comparison.alternatives)
+    return comparison
 
 
 P = ParamSpec("P")

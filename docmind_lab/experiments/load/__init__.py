@@ -6,11 +6,10 @@
 arrivals.py     arrival processes: Poisson, constant, recorded
 crowd.py        queries side by side in one virtual time or in real time, each a real run of the whole stack
 design.py       loads × alternatives × replicates, and the queries that follow
-cell.py         compute one crowd in a worker process
 tables.py       the tables queries and servings: rows of each query, and of each request at the model server
 measures.py     goodput, abandoned work, and how long live queries waited because of it
 study.py        LoadStudy: the tables, their summary, their folder
-run.py          run_load: compute crowds on workers
+run.py          run_load: compute crowds on workers, each of which keeps its system
 on_traces/      the same study on recorded runs: a million queries in minutes
 load_table.py   a `[load]` table of a study file, checked
 """

@@ -1,11 +1,15 @@
-"""`run_load`: queries that arrive at given rates, under every alternative."""
+"""`run_load`: queries that arrive at given rates, under every alternative; how a worker computes one crowd of them."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import os
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
@@ -13,19 +17,113 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.by_role import ProfileChoice, latency_profile
 from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.core.clock import ClockName
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess, Workers, workers_for
+from docmind_lab.experiments.batch.cells import Simulated
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import require_propagation
 from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.comparison.wall import warm_up
 from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
-from docmind_lab.experiments.load.cell import LoadCell, LoadCellResult, run_load_cell
-from docmind_lab.experiments.load.design import LoadDesign
-from docmind_lab.experiments.load.study import LoadStudy, study_of_crowds
+from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
+from docmind_lab.experiments.load.design import LoadDesign, LoadPoint
+from docmind_lab.experiments.load.study import LoadCellResult, LoadStudy, study_of_crowds
+from docmind_lab.experiments.load.tables import QueryRows, frames_of, rows_of_query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
+from docmind_lab.services.server import LogClient, ServiceProcess
+from docmind_lab.workloads import Surroundings, workload_kind
+
+# The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The
+# openai client's own default, which is made for many conversations at once, is 1,000.
+_CONNECTIONS = 1_000
+
+
+@dataclass(frozen=True)
+class LoadCell:
+    """A crowd of queries and the system that it meets: everything a worker needs.
+
+    callers: queries that the system takes at once; None for no limit. clock: on the wall clock, the crowd has a model
+    server of its own, which all of its queries share.
+    """
+
+    point: LoadPoint
+    system: Simulated
+    callers: int | None = None
+    clock: ClockName = "virtual"
+
+    @property
+    def id(self) -> str:
+        """Id of the crowd."""
+        return self.point.id
+
+
+def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
+    """Run a crowd and return its tables; a crowd that left virtual time has none, and spoils its process.
+
+    attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
+    """
+    point, simulated = cell.point, cell.system
+
+    def rows(attended: QueryResult) -> QueryRows:
+        return rows_of_query(
+            attended,
+            arrivals=point.arrivals.kind,
+            offered_per_s=point.arrivals.rate_per_s,
+            slots=simulated.options.profile.slots,
+            callers=cell.callers,
+            replicate=point.replicate,
+            window_from_s=point.window_from_s,
+            window_until_s=point.window_until_s,
+        )
+
+    try:
+        kept, cpu_s = (_over_sockets if cell.clock == "wall" else _in_virtual_time)(cell, rows)
+    except SimulationStalled as error:
+        return LoadCellResult(point.id, stalled=f"of crowd {point.id}: {error}")
+    queries, servings = frames_of(kept)
+    return LoadCellResult(point.id, queries, servings, cpu_s=cpu_s)
+
+
+def _in_virtual_time(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
+    system = _system(cell.system.of_process, _CONNECTIONS)
+    door = system.door(cell.system.options)
+    begun_s = time.process_time()
+    kept = run_crowd(cell.point.queries, system.workload, door, keep=rows, callers=cell.callers)
+    return kept, time.process_time() - begun_s
+
+
+def _over_sockets(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
+    """Run the crowd against a model server of its own over sockets, and close the server afterwards.
+
+    The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
+    would leave the thread waiting for ever.
+    """
+    simulated, queries = cell.system, cell.point.queries
+    with contextlib.ExitStack() as after_the_services, ServiceProcess(simulated.options) as services:
+        log = LogClient(services.addresses.log_url)
+        after_the_services.callback(log.close)
+        workload = workload_kind("supervisor").build(
+            Surroundings(
+                services.addresses,
+                simulated.settings,
+                client_retries=simulated.client_retries,
+                max_connections=_CONNECTIONS,
+                corpus=simulated.corpus,
+            )
+        )
+        after_the_services.callback(workload.close)
+        warm_up(queries[0].order, workload, log)
+        begun_s = time.process_time()
+        kept = run_crowd_on_the_wall(
+            queries, workload, log, keep=rows, end_services=services.kill, callers=cell.callers
+        )
+        return kept, time.process_time() - begun_s
+
+
+_system = functools.lru_cache(maxsize=2)(Simulated.build)
 
 
 def run_load(

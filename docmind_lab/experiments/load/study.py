@@ -22,9 +22,9 @@ from docmind_lab.analysis.tables.frames import read_parquet
 from docmind_lab.analysis.text import count_of
 from docmind_lab.core.errors import RecordError, SimulationError
 from docmind_lab.core.whole_files import write_whole
+from docmind_lab.experiments.batch.cells import CellOutcome
 from docmind_lab.experiments.batch.runner import AnyCell, AnyOutcome, Progress, compute_cells
 from docmind_lab.experiments.batch.workers import Workers
-from docmind_lab.experiments.load.cell import LoadCellResult
 from docmind_lab.experiments.load.measures import (
     FEWEST_REPLICATES,
     CountedFrom,
@@ -142,6 +142,14 @@ def study_of_crowds(
     if interrupted is not None:
         raise interrupted
     return study
+
+
+@dataclass(frozen=True)
+class LoadCellResult(CellOutcome):
+    """The tables of one crowd."""
+
+    queries: pd.DataFrame = field(default_factory=pd.DataFrame)
+    servings: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -38,7 +38,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.comparison.design import RUN_SEEDS, alternatives_json, short_label, study_id_of
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.resolve import default_side_by_side
+from docmind_lab.experiments.comparison.run import default_side_by_side
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, alternatives_of, profile_of
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
