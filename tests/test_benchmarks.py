@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +13,6 @@ from benchmarks import __main__ as command
 from benchmarks import handoffs, instrumentation, load_wall, overrun, sweep, tables, virtual_time
 from benchmarks.figures import Figure, table
 from benchmarks.pairs import DifferentWork, pair_ratios
-from docmind_lab.services.plan import Plan, ServiceRequest
 
 
 @pytest.mark.full
@@ -93,30 +91,6 @@ def test_the_large_study_holds_the_small_ones_rows_again_and_again():
     assert figures["rows of calls"].value == 280
     assert figures["read and summed up"].at_most == tables.SECONDS_TARGET
     assert figures["most memory of the process"].at_most == tables.MEMORY_TARGET_MB
-
-
-class CountingService:
-    """Plans that are told apart by when they were made."""
-
-    def __init__(self) -> None:
-        self.made = 0
-
-    def plan(self, request: ServiceRequest) -> Plan:
-        self.made += 1
-        return Plan((), "llm", input_tokens=self.made)
-
-
-def test_a_remembered_plan_is_made_once_for_each_request_and_draw_and_each_request_counts():
-    requests: Counter[str] = Counter()
-    remembered = virtual_time.Remembered(CountingService(), "llm", requests)
-    ask = ServiceRequest("POST", "/v1/chat/completions", body=b"a")
-    tagged = ServiceRequest("POST", "/v1/chat/completions", {"x-docmind-seed": "8"}, b"a")
-    set_up = ServiceRequest("PUT", "/collections/a", body=b"a")
-    asked = [remembered.plan(request).input_tokens for request in (ask, ask, tagged, ask, set_up, set_up)]
-    assert asked == [1, 1, 2, 1, 3, 4]
-    remembered.remembers = False
-    assert remembered.plan(ask).input_tokens == 5
-    assert requests == {"llm": 7}
 
 
 @pytest.mark.parametrize("checkpoints", [False, True])

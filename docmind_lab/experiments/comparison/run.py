@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import inspect
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec
 
@@ -218,12 +218,8 @@ def run_comparison(
     complete = interrupted is None and "ended_by" not in said
     said["machine_use"] = use.to_dict(len(measured))
     study = Study.of(measured, comparison_manifest(comparison, settings, complete=complete) | said)
-    if missing := not_exercised(comparison.kind.parts, study.events, study.calls):
-        study = dataclasses.replace(study, manifest={**study.manifest, **missing})
-    if recording.replay is not None:
-        # What a replay drew is a matter of its tables and of what was recorded; nobody counts while it goes on.
-        account = account_of(study, Recording.load(recording.replay))
-        study = dataclasses.replace(study, manifest={**study.manifest, "replayed_calls": account.to_dict()})
+    notes = notes_on(study, comparison.kind.parts, recording.replay)
+    study = dataclasses.replace(study, manifest={**study.manifest, **notes})
     if folder is not None and measured:
         # Function-level: drawing is slow to import and not needed to measure.
         from docmind_lab.analysis.plots.files import save_study  # noqa: PLC0415
@@ -241,6 +237,17 @@ def run_comparison(
                 folder.rmdir()
         raise interrupted
     return study
+
+
+def notes_on(study: Study, parts: Mapping[str, Sequence[str]], replay: Path | None) -> dict[str, Any]:
+    """Entries of the manifest that follow from the tables: what no run exercised, where a replay's times are from.
+
+    parts: of a user's graph, as a `WorkloadKind` has them. replay: the folder of what is replayed.
+    """
+    missing = not_exercised(parts, study.events, study.calls)
+    if replay is None:
+        return missing
+    return missing | {"replayed_calls": account_of(study, Recording.load(replay)).to_dict()}
 
 
 def comparison_manifest(comparison: Comparison, settings: Settings, *, complete: bool) -> dict[str, Any]:

@@ -34,9 +34,8 @@ from docmind_lab.experiments.batch import (
 from docmind_lab.experiments.batch.cells import RUNS_PER_CELL, cells_of
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.experiments.comparison.own_graph import not_exercised
 from docmind_lab.experiments.comparison.replays import without_live_endpoints
-from docmind_lab.experiments.comparison.run import check_settings
+from docmind_lab.experiments.comparison.run import check_settings, notes_on
 from docmind_lab.experiments.comparison.virtual import (
     replaying,
     require_simulated,
@@ -45,9 +44,7 @@ from docmind_lab.experiments.comparison.virtual import (
 )
 from docmind_lab.experiments.comparison.wall import has_server_log, wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
-from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.settled import recording_in
 from docmind_lab.workloads import systems_said
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import Inputs
@@ -162,7 +159,7 @@ def sweep(
     Raises: ConfigurationError for a design, settings or folder that cannot be used; RecordError when a cell cannot be
     written: the others are intact.
     """
-    checked = _checked_design(_with_graph(design, graph, inputs))
+    checked = _checked_design(design, graph, inputs)
     settings = settings or Settings()
     benches = benches_of(checked, settings)
     if executor is not None and workers is not None:
@@ -200,38 +197,23 @@ def sweep(
         "left_out": list(checked.plan.left_out),
         "machine_use": work.use.to_dict(work.runs_measured),
     }
-    notes = _manifest_notes(checked)
+    parts = workload_kind(checked.factors.workload[0]).parts if checked.is_of_own_graph else {}
+    replay = None if checked.replay is None else Path(checked.replay)
     if folder is None:
         study = Study.of(work.measured, manifest)
-        return dataclasses.replace(study, manifest={**manifest, **notes(study)})
-    return folder.finish(sorted(work.done), manifest, notes)
+        return dataclasses.replace(study, manifest={**manifest, **notes_on(study, parts, replay)})
+    return folder.finish(sorted(work.done), manifest, lambda study: notes_on(study, parts, replay))
 
 
-def _manifest_notes(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
-    """Return a function that gives entries of the manifest: what no run exercised, where a replay's times are from."""
-
-    def notes(study: Study) -> dict[str, Any]:
-        parts = workload_kind(design.factors.workload[0]).parts if design.is_of_own_graph else {}
-        missing = not_exercised(parts, study.events, study.calls)
-        if design.replay is None:
-            return missing
-        return missing | {"replayed_calls": account_of(study, recording_in(design.replay)).to_dict()}
-
-    return notes
-
-
-def _with_graph(design: Any, graph: Any, inputs: Inputs | None) -> Any:
-    if graph is None and inputs is None:
-        return design
-    if not isinstance(design, Mapping):
+def _checked_design(
+    design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str], graph: Any, inputs: Inputs | None
+) -> StudyDesign:
+    given = {name: value for name, value in (("graph", graph), ("inputs", inputs)) if value is not None}
+    if isinstance(design, Mapping):
+        return StudyDesign.of({**design, **given})
+    if given:
         raise ConfigurationError("graph, inputs: a study file or a design names its own; leave them out here")
-    return {**design, "graph": graph, "inputs": inputs}
-
-
-def _checked_design(design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str]) -> StudyDesign:
-    if isinstance(design, StudyDesign):
-        return design
-    return StudyDesign.of(design) if isinstance(design, Mapping) else StudyDesign.read(design)
+    return design if isinstance(design, StudyDesign) else StudyDesign.read(design)
 
 
 def _workers(design: StudyDesign, executor: Executor | None, count: int | None) -> Callable[[], Workers]:
