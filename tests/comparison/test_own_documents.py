@@ -21,7 +21,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.batch.cells import cells_of, run_cell
-from docmind_lab.experiments.comparison import Comparison, run_comparison
+from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.request import CompareRequest
@@ -155,19 +155,6 @@ def test_a_cell_that_was_sent_to_another_process_says_all_that_it_needs(harbour:
     sent = pickle.loads(pickle.dumps(cell))
     assert sent.system.of_process == cell.system.of_process
     assert Study.of(run_cell(sent).measured, {}).runs.equals(Study.of(run_cell(cell).measured, {}).runs)
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_both_clocks_find_the_same_in_them(harbour: Path) -> None:
-    # Twenty times the longest run: a budget that no pause of a loaded machine uses up.
-    at_once = {"alternatives": (Cooperative(),), "profile": LatencyProfile.named("typical/40"), "runs": 3}
-    tables = [
-        run_comparison(comparison(harbour, decision_timeout_s=20.0, clock=clock, **at_once), Settings()).runs
-        for clock in ("virtual", "wall")
-    ]
-    virtual, wall = (table.set_index("question_id")[["outcome", "source_recall"]].sort_index() for table in tables)
-    assert virtual.astype(str).equals(wall.astype(str))
 
 
 @pytest.mark.parametrize(

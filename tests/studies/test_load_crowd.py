@@ -17,7 +17,6 @@ from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
 from docmind_lab.experiments.load.design import LoadDesign
-from docmind_lab.experiments.load.run import run_load_design
 from docmind_lab.experiments.load.tables import frames_of, rows_of_query
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
 from docmind_lab.services.server import ServiceOptions
@@ -229,43 +228,3 @@ def unwanted_s(queries, servings, timeout_s):
     due_at_s = servings["run_id"].map(queries.set_index("run_id")["scheduled_at_s"] + timeout_s)
     late = servings["left_at_s"] - np.maximum(servings["served_from_s"], due_at_s)
     return late.clip(lower=0.0).sum()
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_over_sockets_all_queries_share_the_slots_of_one_server_and_what_b_abandons_keeps_them(system):
-    # The crowd of `overloaded` at a fifth of its length: a query of some 1.4 s arrives every half a second, and there
-    # is one slot.
-    fast, timeout_s = GPU.scaled(1 / 5), TIMEOUT_S / 5
-    made = {
-        letter_of(alternative.name): dataclasses.replace(
-            design(alternative, queries=6, rate_per_s=2.0, slots=SLOTS, decision_timeout_s=timeout_s),
-            profile=dataclasses.replace(fast, slots=SLOTS),
-            horizon_factor=3.0,
-        )
-        for alternative in (HardTimeout(), Cooperative())
-    }
-    late = {}
-    for letter, each in made.items():
-        study = run_load_design(dataclasses.replace(each, clock="wall"), Settings())
-        queries, servings = study.queries, study.servings
-        assert set(queries["clock"]) == {"wall"}
-        assert queries["scheduled_at_s"].tolist() == [0.5 * number for number in range(6)]
-        begun = queries["started_at_s"] - queries["scheduled_at_s"]
-        assert (begun >= queries["late_s"] - 1e-9).all()
-        # As many as there are slots: of the server, whatever the run. A slot goes from one to the next at one instant.
-        served = servings.dropna(subset="served_from_s")
-        changes = sorted(
-            [(at_s, 1) for at_s in served["served_from_s"].round(6)]
-            + [(at_s, -1) for at_s in served["left_at_s"].round(6)]
-        )
-        assert np.cumsum([change for _, change in changes]).max() == SLOTS
-        assert study.manifest["machine_use"]["cpu_s_per_run"] > 0
-        in_virtual_time = frames(each, crowd(system, each))
-        late[letter] = unwanted_s(queries, servings, timeout_s), unwanted_s(*in_virtual_time, timeout_s)
-    # In virtual time it is 2.6 s under B and none under A. On a busy machine the server hears of A's cancellation some
-    # tenths of a second late, and B's slots are freed at its horizon a little earlier or later.
-    assert late["A"][1] == pytest.approx(0.0, abs=1e-6)
-    assert late["B"][1] > 1.0
-    assert late["B"][0] > 1.0
-    assert late["A"][0] < late["B"][0] / 2
