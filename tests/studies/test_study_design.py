@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,7 @@ def test_a_field_that_cannot_be_used_is_named_in_python_and_in_toml(
 def toml(values: dict[str, Any]) -> str:
     tables = "".join(f"[{name}]\n{toml(value)}" for name, value in values.items() if isinstance(value, dict))
     plain = {name: value for name, value in values.items() if not isinstance(value, dict)}
-    return "".join(f"{name} = {value!r}\n" for name, value in plain.items()) + tables
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in plain.items()) + tables
 
 
 def test_a_file_and_python_make_the_same_study(tmp_path: Path) -> None:
