@@ -31,9 +31,8 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.system import named_corpus
 from docmind_lab.experiments.batch import processes
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 
 # The issue's: 6 alternatives × 8 budgets × 50 seeds are 2,400 runs. Each budget is a part.
 ALTERNATIVES = "A,B,C,D,E,F"

@@ -19,7 +19,7 @@ import pandas as pd
 from benchmarks.figures import Figure
 from docmind_lab.analysis.study import MANIFEST, Study
 from docmind_lab.analysis.tables.records import TABLES
-from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
 
 CALLS = 1_000_000
@@ -48,7 +48,7 @@ print(json.dumps({**found, "read_s": read_s, "took_s": took_s, "cpu_s": cpu_s, "
 
 def run(calls: int = CALLS) -> Iterator[Figure]:
     """Seconds to read and sum up a study of at least so many calls, and the most memory that it took."""
-    small = sweep(_SMALL, executor=in_this_process()(), progress=lambda done, total: None)
+    small = sweep(_SMALL, executor=InThisProcess(), progress=lambda done, total: None)
     copies = -(-calls // len(small.calls))
     with tempfile.TemporaryDirectory() as folder:
         _write(small, copies, Path(folder))

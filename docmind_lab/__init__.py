@@ -17,8 +17,7 @@ workloads       systems under a deadline, and a user's own graph
 experiments     runs that are measured: one, a comparison, designed studies, load, recordings
 interfaces      the command line, notebook panels, reports, telemetry
 
-The other modules at the top are public names of what lies in one of the ten: clocks, graphs, recordings, retrieval,
-studies, telemetry, testing.
+The other modules at the top are public names of what lies in one of these: graphs, telemetry, testing.
 
 Names are imported when first used, so `import docmind_lab` costs next to nothing; what runs under a clock imports
 everything it needs before the clock starts.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -13,11 +11,8 @@ from sample_runs import sample_run, study_of
 
 from benchmarks import __main__ as command
 from benchmarks import handoffs, instrumentation, load_wall, overrun, sweep, tables, virtual_time
-from benchmarks.figures import Figure, percentile_95, sampled, table
-from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
+from benchmarks.figures import Figure, table
 from benchmarks.pairs import DifferentWork, pair_ratios
-from docmind_lab.network import HttpClients
-from docmind_lab.services.plan import Plan, ServiceRequest
 
 
 @pytest.mark.full
@@ -98,38 +93,6 @@ def test_the_large_study_holds_the_small_ones_rows_again_and_again():
     assert figures["most memory of the process"].at_most == tables.MEMORY_TARGET_MB
 
 
-class CountingService:
-    """Plans that are told apart by when they were made."""
-
-    def __init__(self) -> None:
-        self.made = 0
-
-    def plan(self, request: ServiceRequest) -> Plan:
-        self.made += 1
-        return Plan((), "llm", input_tokens=self.made)
-
-
-def test_a_remembered_plan_is_made_once_for_each_request_and_draw_and_each_request_counts():
-    requests: Counter[str] = Counter()
-    remembered = virtual_time.Remembered(CountingService(), "llm", requests)
-    ask = ServiceRequest("POST", "/v1/chat/completions", body=b"a")
-    tagged = ServiceRequest("POST", "/v1/chat/completions", {"x-docmind-seed": "8"}, b"a")
-    set_up = ServiceRequest("PUT", "/collections/a", body=b"a")
-    asked = [remembered.plan(request).input_tokens for request in (ask, ask, tagged, ask, set_up, set_up)]
-    assert asked == [1, 1, 2, 1, 3, 4]
-    remembered.remembers = False
-    assert remembered.plan(ask).input_tokens == 5
-    assert requests == {"llm": 7}
-
-
-def test_the_speed_up_of_several_runs_is_that_of_all_their_time():
-    timed = [
-        (SimpleNamespace(run=SimpleNamespace(quiescent_at_s=s)), cpu_s, 9.0) for s, cpu_s in ((90, 0.1), (10, 0.3))
-    ]
-    assert virtual_time._ratio_of_sums(timed, [0, 1]) == pytest.approx(250)
-    assert virtual_time._ratio_of_sums(timed, [0, 0]) == pytest.approx(900)
-
-
 @pytest.mark.parametrize("checkpoints", [False, True])
 def test_our_handoffs_and_the_packages_do_the_same_work(checkpoints: bool):
     model = handoffs.InstantModel()
@@ -149,42 +112,6 @@ def test_arms_that_do_different_work_are_not_compared():
         pair_ratios([(lambda: 1, lambda: 2)], repeats=1)
 
 
-@pytest.mark.full
-def test_each_pair_is_timed_as_often_as_asked_and_takes_turns():
-    order: list[str] = []
-
-    def arm(name: str) -> None:
-        order.append(name)
-        sum(range(200_000))  # long enough for the clock of the processor to have moved
-
-    ratios = pair_ratios([(lambda: arm("a"), lambda: arm("b"))], repeats=2)
-    assert len(ratios) == 2
-    assert order == ["a", "b", "a", "b", "b", "a"]
-
-
-def test_a_request_that_differs_in_how_long_a_search_took_gets_the_same_reply():
-    services = InProcessServices()
-    body = b'{"model":"%s","messages":[{"role":"user","content":"{\\"processing_time_ms\\": %s}"}]}'
-    model = services.llm.model.encode()
-    one, other = (services.reply("POST", "/v1/chat/completions", body % (model, took)) for took in (b"1.25", b"30.5"))
-    assert one == other
-    assert one.startswith(b"HTTP/1.1 200")
-    assert services.requests["llm"] == 2
-
-
-def test_in_process_clients_need_no_socket(monkeypatch: pytest.MonkeyPatch):
-    def refuse(*args: object, **kwargs: object) -> None:
-        raise AssertionError("a socket was opened")
-
-    monkeypatch.setattr("socket.create_connection", refuse)
-    with in_process(InProcessServices()):
-        clients = HttpClients()
-    try:
-        assert clients.openai.get(f"{ADDRESSES.openai_base_url}/models").status_code == 200
-    finally:
-        clients.close()
-
-
 def test_a_table_says_figure_interval_target_and_verdict():
     figures = [
         Figure("ratio", 1.25, interval=(1.2, 1.3), at_most=1.1),
@@ -195,21 +122,6 @@ def test_a_table_says_figure_interval_target_and_verdict():
     assert [line.split()[-1] for line in lines[1:]] == ["met", "met", "%"]
     assert lines[1].split() == ["ratio", "1.250", "1.200", "–", "1.300", "≤", "1.100", "not", "met"]
     assert "≤ 100.0 ms" in lines[2]
-
-
-def test_an_interval_holds_the_figure_and_is_the_same_each_time():
-    sample = [1.0, 1.1, 1.2, 1.3, 5.0]
-    figure = sampled("x", sample)
-    assert figure == sampled("x", sample)
-    assert figure.interval is not None
-    low, high = figure.interval
-    assert low <= figure.value == 1.2 <= high
-    assert not math.isclose(low, high)
-
-
-@pytest.mark.parametrize(("count", "expected"), [(1, 1), (20, 19), (40, 38), (100, 95)])
-def test_p95_is_the_smallest_value_that_95_percent_do_not_exceed(count: int, expected: int):
-    assert percentile_95(list(range(1, count + 1))) == expected
 
 
 def test_an_unknown_benchmark_is_refused_by_name(capsys: pytest.CaptureFixture[str]):

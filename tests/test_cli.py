@@ -69,43 +69,6 @@ def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return here
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (
-            ("compare", "--decision-timeout", "nan"),
-            "decision timeout must be a finite number of seconds above 0, not nan",
-        ),
-        (("compare", "--decision-timeout", "-1"), "not -1.0"),
-        (("compare", "--alternatives", "Z"), "unknown alternative 'Z'"),
-        (("compare", "--profile", "typcal"), "Did you mean 'typical'?"),
-        (("compare", "--fault", "hnag"), "unknown fault 'hnag'; did you mean 'hang'?"),
-        (("compare", "--clock", "sun"), "unknown clock 'sun'"),
-        (("compare", "--out", os.devnull + "/x"), "choose another folder"),
-        (("serve", "--port", "99999"), "port 99999"),
-        (("compare", "--runs", "many"), "'--runs'"),
-        (("compare", "--decision-timeout", "0"), "not 0.0"),
-        (("compare", "--fault", "hang:*:2"), "probability must be between 0 and 1"),
-        (("compare", "--runs", "0"), "runs must be between 1 and"),
-        (("bogus",), "No such command 'bogus'"),
-        (("ask",), "Missing argument 'question'"),
-        (("ask", " "), "query must be a question in words"),
-        (("ask", "Why?", "--decision-timeout", "nan"), "agents.decision_timeout"),
-        (("ask", "Why?", "--alternative", "A,B"), "alternative must name one"),
-        (("watch", "no-such-study"), "Missing option '--spans'"),
-        (("watch", "no-such-study", "--spans", "no-such-file"), "no-such-file cannot be read"),
-    ],
-)
-def test_bad_usage_is_one_line_that_names_the_thing_and_exit_code_2(
-    words: tuple[str, ...], named: str, run_here: Callable[..., Done]
-) -> None:
-    done = run_here(*words)
-    assert done.returncode == 2
-    assert named in done.stderr
-    assert len([line for line in done.stderr.splitlines() if line.startswith("docmind-lab: ")]) == 1
-    assert done.stdout == ""
-
-
 @pytest.mark.parametrize("option", ["--profile=fast", "--fault=hang"])
 def test_ask_refuses_what_only_simulated_services_have_where_none_answers(
     option: str, run_here: Callable[..., Done]
@@ -132,18 +95,15 @@ def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(
     assert "Usage: " in done.stdout
     assert "…" not in done.stdout, "nothing is cut at 80 columns"
     if words == ("compare",):
+        assert "What is put under the deadline" in done.stdout
         assert "DOCMIND_AGENTS__DECISION_TIMEOUT" in done.stdout
         assert "[default: 7]" in done.stdout
         assert "40 when left out" in " ".join(done.stdout.replace("│", " ").split())
         assert "in seconds" in done.stdout
 
 
-def test_the_version_is_that_of_the_package(run_here: Callable[..., Done]) -> None:
+def test_the_version_is_that_of_the_package_and_shells_can_complete_options(run_here: Callable[..., Done]) -> None:
     assert run_here("--version").stdout.strip() == f"docmind-lab {importlib.metadata.version('docmind_lab')}"
-
-
-def test_help_groups_options_and_shells_can_complete_them(run_here: Callable[..., Done]) -> None:
-    assert "What is put under the deadline" in run_here("compare", "--help").stdout
     assert "--install-completion" in run_here("--help").stdout
 
 
@@ -228,15 +188,8 @@ def test_ask_prints_the_answer_its_sources_and_what_it_took(run_here: Callable[.
 
 @pytest.mark.wall
 def test_ask_says_when_the_budget_cut_the_answer_and_exits_with_1(run_here: Callable[..., Done]) -> None:
-    done = run_here(
-        "ask",
-        "What does with do?",
-        "--profile",
-        "typical/40",
-        "--fault",
-        "hang",
-        DOCMIND_AGENTS__DECISION_TIMEOUT="1.5",
-    )
+    words = ("--profile", "typical/40", "--fault", "hang")
+    done = run_here("ask", "What does with do?", *words, DOCMIND_AGENTS__DECISION_TIMEOUT="1.5")
     assert done.returncode == 1
     assert "No answer within the decision timeout of 1.5 s" in done.stdout
     assert "Cut by the budget" not in done.stdout, "said once"

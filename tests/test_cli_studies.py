@@ -79,45 +79,6 @@ def test_a_finished_sweep_is_not_run_again(
     assert (folder / "runs.parquet").stat().st_mtime_ns == before
 
 
-def test_a_folder_of_another_study_is_refused(
-    study_file: Path, swept: tuple[Path, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = study_file.parent / "other.toml"
-    other.write_text(STUDY.replace("repeats = 2", "repeats = 3"), encoding="utf-8")
-    code, _, err = said(capsys, "sweep", str(other), "--out", str(swept[0]))
-    assert code == 2
-    assert "belongs to another study" in err
-    assert "choose another folder" in err
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("repeats = 0", "repeats: Input should be greater than or equal to 1, not 0"),
-        ("[factors]\nalternativ = 'A'", "factors.alternativ: there is no such field"),
-        ("[factors]\nfault = 'hnag'", "did you mean 'hang'?"),
-        ("[factors", "is not TOML"),
-        ("[load]\nrate = 1", "load.rate"),
-        ("repeats = 2\n[load]\nrates_per_s = [0.2]", "a load study has its fields in [load]"),
-    ],
-)
-def test_a_study_file_that_cannot_be_used_is_one_line_that_names_the_field(
-    text: str, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "bad.toml"
-    path.write_text(text, encoding="utf-8")
-    code, _, err = said(capsys, "sweep", str(path))
-    assert code == 2
-    assert named in err
-    assert len(err.strip().splitlines()) == 1
-
-
-def test_a_study_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, _, err = said(capsys, "sweep", str(tmp_path / "none.toml"))
-    assert code == 2
-    assert "none.toml cannot be read" in err
-
-
 def test_the_report_is_a_page_beside_the_study(swept: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, "report", str(swept[0]), "--format", "md")
     assert code == 0
@@ -141,15 +102,3 @@ def test_recommend_names_a_timeout_or_says_how_many_runs_are_missing(
     code, printed, _ = said(capsys, "recommend", str(folder), "--json")
     assert code == 1
     assert {row["arm"] for row in json.loads(printed)["alternatives"]} == {"A  cooperative", "B  hard timeout"}
-
-
-@pytest.mark.parametrize("command", ["report", "diff"])
-def test_a_folder_without_a_study_is_named(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = {
-        "report": [str(tmp_path)],
-        "diff": [str(tmp_path), str(tmp_path)],
-    }[command]
-    code, _, err = said(capsys, command, *words)
-    assert code in (1, 2)
-    assert str(tmp_path) in err
-    assert len(err.strip().splitlines()) == 1

@@ -1,4 +1,4 @@
-"""What the pages for contributors name exists, and the picture of the packages is the one that `make lint` holds."""
+"""What the pages tell people to type, and what they name, exists; the picture of the packages is import-linter's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from docmind_lab.core.settings import variable_names
+from docmind_lab.interfaces.cli.app import app
 
 ROOT = Path(__file__).parents[1]
+# Pages for contributors, which name files.
 PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/traces.md", "CONTRIBUTING.md"]
 MORE_PAGES = ["docs/enforce.md", "docs/hosts.md", "docs/on-the-wire.md"]
 
@@ -18,54 +23,68 @@ def text_of(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+README = text_of("README.md")
+TARGETS = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_paths_exist(name: str) -> None:
+def test_paths_exist_and_lines_are_wrapped(name: str) -> None:
     # A file that a trial added, and that was not kept, is marked "(new)".
     paths = re.findall(r"`([\w.-]+/[\w./-]*)`(?! \(new\))", text_of(name))
     assert paths
     for path in paths:
         assert (ROOT / path).exists() or (ROOT / "docmind_lab" / path).exists(), path
-
-
-@pytest.mark.parametrize("name", [*PAGES, *MORE_PAGES])
-def test_links_lead_to_files(name: str) -> None:
-    page = ROOT / name
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text_of(name)):
-        assert (page.parent / target).exists(), target
-
-
-@pytest.mark.parametrize("name", [*PAGES, *MORE_PAGES])
-def test_lines_are_wrapped(name: str) -> None:
     assert [line for line in text_of(name).splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("name", [*PAGES, *MORE_PAGES, "README.md", "CHANGELOG.md"])
+def test_links_and_pictures_exist(name: str) -> None:
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text_of(name)):
+        assert ((ROOT / name).parent / target).exists(), target
+
+
+def test_make_targets_in_the_readme_are_in_the_makefile() -> None:
+    assert set(re.findall(r"(?:`|\$ )make ([a-z-]+)", README)) <= TARGETS
+    assert {"setup", "compare", "lab", "test", "test-all", "lint", "typecheck", "bench", "docs", "clean"} <= TARGETS
+
+
+def test_options_of_commands_in_the_readme_exist() -> None:
+    for command, words in re.findall(r"^\$ docmind-lab ([\w-]+)(.*?)(?:#.*)?$", README, re.MULTILINE):
+        shown = CliRunner().invoke(app, [command, "--help"], terminal_width=200)
+        assert shown.exit_code == 0, shown.output
+        for option in re.findall(r"--[a-z-]+", words):
+            assert option in shown.output, f"{command} {option}"
+
+
+def test_settings_in_the_readme_are_settings() -> None:
+    assert set(re.findall(r"`(DOCMIND_[A-Z_]+)`", README)) <= set(variable_names())
+
+
+def test_the_sample_in_the_readme_is_what_the_main_job_prints() -> None:
+    sample = re.search(r"```text\n(DocMind supervisor.*?)\n\nIn results/", README, re.DOTALL)
+    assert sample is not None
+    assert sample[1] == text_of("tests/snapshots/ordinary.txt").partition("\nIn FOLDER")[0].strip("\n")
 
 
 def test_the_targets_and_names_that_contributing_tells_of_exist() -> None:
     page = text_of("CONTRIBUTING.md")
-    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
     named = {word for line in re.findall(r"(?:`|\$ )make ([a-z -]+)", page) for word in line.split()}
     assert named
-    assert named <= targets
+    assert named <= TARGETS
     # "`NAME` of `path`", and "`NAME` in `path`": the name is in that file.
     for constant, path in re.findall(r"`([A-Z_]{5,})` (?:of|in)\s+`([\w./]+)`", page):
         assert re.search(rf"^{constant}\b", text_of(path), re.MULTILINE), constant
 
 
-def layers() -> list[set[str]]:
-    """The packages of each layer, from the top down, as import-linter is told of them."""
+def test_the_architecture_has_the_packages_of_import_linter_and_its_arrows_lead_down() -> None:
     contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
-    written = next(contract["layers"] for contract in contracts if "docmind_lab.core" in contract.get("layers", ()))
-    return [{name.strip().removeprefix("docmind_lab.") for name in layer.split("|")} for layer in written]
-
-
-def test_arrows_of_the_architecture_lead_down_the_layers() -> None:
-    place = {name: number for number, layer in enumerate(layers()) for name in layer}
-    picture = text_of("docs/architecture.md").split("```mermaid")[1].split("```")[0]
+    layers = next(contract["layers"] for contract in contracts if "docmind_lab.core" in contract.get("layers", ()))
+    names = [[name.strip().removeprefix("docmind_lab.") for name in layer.split("|")] for layer in layers]
+    place = {name: number for number, layer in enumerate(names) for name in layer}
+    page = text_of("docs/architecture.md")
+    picture = page.split("```mermaid")[1].split("```")[0]
     chains = [line.strip().split(" --> ") for line in picture.splitlines() if "-->" in line]
     arrows = [pair for chain in chains for pair in pairwise(chain)]
     assert {name for arrow in arrows for name in arrow} == place.keys()
     assert all(place[above] < place[below] for above, below in arrows)
-
-
-def test_the_table_of_the_architecture_has_a_row_for_each_package() -> None:
-    rows = re.findall(r"^\| `(\w+)` \|", text_of("docs/architecture.md"), re.MULTILINE)
-    assert sorted(rows) == sorted(name for layer in layers() for name in layer)
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(place)

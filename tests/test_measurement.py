@@ -86,51 +86,6 @@ def test_an_answer_is_recorded_with_its_scores_and_the_run_ends_when_it_is_quiet
     assert not run.work_censored
 
 
-def test_a_caller_without_an_answer_by_the_horizon_is_unfinished() -> None:
-    release = threading.Event()
-
-    def hang(recorder: Recorder) -> Outcome:
-        release.wait()
-        return Outcome("answered", "too late")
-
-    try:
-        run = measured(hang).run
-    finally:
-        release.set()
-    assert (run.outcome, run.stop_reason, run.work_censored) == ("unfinished", "horizon", True)
-    assert run.threads_left == 1
-    assert run.returned_at_s != run.returned_at_s
-
-
-def test_work_that_goes_on_after_the_return_is_observed_to_its_end() -> None:
-    def leave_an_orphan(recorder: Recorder) -> Outcome:
-        recorder.work_started("orphan", "node")
-
-        def end() -> None:
-            recorder.event("node_ended", "router", node="router")
-            recorder.work_ended("orphan")
-
-        threading.Timer(0.05, end).start()
-        return Outcome("timed_out", stop_reason="hard_timeout")
-
-    run = measured(leave_an_orphan).run
-    assert run.quiescent_at_s > run.returned_at_s
-    assert not run.work_censored
-
-
-def test_a_request_that_the_service_still_works_on_at_the_horizon_censors_the_run() -> None:
-    log = MadeUpLog()
-
-    def leave_a_request(recorder: Recorder) -> Outcome:
-        log.rows_now.append(RequestRow("llm", "r", "c", 1, "router", "0.0.1", recorder.clock.now()))
-        return Outcome("timed_out")
-
-    run = measured(leave_a_request, log).run
-    assert run.work_censored
-    assert run.quiescent_at_s == HORIZON_S
-    assert log.forgotten == ["r"]
-
-
 def test_a_request_on_its_way_to_the_service_is_waited_for() -> None:
     log = MadeUpLog()
 

@@ -9,33 +9,8 @@ import docmind_lab
 from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.alternatives.base import Stepped
 
-PUBLIC = {
-    "docmind_lab": ["compare", "Study", "Settings", "Deadline", "LatencyProfile"],
-    "docmind_lab.graphs": [
-        "build_multi_agent_supervisor_graph",
-        "SupervisorBuildParams",
-        "create_handoff_tool",
-        "create_forward_message_tool",
-        "MultiAgentGraphState",
-        "build_role_agents",
-    ],
-    "docmind_lab.alternatives": [
-        "Unguarded",
-        "Cooperative",
-        "HardTimeout",
-        "AsyncCancellation",
-        "StopFlag",
-        "ALTERNATIVES",
-    ],
-    "docmind_lab.docmind.retrieval": ["retrieve_documents"],
-}
-
-
-@pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in PUBLIC.items() for n in names])
-def test_public_names_are_importable_as_documented(module: str, name: str) -> None:
-    imported = importlib.import_module(module)
-    assert hasattr(imported, name)
-    assert name in imported.__all__
+# What users of them write is in support/public_api_uses.py, for the type checker.
+PUBLIC = ("docmind_lab", "docmind_lab.graphs", "docmind_lab.alternatives", "docmind_lab.docmind.retrieval")
 
 
 def test_everything_in_all_exists_and_has_a_docstring() -> None:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-import hashlib
 import math
-import os
 import random
 import signal
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -152,28 +146,6 @@ def test_the_same_order_gives_the_same_tables_whatever_was_measured_before(syste
         assert again == first
 
 
-# In `make test` tests/batch/test_same_tables.py does the same for a whole study.
-@pytest.mark.full
-def test_another_process_with_another_hash_seed_gives_the_same_tables(system):
-    def digest_there(hash_seed: str) -> str:
-        made = subprocess.run(
-            [sys.executable, __file__],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return made.stdout.strip()
-
-    assert digest_there("1") == digest(system)
-
-
-def digest(system: SimulatedSystem) -> str:
-    services = options(*HARD)
-    text = "".join(tables(system.measure(order, services)) for order in orders(services))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def test_a_run_draws_from_its_own_seed_and_leaves_the_global_generator_as_it_was(system):
     (order,) = orders(options("http_500@1:*"), [StopFlag()])
     random.seed(5)
@@ -198,24 +170,6 @@ def test_a_budget_of_two_hours_costs_what_its_code_costs(system):
     assert (run.returned_at_s, run.quiescent_at_s, run.work_censored) == (7200.0, 36_000.0, True)
     # A run costs some 0.15 s of CPU; what waits ten hours by looking now and then would cost many times more.
     assert time.process_time() - begun_at[1] < 1.0
-
-
-@pytest.mark.full
-def test_many_runs_leave_no_thread_and_no_growing_memory(system):
-    services = options("hang:synthesis:0.5", "trickle")
-
-    def objects_after_runs() -> int:
-        for order in orders(services):
-            system.measure(order, services)
-        gc.collect()
-        return len(gc.get_objects())
-
-    threads = set(threading.enumerate())
-    counts = [objects_after_runs() for _ in range(4)]
-    assert set(threading.enumerate()) == threads
-    # Caches of libraries fill in the first rounds; a run that was kept would hold thousands of objects.
-    assert counts[3] - counts[2] < 500, counts
-    assert gc.isenabled()
 
 
 def test_the_shared_loop_is_one_in_a_run_and_ends_with_it():
@@ -250,10 +204,6 @@ def test_a_run_is_not_measured_inside_another(system):
     (order,) = orders(options(), [Cooperative()])
     with pytest.raises(SimulationError):
         VirtualClock().run(lambda: simulate(order, system.workload, system.door(options())))
-
-
-if __name__ == "__main__":
-    print(digest(SimulatedSystem(Settings())))
 
 
 def test_a_run_that_was_interrupted_anywhere_is_repeated_from_its_begin(

@@ -13,12 +13,14 @@ from loky.process_executor import ShutdownExecutorError
 
 from docmind_lab.core.errors import ConfigurationError, SimulationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, CellResult, Simulated, Workers, in_this_process, run_cells
+from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, processes, run_cells
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.services.server import ServiceOptions
 
 SYSTEM = Simulated(Settings(), ServiceOptions())
 CELLS = [Cell(f"{number:03}", (), SYSTEM) for number in range(5)]
+IDS = [cell.id for cell in CELLS]
+Act = Callable[[Cell], CellResult]
 
 
 class Scripted(Executor):
@@ -26,7 +28,7 @@ class Scripted(Executor):
 
     made = 0
 
-    def __init__(self, act: Callable[[Cell], CellResult]) -> None:
+    def __init__(self, act: Act = lambda cell: CellResult(cell.id)) -> None:
         self.act = act
         Scripted.made += 1
 
@@ -39,70 +41,53 @@ class Scripted(Executor):
         return future
 
 
-def results(act: Callable[[Cell], CellResult], stop: threading.Event | None = None) -> list[CellResult]:
+def results(act: Act, stop: threading.Event | None = None) -> list[CellResult]:
     Scripted.made = 0
     with Workers(lambda: Scripted(act), window=2) as workers:
         return list(run_cells(CELLS, workers, stop))
 
 
-def test_every_cell_is_computed_once() -> None:
-    asked: Counter[str] = Counter()
-
-    def act(cell: Cell) -> CellResult:
-        asked[cell.id] += 1
-        return CellResult(cell.id)
-
-    assert sorted(result.cell_id for result in results(act)) == [cell.id for cell in CELLS]
-    assert set(asked.values()) == {1}
-
-
-def test_a_stalled_cell_is_computed_once_more_and_its_worker_replaced() -> None:
+def raising(error: Exception, times: int, only: str = "001") -> tuple[Act, Counter[str]]:
+    """What loses a cell so many times, by raising or by a stall, and how often each cell was tried."""
     tries: Counter[str] = Counter()
 
     def act(cell: Cell) -> CellResult:
         tries[cell.id] += 1
-        return CellResult(cell.id, stalled="a socket" if cell.id == "001" and tries[cell.id] == 1 else "")
+        if cell.id != only or tries[cell.id] > times:
+            return CellResult(cell.id)
+        if isinstance(error, SimulationStalled):
+            return CellResult(cell.id, stalled=str(error))
+        raise error
 
+    return act, tries
+
+
+LOSSES = {
+    "no worker": (BrokenExecutor("killed"), SimulationError, "cell 001 ended its worker: killed"),
+    "a stall": (SimulationStalled("r-7: a socket"), SimulationStalled, "run r-7: a socket"),
+    "a defect": (ZeroDivisionError("a defect"), ZeroDivisionError, "a defect"),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_cell_that_is_lost_once_is_computed_once_more_and_no_other_is(loss: str) -> None:
+    act, tries = raising(LOSSES[loss][0], times=1)
     done = results(act)
+    assert sorted(result.cell_id for result in done) == IDS
     assert [result.error for result in done] == [None] * len(CELLS)
-    assert sorted(result.cell_id for result in done) == [cell.id for cell in CELLS]
-    assert Scripted.made == 2
+    assert tries == {**dict.fromkeys(IDS, 1), "001": 2}
+    assert Scripted.made == (1 if loss == "a defect" else 2), "a pool that broke or stalled is replaced"
 
 
-def test_a_cell_that_stalls_twice_comes_back_with_its_reason() -> None:
-    done = results(lambda cell: CellResult(cell.id, stalled="r-7: a socket" if cell.id == "001" else ""))
-    (lost,) = [result for result in done if result.error is not None]
-    assert (lost.cell_id, str(lost.error)) == ("001", "run r-7: a socket")
-    assert isinstance(lost.error, SimulationStalled)
-
-
-def test_a_cell_whose_worker_died_is_computed_once_more() -> None:
-    tries: Counter[str] = Counter()
-
-    def act(cell: Cell) -> CellResult:
-        tries[cell.id] += 1
-        if cell.id == "002" and tries[cell.id] == 1:
-            raise BrokenExecutor("killed")
-        return CellResult(cell.id)
-
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_cell_that_is_lost_twice_comes_back_with_its_reason_and_no_other_does(loss: str) -> None:
+    error, kind, said = LOSSES[loss]
+    act, tries = raising(error, times=9)
     done = results(act)
-    assert sorted(result.cell_id for result in done) == [cell.id for cell in CELLS]
-    assert [result.error for result in done] == [None] * len(CELLS)
-    assert tries["002"] == 2
-
-
-def test_a_cell_that_ends_its_worker_twice_is_given_up_by_name_and_no_other_is() -> None:
-    def act(cell: Cell) -> CellResult:
-        if cell.id == "002":
-            raise BrokenExecutor("killed")
-        return CellResult(cell.id)
-
-    done = results(act)
-    assert sorted(result.cell_id for result in done) == [cell.id for cell in CELLS]
+    assert sorted(result.cell_id for result in done) == IDS
     (lost,) = [result for result in done if result.error is not None]
-    assert lost.cell_id == "002"
-    assert "cell 002 ended its worker: killed" in str(lost.error)
-    assert isinstance(lost.error, SimulationError)
+    assert (lost.cell_id, str(lost.error), tries["001"]) == ("001", said, 2)
+    assert isinstance(lost.error, kind)
 
 
 def test_when_a_pool_breaks_those_in_it_go_alone_so_that_blame_falls_on_one() -> None:
@@ -128,71 +113,43 @@ def test_when_a_pool_breaks_those_in_it_go_alone_so_that_blame_falls_on_one() ->
 
     with Workers(Breaking, window=2) as workers:
         done = list(run_cells(CELLS, workers))
-    assert sorted(result.cell_id for result in done) == [cell.id for cell in CELLS]
+    assert sorted(result.cell_id for result in done) == IDS
     assert [result.cell_id for result in done if result.error is not None] == ["001"]
     assert breaks == [2, 1], "with another cell, and then alone"
 
 
-def test_a_defect_in_a_run_comes_back_after_a_second_try() -> None:
-    asked: Counter[str] = Counter()
-
-    def act(cell: Cell) -> CellResult:
-        asked[cell.id] += 1
-        raise ZeroDivisionError
-
-    done = results(act)
-    assert {type(result.error) for result in done} == {ZeroDivisionError}
-    assert set(asked.values()) == {2}
-
-
-def test_cells_of_which_nothing_is_heard_are_lost_after_a_while() -> None:
-    with Workers(Silent, window=1) as workers:
-        done = list(run_cells(CELLS[:1], workers, patience_s=0.0))
-    assert "no cell was done for 0 s" in str(done[0].error)
-
-
 def test_somebody_elses_executor_is_neither_ended_nor_replaced() -> None:
-    executor = Scripted(lambda cell: CellResult(cell.id, stalled="a socket" if cell.id == "001" else ""))
+    executor = Scripted(raising(SimulationStalled("a socket"), times=9)[0])
     Scripted.made = 0
     with Workers.of(executor, window=2) as workers:
         assert len(list(run_cells(CELLS, workers))) == len(CELLS)
     assert Scripted.made == 0
+    with Workers.of(Ended(), window=2) as workers, pytest.raises(ShutdownExecutorError, match="after shutdown"):
+        list(run_cells(CELLS, workers))
 
 
 class Ended(Executor):
-    """A pool of loky's that was shut down."""
+    """A pool of loky's that was shut down, after it took some cells, of which nothing is heard but the end."""
+
+    def __init__(self, takes: int = 0) -> None:
+        self.takes = takes
 
     def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        raise ShutdownExecutorError("cannot schedule new futures after shutdown")
+        if not self.takes:
+            raise ShutdownExecutorError("cannot schedule new futures after shutdown")
+        self.takes -= 1
+        future: Future[Any] = Future()
+        future.set_exception(ShutdownExecutorError("was shutdown before this job could complete"))
+        return future
 
 
-def test_a_pool_that_somebody_else_ended_is_replaced_and_every_cell_is_computed() -> None:
-    pools = iter([Ended(), Scripted(lambda cell: CellResult(cell.id))])
+@pytest.mark.parametrize("takes", [0, 2])
+def test_a_pool_that_somebody_else_ended_is_replaced_and_every_cell_is_computed(takes: int) -> None:
+    pools = iter([Ended(takes), Scripted()])
     with Workers(lambda: next(pools), window=2) as workers:
         done = list(run_cells(CELLS, workers))
     assert [result.error for result in done] == [None] * len(CELLS)
-    assert sorted(result.cell_id for result in done) == [cell.id for cell in CELLS]
-
-
-def test_what_was_under_way_in_a_pool_that_somebody_else_ended_is_computed_again() -> None:
-    class EndedMeanwhile(Ended):
-        """Takes two cells, of which nothing is heard but the end."""
-
-        taken = 0
-
-        def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-            self.taken += 1
-            if self.taken > 2:
-                return super().submit(function, *args, **kwargs)
-            future: Future[Any] = Future()
-            future.set_exception(ShutdownExecutorError("was shutdown before this job could complete"))
-            return future
-
-    pools = iter([EndedMeanwhile(), Scripted(lambda cell: CellResult(cell.id))])
-    with Workers(lambda: next(pools), window=2) as workers:
-        done = list(run_cells(CELLS, workers))
-    assert [result.error for result in done] == [None] * len(CELLS)
-    assert sorted(result.cell_id for result in done) == [cell.id for cell in CELLS]
+    assert sorted(result.cell_id for result in done) == IDS
 
 
 class Silent(Executor):
@@ -206,14 +163,18 @@ class Silent(Executor):
         return self.futures[-1]
 
 
-def test_a_stop_cancels_what_waits_in_a_pool_that_goes_on() -> None:
+def test_cells_of_which_nothing_is_heard_are_lost_after_a_while() -> None:
+    with Workers(Silent, window=1) as workers:
+        done = list(run_cells(CELLS[:1], workers, patience_s=0.0))
+    assert "no cell was done for 0 s" in str(done[0].error)
+
+
+def test_a_stop_cancels_what_waits_and_an_interrupt_leaves_it_to_the_end_of_its_pool() -> None:
     silent, stop = Silent(), threading.Event()
     stop.set()
     assert list(run_cells(CELLS, Workers(lambda: silent, window=2), stop)) == []
     assert [future.cancelled() for future in silent.futures] == [True, True]
 
-
-def test_an_interrupt_leaves_what_waits_to_the_end_of_its_pool() -> None:
     def interrupted() -> Any:
         yield from CELLS[:2]
         raise KeyboardInterrupt
@@ -223,16 +184,6 @@ def test_an_interrupt_leaves_what_waits_to_the_end_of_its_pool() -> None:
         list(run_cells(interrupted(), Workers(lambda: silent, window=4)))
     # loky ends a pool by an error in each of its futures, which one that was cancelled does not take.
     assert [future.cancelled() for future in silent.futures] == [False, False]
-
-
-def test_an_executor_that_its_owner_ended_is_an_error_and_no_cells_fault() -> None:
-    with Workers.of(Ended(), window=2) as workers, pytest.raises(ShutdownExecutorError, match="after shutdown"):
-        list(run_cells(CELLS, workers))
-
-
-def test_a_pool_of_threads_is_refused() -> None:
-    with ThreadPoolExecutor(1) as pool, pytest.raises(ConfigurationError, match="a pool of threads"):
-        Workers.of(pool)
 
 
 def test_after_a_stop_no_further_cell_is_begun_and_what_is_done_comes_back() -> None:
@@ -255,14 +206,14 @@ def test_cells_hold_the_orders_in_their_order_and_are_named_by_their_place() -> 
 
 
 def test_an_executor_without_processes_gives_results_and_errors_as_any_does() -> None:
-    with in_this_process()() as executor:
+    with InThisProcess() as executor:
         assert executor.submit(lambda: 3).result() == 3
         with pytest.raises(ZeroDivisionError):
             executor.submit(lambda: 1 / 0).result()
 
 
-def test_a_number_of_workers_below_one_is_refused() -> None:
-    from docmind_lab.experiments.batch import processes
-
+def test_threads_and_no_worker_at_all_are_refused() -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ConfigurationError, match="a pool of threads"):
+        Workers.of(pool)
     with pytest.raises(ConfigurationError, match="workers must be 1 or more, not 0"):
         processes(0)

@@ -84,22 +84,6 @@ def test_a_write_that_fails_leaves_the_cell_as_it_was_and_nothing_beside_it(
     assert [path.name for path in tmp_path.iterdir()] == ["000.parquet"]
 
 
-def test_a_cell_that_cannot_be_read_is_named_with_the_remedy(tmp_path: Path) -> None:
-    (tmp_path / "000.parquet").write_bytes(b"nothing of the kind")
-    with pytest.raises(RecordError, match=r"000\.parquet cannot be read .*; remove that file"):
-        CellStore(tmp_path).read()
-
-
-def test_a_cell_of_another_study_is_refused_by_its_study(tmp_path: Path) -> None:
-    CellStore(tmp_path).write("000", [measured("cooperative", 1)])
-    (study_id,) = CellStore(tmp_path).read().runs["study_id"].unique()
-    assert len(CellStore(tmp_path, study_id).read().runs) == 1
-    with pytest.raises(
-        RecordError, match=rf"000\.parquet is a cell of study {study_id}, not of other; remove that file"
-    ):
-        CellStore(tmp_path, "other").read()
-
-
 @pytest.mark.parametrize("count", often([80, 250], 80))
 def test_a_flipped_bit_is_an_error_or_changes_no_value(count: int, tmp_path: Path) -> None:
     store = CellStore(tmp_path)

@@ -1,29 +1,49 @@
-"""How many processes compute runs."""
+"""How many processes compute runs; they end with their parent, and one that left virtual time is replaced."""
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
+import cloudpickle
 import pytest
 
+from docmind_lab.alternatives import Cooperative
+from docmind_lab.alternatives.base import Outcome, SyncOrAsync
+from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Cell, Simulated, Workers, processes, run_cells, workers
 from docmind_lab.experiments.batch.workers import kept_warm, workers_for
+from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.documents import Documents
+from docmind_lab.services.server import ServiceOptions
 
 MANY_RUNS = 1_000
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _two_cores_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(2)), raising=False)
 
 
+@pytest.mark.usefixtures("_two_cores_of_many")
 def test_there_are_as_many_processes_as_cores_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
     with workers_for(MANY_RUNS) as workers:
         assert workers.window == 4
 
 
+@pytest.mark.usefixtures("_two_cores_of_many")
 def test_a_single_core_is_left_to_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     with workers_for(MANY_RUNS) as workers:
@@ -37,6 +57,7 @@ def test_what_is_kept_warm_is_a_process_even_on_a_single_core(monkeypatch: pytes
         assert workers.submit(os.getpid).result() != os.getpid()
 
 
+@pytest.mark.usefixtures("_two_cores_of_many")
 def test_a_count_that_is_named_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     with workers_for(MANY_RUNS, 3) as workers:
@@ -51,3 +72,99 @@ def test_a_process_kept_warm_works_in_the_folder_of_its_caller(tmp_path: Path, m
         monkeypatch.chdir(folder)
         with kept_warm(1) as workers:
             assert workers.submit(os.getcwd).result() == str(folder)
+
+
+# Loads the one file, since the package takes seconds to import.
+WORKER = f"""
+import importlib.util, os, time
+spec = importlib.util.spec_from_file_location("workers", {workers.__file__!r})
+workers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(workers)
+workers.begin_worker(os.getppid())
+print(os.getpid(), flush=True)
+time.sleep(600.0)
+"""
+PARENT = f"""
+import subprocess, sys
+subprocess.run([sys.executable, "-c", {WORKER!r}])
+"""
+# The watch looks once a second; the rest is room for a busy machine.
+PATIENCE_S = 30.0
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.full
+@pytest.mark.wall
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        assert is_alive(worker)
+        parent.send_signal(signal.SIGKILL)
+    until = time.monotonic() + PATIENCE_S
+    while is_alive(worker) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_alive(worker)
+
+
+def test_every_pool_of_processes_has_its_workers_watch_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "docmind_lab.experiments.batch.workers.ProcessPoolExecutor", lambda **options: seen.append(options)
+    )
+    processes(1)()
+    assert [(options["initializer"], options["initargs"]) for options in seen] == [
+        (workers.begin_worker, (os.getpid(),))
+    ]
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOENT])
+def test_without_shared_memory_the_remedy_is_named(number: int) -> None:
+    def refused() -> Any:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(ConfigurationError, match=r"need shared memory.*make /dev/shm writable"):
+        Workers(refused)
+
+
+@dataclass(frozen=True)
+class Spinning:
+    """Computes for ever, which no virtual time can pass."""
+
+    name: ClassVar[str] = "spinning"
+    letter: ClassVar[str] = "?"
+    propagates: ClassVar[bool] = False
+    node_mode: ClassVar[SyncOrAsync] = "sync"
+    client_retries: ClassVar[bool] = True
+
+    def run(self, runnable: Any, inputs: Any, deadline: Any, recorder: Any) -> Outcome:
+        while True:
+            pass
+
+
+@pytest.mark.full
+def test_a_stalled_run_is_named_its_worker_replaced_and_every_other_cell_computed() -> None:
+    # The workers do not know this module.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    profile = LatencyProfile.named("typical")
+    system = Simulated(Settings(), ServiceOptions(profile=profile), corpus="handbook")
+    (order,) = Comparison(
+        runs=1, alternatives=(Cooperative(),), profile=profile, documents=Documents("handbook")
+    ).orders()
+    cells = [
+        Cell(f"{number:03}", (dataclasses.replace(order, alternative=Spinning()) if number == 1 else order,), system)
+        for number in range(4)
+    ]
+    with Workers(processes(2)) as workers:
+        results = {result.cell_id: result for result in run_cells(cells, workers)}
+    assert set(results) == {"000", "001", "002", "003"}
+    assert order.facts.run_id in str(results["001"].error)
+    for cell_id in ("000", "002", "003"):
+        assert [run.run.outcome for run in results[cell_id].measured] == ["answered"], cell_id

@@ -13,7 +13,6 @@ import pytest
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.tables.records import TABLES
@@ -21,16 +20,15 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.retrieval import Question
-from docmind_lab.experiments.batch.cells import cells_of
-from docmind_lab.experiments.batch.worker import run_cell
-from docmind_lab.experiments.comparison import Comparison, run_comparison
+from docmind_lab.experiments.batch.cells import cells_of, run_cell
+from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps import design as studies_design
-from docmind_lab.experiments.sweeps import replays as studies_replayed
+from docmind_lab.experiments.sweeps import settled as studies_settled
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.interfaces.reports.model import Facts
 from docmind_lab.interfaces.reports.sections import question_section
@@ -159,27 +157,6 @@ def test_a_cell_that_was_sent_to_another_process_says_all_that_it_needs(harbour:
     assert Study.of(run_cell(sent).measured, {}).runs.equals(Study.of(run_cell(cell).measured, {}).runs)
 
 
-@pytest.mark.full
-def test_one_process_and_two_make_the_same_tables(harbour: Path) -> None:
-    asked = comparison(harbour, runs=8, alternatives=parse_alternatives("unguarded,A,C"))
-    one, two = (run_comparison(asked, Settings(), workers=workers) for workers in (1, 2))
-    assert values(one) == values(two)
-    assert len(one.runs) == 24
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_both_clocks_find_the_same_in_them(harbour: Path) -> None:
-    # Twenty times the longest run: a budget that no pause of a loaded machine uses up.
-    at_once = {"alternatives": (Cooperative(),), "profile": LatencyProfile.named("typical/40"), "runs": 3}
-    tables = [
-        run_comparison(comparison(harbour, decision_timeout_s=20.0, clock=clock, **at_once), Settings()).runs
-        for clock in ("virtual", "wall")
-    ]
-    virtual, wall = (table.set_index("question_id")[["outcome", "source_recall"]].sort_index() for table in tables)
-    assert virtual.astype(str).equals(wall.astype(str))
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -260,7 +237,7 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
 
 def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     live = comparison(harbour, clock="wall")
-    for module in (studies_design, studies_replayed):
+    for module in (studies_design, studies_settled):
         monkeypatch.setattr(module, "recording_in", lambda _: Recorded(live.design()))
     values = {"replay": "monday", "factors": {"alternative": "A"}}
     with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):
@@ -272,10 +249,3 @@ def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkey
 
 def test_a_design_of_the_lab_s_own_documents_is_the_one_that_it_was() -> None:
     assert {"library", "questions"}.isdisjoint(StudyDesign.of({"repeats": 1}).to_dict())
-
-
-def test_a_study_file_is_told_what_its_documents_lack(harbour: Path, tmp_path: Path) -> None:
-    file = tmp_path / "study.toml"
-    file.write_text(f'documents = "{harbour}"\nrepeats = 1\n')
-    with pytest.raises(ConfigurationError, match=r"study\.toml: questions: documents of your own come without"):
-        StudyDesign.read(file)

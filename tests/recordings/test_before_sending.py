@@ -20,7 +20,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.live_estimate import RequestEstimate, expected_to_send
 from docmind_lab.experiments.comparison.request import CompareRequest
-from docmind_lab.experiments.comparison.resolve import resolve
+from docmind_lab.experiments.comparison.run import resolve
 from docmind_lab.interfaces.cli.compare import confirm_sending, notes_on_sending
 
 
@@ -70,7 +70,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_on_a_terminal_it_is_asked_and_a_no_ends_it(terminal: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit):
-        confirm_sending(yes=False, table=None)("5 runs: about 60 requests")
+        confirm_sending(yes=False)("5 runs: about 60 requests")
     assert terminal == ["Send them?"]
     assert "nothing was sent" in capsys.readouterr().err
 
@@ -78,7 +78,7 @@ def test_on_a_terminal_it_is_asked_and_a_no_ends_it(terminal: list[str], capsys:
 def test_yes_is_not_asked_again_and_the_estimate_is_shown(
     terminal: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    confirm_sending(yes=True, table=None)("5 runs: about 60 requests")
+    confirm_sending(yes=True)("5 runs: about 60 requests")
     assert terminal == []
     assert "To be sent to the live endpoint: 5 runs: about 60 requests." in capsys.readouterr().err
 

@@ -7,11 +7,12 @@ import json
 import threading
 
 import pytest
+from recorded_runs import logical_call
 
 from docmind_lab.core.errors import ConfigurationError, RunCut
 from docmind_lab.experiments.recordings import Caps
 from docmind_lab.experiments.recordings.caps import CapMeter, CapReached, Usage, usage_of
-from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall
+from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.taps import Traffic
 
 REPLY = json.dumps(
@@ -19,31 +20,19 @@ REPLY = json.dumps(
 ).encode()
 
 
-class _Nobody:
-    def attempt_started(self, attempt: Attempt) -> None:
-        pass
-
-    def attempt_ended(self, attempt: Attempt) -> None:
-        pass
-
-
-def call_of(kind: CallKind = "llm", run_id: str = "run") -> LogicalCall:
-    return LogicalCall(run_id, f"{kind}/planner/0.0.1", "planner", "0.0.1", kind, 7, _Nobody())
-
-
 def answered(meter: CapMeter, data: bytes = REPLY) -> None:
-    call = call_of()
+    call = logical_call()
     meter.sending(call)
     meter.ended(Attempt(call, 1, 0.0, sent_at=0.1, outcome="ok"), Traffic(received=[data]))
 
 
 def test_the_request_past_the_cap_is_not_sent_and_ends_its_run() -> None:
     meter = CapMeter(Caps(max_requests=2))
-    meter.sending(call_of())
-    meter.sending(call_of())
+    meter.sending(logical_call())
+    meter.sending(logical_call())
     assert not meter.reached
     with pytest.raises(RunCut) as cut:
-        meter.sending(call_of(run_id="third"))
+        meter.sending(logical_call(run_id="third"))
     assert isinstance(cut.value.error, CapReached)
     assert (meter.requests, meter.cut) == (2, {"third"})
 
@@ -54,7 +43,7 @@ def test_a_cap_of_requests_holds_however_many_threads_send() -> None:
     def send() -> None:
         for _ in range(30):
             try:
-                meter.sending(call_of())
+                meter.sending(logical_call())
             except RunCut:
                 return
             sent.append(1)
@@ -73,13 +62,13 @@ def test_a_cap_of_tokens_is_passed_by_calls_under_way_and_by_no_more() -> None:
     answered(meter)
     assert meter.tokens == 200
     with pytest.raises(RunCut):
-        meter.sending(call_of())
+        meter.sending(logical_call())
 
 
 def test_a_search_is_no_model_request() -> None:
     meter = CapMeter(Caps(max_requests=1))
     for _ in range(3):
-        meter.sending(call_of("retrieval"))
+        meter.sending(logical_call("retrieval"))
     assert meter.requests == 0
 
 
@@ -87,20 +76,6 @@ def test_a_search_is_no_model_request() -> None:
 def test_a_cap_below_one_is_refused_by_name(field: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{field} must be 1 or more"):
         Caps(**{field: 0})
-
-
-def test_tokens_are_what_the_server_says() -> None:
-    assert usage_of(Traffic(received=[REPLY])) == Usage(100, is_estimate=False)
-
-
-def test_tokens_of_a_compressed_reply_are_what_the_server_says() -> None:
-    traffic = Traffic(headers={"content-encoding": "gzip"}, received=[gzip.compress(REPLY)])
-    assert usage_of(traffic) == Usage(100, is_estimate=False)
-
-
-def test_tokens_of_a_stream_are_in_its_last_event() -> None:
-    stream = b'data: {"choices": [1], "usage": null}\n\ndata: ' + REPLY + b"\n\ndata: [DONE]\n\n"
-    assert usage_of(Traffic(received=[stream[:40], stream[40:]])) == Usage(100, is_estimate=False)
 
 
 def test_tokens_that_nobody_told_are_an_estimate_from_the_bytes_and_say_so() -> None:
@@ -112,6 +87,22 @@ def test_tokens_that_nobody_told_are_an_estimate_from_the_bytes_and_say_so() -> 
 
 def _events(*payloads: object) -> bytes:
     return b"".join(f"event: any\ndata: {json.dumps(payload)}\n\n".encode() for payload in payloads)
+
+
+STREAM = b'data: {"choices": [1], "usage": null}\n\ndata: ' + REPLY + b"\n\ndata: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        Traffic(received=[REPLY]),
+        Traffic(headers={"content-encoding": "gzip"}, received=[gzip.compress(REPLY)]),
+        Traffic(received=[STREAM[:40], STREAM[40:]]),
+    ],
+    ids=["plain", "compressed", "in the last event of a stream"],
+)
+def test_tokens_are_what_the_server_says(traffic: Traffic) -> None:
+    assert usage_of(traffic) == Usage(100, is_estimate=False)
 
 
 @pytest.mark.parametrize(

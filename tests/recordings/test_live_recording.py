@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from served_here import Here
@@ -21,7 +18,7 @@ from docmind_lab.analysis.study import Study
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.account import account_of
-from docmind_lab.experiments.recordings.fidelity import fidelity, fidelity_frame, fidelity_plot
+from docmind_lab.experiments.recordings.fidelity import fidelity
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions
 
 pytestmark = pytest.mark.wall
@@ -128,14 +125,6 @@ def test_another_alternative_and_a_budget_of_its_own_replay_too_and_the_manifest
     assert list(study.runs["latency_profile"]) == ["recorded"]
 
 
-def test_the_figure_of_a_replay_draws_both_distributions(recorded: Recorded, replay: Study) -> None:
-    found = fidelity(recorded.study, replay)
-    axes = fidelity_plot(found)
-    drawn = {line.get_gid(): len(line.get_xdata()) for line in axes.get_lines()}  # type: ignore[arg-type]
-    rows = fidelity_frame(found).groupby("study").size()
-    assert drawn == {f"completions:{study}": count + 1 for study, count in rows.items()}
-
-
 def model_requests(live: ServiceAddresses, run_ids: list[str]) -> int:
     """What the server itself counts."""
     log = LogClient(live.log_url)
@@ -168,45 +157,6 @@ def test_a_cap_ends_a_study_cleanly_and_nothing_is_sent_past_it(live: ServiceAdd
     assert 0 < len(study.runs) < 8
     assert set(study.runs["outcome"]) == {"answered"}
     assert len(Recording.load(tmp_path / "r").runs) == len(study.runs)
-
-
-@pytest.mark.full
-def test_an_interrupted_live_study_keeps_its_finished_runs(live: ServiceAddresses, tmp_path: Path) -> None:
-    def stop(done: int, total: int) -> None:
-        if done == 2:
-            raise KeyboardInterrupt
-
-    options: dict[str, Any] = {"documents": SMALL, "out": tmp_path / "out", "record": tmp_path / "r", "progress": stop}
-    with pytest.raises(KeyboardInterrupt):
-        dl.compare(9.0, 3, alternatives="A,C", settings=settings_for(live), **options)
-    study = Study.load(tmp_path / "out")
-    assert len(study.runs) == len(Recording.load(tmp_path / "r").runs) == 2
-    assert study.manifest["complete"] is False
-
-
-LIVE_STUDY = """
-import sys
-import docmind_lab as dl
-from docmind_lab.core.settings import Settings
-dl.compare(9.0, 40, alternatives="A,C", documents="handbook", settings=Settings(llm={"base_url": sys.argv[1]}),
-           out=sys.argv[2], record=sys.argv[3], progress=lambda done, total: print(done, flush=True))
-"""
-
-
-@pytest.mark.full
-def test_a_killed_live_study_leaves_every_run_that_it_had_counted(live: ServiceAddresses, tmp_path: Path) -> None:
-    out, folder = tmp_path / "out", tmp_path / "r"
-    command = [sys.executable, "-c", LIVE_STUDY, live.openai_base_url, str(out), str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        counted = [int(process.stdout.readline()) for _ in range(5)][-1]
-        process.kill()
-    stored = CellStore(out / "cells").read()
-    assert len(stored.runs) >= counted
-    recording = Recording.load(folder)
-    assert len(recording.runs) >= counted
-    assert recording.manifest["complete"] is False
-    assert dl.compare(replay=folder, runs=2).runs["outcome"].eq("answered").all()
 
 
 @pytest.mark.full

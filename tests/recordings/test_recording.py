@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-from recorded_runs import recorded_call, recorded_run, written
+from recorded_runs import logical_call, recorded_call, recorded_run, written
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings import Recording
+from docmind_lab.experiments.recordings.live_study import RecordingWriter, Tape
 from docmind_lab.experiments.recordings.recording import RecordedRun
-from docmind_lab.experiments.recordings.writing import RecordingWriter, Tape
-from docmind_lab.network.attempts import Attempt, LogicalCall
+from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.taps import Traffic
 
 RUN = recorded_run(
@@ -88,14 +88,5 @@ def test_a_warm_up_is_not_taped() -> None:
     assert tape.pop("warm-up-cooperative") == {}
 
 
-class _Nobody:
-    def attempt_started(self, attempt: Attempt) -> None:
-        pass
-
-    def attempt_ended(self, attempt: Attempt) -> None:
-        pass
-
-
 def _attempt(run_id: str) -> Attempt:
-    call = LogicalCall(run_id, "llm/planner/0.0.1", "planner", "0.0.1", "llm", 7, _Nobody())
-    return Attempt(call, 1, 0.0, ended_at=1.0, outcome="ok", status=200)
+    return Attempt(logical_call(run_id=run_id), 1, 0.0, ended_at=1.0, outcome="ok", status=200)

@@ -18,15 +18,14 @@ from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings import Recording
-from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.estimate import estimate
-from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.experiments.sweeps.settled import SETTLED_FACTORS
 
 SETTLED_FIELDS = ("seed", "horizon_factor", "side_by_side", "documents", "questions")
 SLOWER = 3.0
@@ -76,7 +75,7 @@ def design(folder: Path, **factors: Any) -> StudyDesign:
 def swept(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
     """A, C and the control over the recording, at a decision timeout that cuts and one that does not."""
     made = design(folder, alternative="unguarded,A,C", decision_timeout_s=[2, 60])
-    return sweep(made, executor=in_this_process()(), out=tmp_path_factory.mktemp("swept") / "out")
+    return sweep(made, executor=InThisProcess(), out=tmp_path_factory.mktemp("swept") / "out")
 
 
 def test_the_calls_of_a_swept_replay_take_as_long_as_they_were_recorded_to(swept: Study, live: Study) -> None:
@@ -184,6 +183,6 @@ def test_a_study_has_the_second_budgets_that_were_recorded_unless_others_are_giv
 
 def test_second_budgets_are_swept_over_a_recording(folder: Path) -> None:
     made = design(folder, alternative="A", budget_calls=[2, "none"])
-    runs = sweep(made, executor=in_this_process()()).runs.astype({"second_budgets": "str"}).set_index("second_budgets")
+    runs = sweep(made, executor=InThisProcess()).runs.astype({"second_budgets": "str"}).set_index("second_budgets")
     assert runs.loc["2 calls", ["stop_reason", "calls_spent"]].tolist() == ["call_budget", 2]
     assert not math.isnan(runs.loc["none", "calls_spent"])

@@ -14,11 +14,11 @@ from docmind_lab.analysis.findings.recommendation import recommend
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.run import comparison_manifest
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
-from docmind_lab.experiments.recordings.writing import RecordingWriter
+from docmind_lab.experiments.recordings.live_study import RecordingWriter
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import sweep
 
@@ -87,7 +87,7 @@ def test_a_recording_of_a_short_deadline_recommends_no_longer_one_that_does_not_
         truth[timeout_s] = int(runs["answered_in_time"].sum())
     folder = record(tmp_path / "recording", comparison)
     factors = {"alternative": "A", "decision_timeout_s": timeouts_s}
-    study = sweep(StudyDesign.of({"replay": str(folder), "factors": factors}), executor=in_this_process()())
+    study = sweep(StudyDesign.of({"replay": str(folder), "factors": factors}), executor=InThisProcess())
     in_time = study.runs.groupby("decision_timeout_s")["answered_in_time"].sum()
     for timeout_s, true_runs in truth.items():
         assert share_interval(int(in_time[timeout_s]), RUNS).low <= true_runs / RUNS

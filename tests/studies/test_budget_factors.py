@@ -12,11 +12,9 @@ from docmind_lab.analysis.study import Study
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import in_this_process
-from docmind_lab.experiments.sweeps.cells import benches_of
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.estimate import estimate
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 
 
 def design(price: str | None = None, repeats: int = 1, **factors: Any) -> StudyDesign:
@@ -79,7 +77,7 @@ def test_the_design_says_its_limits_and_its_price() -> None:
 @pytest.fixture(scope="module")
 def swept() -> Study:
     made = design("1/4", alternative="unguarded,A", decision_timeout_s=60, budget_calls=[3, "none"])
-    return sweep(made, executor=in_this_process()())
+    return sweep(made, executor=InThisProcess())
 
 
 def test_a_sweep_holds_each_run_to_the_limits_of_its_condition(swept: Study) -> None:
@@ -97,8 +95,3 @@ def test_the_manifest_of_a_sweep_has_its_limits_and_its_price(swept: Study) -> N
     said = swept.manifest["design"]
     assert (said["price"], said["factors"]["budget_calls"]) == ("1/4", [3, "none"])
     assert "budget_tokens" not in said["factors"]
-
-
-def test_an_estimate_is_of_runs_under_each_limit() -> None:
-    found = estimate(design(budget_calls=[3, "none"], decision_timeout_s=60), Settings(), workers=1)
-    assert (found.runs, found.how) == (2, "from a pilot of 2 runs")

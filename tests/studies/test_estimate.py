@@ -10,17 +10,11 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.sweeps.cells import benches_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.estimate import _choose, estimate
+from docmind_lab.experiments.sweeps.estimate import estimate
 from docmind_lab.experiments.sweeps.runner import sweep
 
 SMALL = {"documents": "handbook", "repeats": 30, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 20]}}
-
-
-def pilot_of(values: dict[str, object]) -> list[tuple[str, float]]:
-    cells = [cell for bench in benches_of(StudyDesign.of(values), Settings()) for cell in bench.cells]
-    return [(o.facts.alternative, o.facts.decision_timeout_s) for chosen in _choose(cells) for o, _ in chosen]
 
 
 def test_an_estimate_is_of_a_pilot_that_ran() -> None:
@@ -29,34 +23,8 @@ def test_an_estimate_is_of_a_pilot_that_ran() -> None:
     assert found.seconds > 0
     assert found.bytes is not None
     assert 12 * 5_000 < found.bytes < 12 * 1_000_000
-    text = r"about \d+ (s|minutes) on 2 cores, \d+ (kB|MB) \(from a pilot of 6 runs\)"
+    text = r"about \d+ (s|minutes) on 2 cores, \d+ (kB|MB) \(from a pilot of 4 runs\)"
     assert re.fullmatch(text, str(found))
-
-
-def test_a_pilot_has_a_run_of_each_arm_and_goes_over_the_budgets() -> None:
-    chosen = pilot_of({**SMALL, "factors": {"alternative": "A,B,C,D", "decision_timeout_s": [5, 10, 20]}})
-    assert len(chosen) == 6
-    assert {arm for arm, _ in chosen} == {"cooperative", "hard_timeout", "async_cancellation", "stop_flag"}
-    assert {budget_s for _, budget_s in chosen} == {5.0, 10.0, 20.0}
-
-
-def test_a_pilot_is_no_longer_than_the_study_or_twelve_runs() -> None:
-    assert len(pilot_of({"repeats": 1, "factors": {"alternative": "A,B"}})) == 2
-    every = [
-        "A",
-        "A:per_read",
-        "A:equal",
-        "A:reserve_first",
-        "A:unpropagated",
-        "B",
-        "B:drain",
-        "B:naive",
-        "C",
-        "D",
-        "E",
-        "F",
-    ]
-    assert len(pilot_of({"repeats": 2, "factors": {"alternative": [*every, "D:interrupt", "F:per_step"]}})) == 12
 
 
 def test_runs_on_the_wall_clock_have_a_bound_by_their_horizons() -> None:

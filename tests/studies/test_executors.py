@@ -21,7 +21,7 @@ from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
 from docmind_lab.analysis.study import Study
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
 
 
@@ -33,7 +33,7 @@ def swept(**options: Any) -> Study:
 @pytest.fixture(scope="module")
 def reference() -> Study:
     """The study without any process but this one."""
-    return swept(executor=in_this_process()())
+    return swept(executor=InThisProcess())
 
 
 @contextmanager
@@ -77,13 +77,7 @@ def test_a_pool_of_threads_is_refused_before_a_folder_is_touched(tmp_path: Path)
 
 def test_an_executor_and_a_number_of_workers_are_one_too_many() -> None:
     with pytest.raises(ConfigurationError, match="workers: the executor has workers of its own"):
-        sweep(DESIGN, executor=in_this_process()(), workers=2)
-
-
-@pytest.mark.full
-def test_a_cluster_gives_the_same_tables(reference: Study) -> None:
-    with cluster() as client:
-        assert_same_tables(swept(executor=client.get_executor()), reference)
+        sweep(DESIGN, executor=InThisProcess(), workers=2)
 
 
 @pytest.mark.full

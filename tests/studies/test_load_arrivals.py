@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.load.arrivals import Constant, Poisson, Trace, as_json
+from docmind_lab.experiments.load.arrivals import Constant, Poisson, Trace
 
 
 def test_poisson_gaps_have_the_mean_and_the_spread_of_an_exponential():
@@ -53,13 +53,3 @@ def test_a_rate_that_cannot_be_is_refused_by_name(kind, rate):
 def test_a_trace_that_is_none_is_refused_by_name(instants_s):
     with pytest.raises(ConfigurationError, match="instants_s"):
         Trace(instants_s)
-
-
-def test_a_trace_is_not_made_longer_than_it_is():
-    with pytest.raises(ConfigurationError, match="3 arrivals, and 4"):
-        Trace((0.0, 1.0, 2.0)).instants(4, seed=1)
-
-
-def test_what_determines_arrivals_is_told_as_json():
-    assert as_json(Poisson(0.5)) == {"kind": "poisson", "rate_per_s": 0.5}
-    assert as_json(Trace((0.0, 2.0))) == {"kind": "trace", "rate_per_s": 0.5, "instants_s": [0.0, 2.0]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,6 +62,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sample_study(runs=3).save(root / "study")
     (root / "small.toml").write_text(TOML, encoding="utf-8")
     (root / "wall.toml").write_text(TOML + 'clock = ["wall"]\n', encoding="utf-8")
+    (root / "none.toml").write_text("repeats = 0", encoding="utf-8")
+    (root / "load.toml").write_text("repeats = 2\n[load]\nrates_per_s = [0.2]", encoding="utf-8")
     design = StudyDesign.read(root / "small.toml")
     assert design.study_id == StudyDesign.of(DESIGN).study_id
     with pytest.MonkeyPatch.context() as patched:
@@ -141,56 +144,80 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "named"),
     [
         # A value that cannot be used.
-        "compare --runs -1",
-        "compare --decision-timeout 0",
-        "compare --seed x",
-        "compare --retries -1",
-        "compare --workers 0",
-        "compare --clock moon",
-        "sweep {places}/small.toml --workers 0 --out {tmp}/swept",
-        "recommend {places}/study --target 2",
-        "report {places}/study --format pdf",
-        "export {places}/study",
-        "serve --port 99999",
-        "ask question --decision-timeout -1",
-        "profile {places}/study --slots 0",
-        # An option that would be ignored.
-        "sweep {places}/small.toml --estimate --json",
-        "sweep {places}/wall.toml --workers 2 --out {tmp}/swept",
-        "profile {places}/study --part retrieval_s",
-        "doctor --inputs {places}/small.toml",
+        ("compare --runs -1", "runs must be between 1 and"),
+        ("compare --runs many", "'--runs'"),
+        ("compare --decision-timeout 0", "decision timeout must be a finite number of seconds above 0, not 0.0"),
+        ("compare --decision-timeout nan", "not nan"),
+        ("compare --seed x", "'--seed'"),
+        ("compare --retries -1", "retries must be 0 or more"),
+        ("compare --workers 0", "workers must be 1 or more"),
+        ("compare --clock wall --side-by-side 0", "side_by_side must be 1 or more"),
+        ("compare --clock moon", "unknown clock 'moon'"),
+        ("compare --fault hang:*:2", "probability must be between 0 and 1"),
+        ("compare --model-variation nan", "model_variation must be a share"),
+        ("compare --alternatives A,A", "named twice"),
+        ("compare --budget-tokens 0", "budget.tokens must be a whole number from 1 up"),
+        ("compare --budget-cost 0.02", "budget.cost needs a price above 0"),
+        ("compare --price 0.15", "price must be INPUT/OUTPUT"),
+        ("sweep {places}/small.toml --workers 0 --out {tmp}/swept", "workers must be 1 or more"),
+        ("sweep {places}/none.toml", "repeats: Input should be greater than or equal to 1, not 0"),
+        ("sweep {places}/load.toml", "a load study has its fields in [load]"),
+        ("recommend {places}/study --target 2", "target"),
+        ("report {places}/study --format pdf", "pdf"),
+        ("export {places}/study", "nothing to tell"),
+        ("serve --port 99999", "port 99999"),
+        ("ask question --decision-timeout -1", "agents.decision_timeout"),
+        ("ask question --alternative A,B", "alternative must name one"),
+        ("profile {places}/study --each nope", "--each must be model or node"),
+        # An option that would be ignored, or one that is missing.
+        ("compare --deadline-key until", "--deadline-key is of a graph of your own"),
+        ("compare --json --verbose", "leave one out"),
+        ("compare --clock wall --workers 2", "on the wall clock use --side-by-side"),
+        ("compare --clock virtual --side-by-side 2", "in virtual time use --workers"),
+        ("compare --record-text", "give --record FOLDER too"),
+        ("sweep {places}/small.toml --estimate --json", "leave one of the two out"),
+        ("sweep {places}/wall.toml --workers 2 --out {tmp}/swept", "workers: only runs in virtual time"),
+        ("profile {places}/study --part retrieval_s", "--plot"),
+        ("doctor --inputs {places}/small.toml", "--inputs is for a graph of your own"),
+        ("ask", "Missing argument 'question'"),
+        ("watch no-such-study", "Missing option '--spans'"),
         # A name that nothing has.
-        "compare --fault nope",
-        "compare --alternatives Z",
-        "compare --workload nope",
-        "compare --profile nope",
-        "compare --documents nope",
-        "compare --graph nope:graph --inputs {places}/small.toml",
-        "doctor --graph nope:graph --inputs {places}/small.toml",
-        "ask question --alternative Z",
-        "ask question --fault nope",
-        "ask question --documents nope",
-        "serve --profile nope",
-        "show nope --study {places}/study",
-        # A file that is not there.
-        "compare --questions nope.jsonl --documents handbook",
-        "compare --profile nope.json",
-        "sweep nope.toml",
-        "index nope",
-        "profile nope.csv",
+        ("bogus", "No such command 'bogus'"),
+        ("compare --fault hnag", "unknown fault 'hnag'; did you mean 'hang'?"),
+        ("compare --alternatives Z", "unknown alternative 'Z'"),
+        ("compare --alternatives cooperativ", "did you mean 'cooperative'"),
+        ("compare --alternatives A:fast", "the variants are cooperative:per_read"),
+        ("compare --workload nope", "nope"),
+        ("compare --profile typcal", "Did you mean 'typical'?"),
+        ("compare --documents nope", "nope"),
+        ("compare --graph nope:graph --inputs {places}/small.toml", "nope"),
+        ("doctor --graph nope:graph --inputs {places}/small.toml", "nope"),
+        ("ask question --alternative Z", "Z"),
+        ("ask question --fault nope", "nope"),
+        ("ask question --documents nope", "nope"),
+        ("serve --profile nope", "nope"),
+        ("show nope --study {places}/study", "nope"),
+        # A file that is not there, or a folder that cannot be written.
+        (f"compare --out {os.devnull}/x", "choose another folder"),
+        ("compare --questions nope.jsonl --documents handbook", "nope.jsonl"),
+        ("compare --profile nope.json", "nope.json"),
+        ("sweep nope.toml", "nope.toml cannot be read"),
+        ("profile nope.csv", "nope.csv"),
+        ("watch no-such-study --spans no-such-file", "no-such-file cannot be read"),
     ],
 )
-def test_what_was_typed_wrong_is_bad_usage_in_every_command(
-    words: str, places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_was_typed_wrong_is_one_line_that_names_it_and_bad_usage_in_every_command(
+    words: str, named: str, places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command, *others = words.split()
     # The places have spaces in their names, which the words above do not.
     filled = [word.format(places=places, tmp=tmp_path) for word in others]
-    if command == "compare":
+    if command == "compare" and "--out" not in words:
         filled += ["--out", str(tmp_path / "out")]
     code, line = ended(capsys, [command, *filled])
     assert code == USAGE, line
+    assert named in line
     assert len(line.splitlines()) == 1

@@ -23,7 +23,7 @@ from docmind_lab.analysis.study_folder import load
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.randomness import run_seed
-from docmind_lab.experiments.batch import Cell, CellResult, in_this_process
+from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
 
 
@@ -136,18 +136,10 @@ def test_without_processes_a_stop_is_heard_after_the_cell_under_way() -> None:
         stop.set()
         return Scripted().submit(function, cell, attempt)
 
-    kind = type("InThisProcess", (in_this_process()().__class__,), {"submit": act})
+    kind = type("InThisProcess", (InThisProcess().__class__,), {"submit": act})
     with small_cells():
         part = sweep(DESIGN, executor=kind(), stop=stop)
     assert (done, len(part.runs)) == (["00-000"], 2)
-
-
-def test_a_sweep_that_is_stopped_before_it_begins_has_no_runs(tmp_path: Path) -> None:
-    stop = threading.Event()
-    stop.set()
-    executor = Scripted()
-    assert len(swept(executor, tmp_path, stop=stop).runs) == 0
-    assert executor.asked == []
 
 
 @pytest.mark.parametrize("file", ["00-002.parquet", "calls.parquet", "manifest.json", "design.json"])

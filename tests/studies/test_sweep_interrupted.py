@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from job_program import PATIENCE_S, JobProgram, eventually, job_program
+from often import often
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
-from sweeping_program import INTERRUPTED, REFUSED
+from sweeping_program import INTERRUPTED
 
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import load
 from docmind_lab.analysis.tables.records import TABLES
-from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
 
 
@@ -31,7 +30,7 @@ def sweeps() -> Iterator[JobProgram]:
 @pytest.fixture(scope="module")
 def alone() -> Study:
     """The study, computed at one go, in cells of another size and without a folder."""
-    return sweep(DESIGN, executor=in_this_process()())
+    return sweep(DESIGN, executor=InThisProcess())
 
 
 def resumed(out: Path) -> Study:
@@ -40,7 +39,7 @@ def resumed(out: Path) -> Study:
     timer.start()
     try:
         with small_cells():
-            return sweep(DESIGN, out=out, executor=in_this_process()(), stop=gone_on_too_long)
+            return sweep(DESIGN, out=out, executor=InThisProcess(), stop=gone_on_too_long)
     finally:
         timer.cancel()
 
@@ -82,7 +81,7 @@ def killed_at_step(sweeps: JobProgram, out: Path, step: int) -> None:
 
 
 # From the first step, which makes the folder's files, to the last, which removes the cells of a finished study.
-@pytest.mark.parametrize("at", [pytest.param(0.0, marks=pytest.mark.full), 0.5, 1.0])
+@pytest.mark.parametrize("at", often([number / 11 for number in range(12)] + [0.5], 0.5, 1.0))
 def test_killed_before_a_step_of_its_files_it_goes_on_to_the_same_tables(
     at: float, sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
 ) -> None:
@@ -108,46 +107,6 @@ def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
     assert attempts >= 20
     assert len(kept(out)) == CELLS, "no cell was computed twice"
     require_whole_and_tidy(out, resumed(out), alone)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("at", [number / 11 for number in range(1, 11)])
-def test_killed_before_any_step_of_its_files_it_goes_on_to_the_same_tables(
-    at: float, sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
-) -> None:
-    killed_at_step(sweeps, tmp_path / "out", max(1, round(at * steps)))
-    study = resumed(tmp_path / "out")
-    require_whole_and_tidy(tmp_path / "out", study, alone)
-    assert len(study.runs) == RUNS
-
-
-def killed_while_computing(sweeps: JobProgram, out: Path, seed: int, executor: str) -> None:
-    """Kill a sweep's whole process group some time after some cell was written."""
-    draw = random.Random(seed)
-    cells, more_s = draw.randrange(CELLS), draw.uniform(0.0, 0.3)
-    pid = sweeps.start(out=str(out), executor=executor)
-    eventually(lambda: cells_in(out) >= cells or (out / "manifest.json").exists())
-    time.sleep(more_s)
-    os.killpg(pid, signal.SIGKILL)
-    assert sweeps.ended(pid) in (-signal.SIGKILL, 0)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("seed", "executor"),
-    [
-        (1, "none"),
-        *(pytest.param(seed, "none", marks=pytest.mark.full) for seed in range(2, 8)),
-        *(pytest.param(seed, "processes", marks=pytest.mark.full) for seed in range(8, 11)),
-    ],
-)
-def test_killed_while_computing_it_goes_on_to_the_same_tables(
-    seed: int, executor: str, sweeps: JobProgram, alone: Study, tmp_path: Path
-) -> None:
-    killed_while_computing(sweeps, tmp_path / "out", seed, executor)
-    study = resumed(tmp_path / "out")
-    require_whole_and_tidy(tmp_path / "out", study, alone)
-    assert len(study.runs) == RUNS
 
 
 @pytest.mark.full
@@ -208,21 +167,4 @@ def test_ctrl_c_ends_it_at_once_with_every_finished_cell_on_disk(
     assert len(part.runs) == 2 * cells_in(out)
     whole = alone.runs[alone.runs["run_id"].isin(part.runs["run_id"])].reset_index(drop=True)
     assert part.runs["returned_at_s"].tolist() == whole["returned_at_s"].tolist()
-    require_whole_and_tidy(out, resumed(out), alone)
-
-
-@pytest.mark.full
-def test_on_a_full_disk_it_says_so_in_one_line_and_finished_cells_are_intact(
-    sweeps: JobProgram, alone: Study, steps: int, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    killed_at_step(sweeps, out, steps // 3)
-    before = {path.name: path.read_bytes() for path in (out / "cells").glob("[!.]*.parquet")}
-    assert 0 < len(before) < CELLS
-    # No file of more than 4 kB can be written, and a cell is larger.
-    assert sweeps.ended(sweeps.start(out=str(out), file_size_limit=4096)) == REFUSED, errors(out)
-    (line,) = errors(out).splitlines()
-    assert line.startswith(f"RecordError: {out / 'cells'} cannot be written (")
-    assert "make room, then run the same study again" in line
-    assert {path.name: path.read_bytes() for path in (out / "cells").glob("[!.]*.parquet")} == before
     require_whole_and_tidy(out, resumed(out), alone)

@@ -19,8 +19,8 @@ from tqdm.std import tqdm
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Workers, cells, in_this_process
-from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.batch import InThisProcess, Workers, cells
+from docmind_lab.experiments.batch.cells import run_cell
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison import virtual as comparison_virtual
 from docmind_lab.experiments.comparison.virtual import simulated
@@ -96,7 +96,7 @@ def _in_this_process(begun: Path) -> None:
         return made(orders, system, 2, **options)
 
     def alone(*_: Any) -> Workers:
-        return Workers(in_this_process())
+        return Workers(InThisProcess)
 
     comparison_virtual.cells_of = study_cells.cells_of = small  # type: ignore[assignment]
     comparison_virtual.workers_for = runner.workers_for = alone  # type: ignore[assignment]

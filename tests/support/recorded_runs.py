@@ -8,6 +8,20 @@ from typing import Any
 
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.experiments.recordings.recording import RecordedCall, RecordedRun, Recording
+from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall
+
+
+class _Nobody:
+    def attempt_started(self, attempt: Attempt) -> None:
+        pass
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        pass
+
+
+def logical_call(kind: CallKind = "llm", run_id: str = "run") -> LogicalCall:
+    """A call of the planner that nobody records."""
+    return LogicalCall(run_id, f"{kind}/planner/0.0.1", "planner", "0.0.1", kind, 7, _Nobody())
 
 
 def recorded_call(call_id: str, started_at_s: float, ended_at_s: float, **changes: Any) -> RecordedCall:

@@ -36,7 +36,7 @@ def small_cells(runs_per_cell: int = 2) -> Iterator[None]:
         orders, system, _ = args
         return cells_of(orders, system, runs_per_cell, **kwargs)
 
-    with patch("docmind_lab.experiments.sweeps.cells.cells_of", cells):
+    with patch("docmind_lab.experiments.sweeps.runner.cells_of", cells):
         yield
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import sys
 import threading
@@ -22,15 +21,13 @@ from small_studies import DESIGN, small_cells
 from tqdm.std import tqdm
 
 from docmind_lab.analysis.study_folder import StudyFolder
-from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import in_this_process
-from docmind_lab.experiments.batch.worker import run_cell
-from docmind_lab.experiments.sweeps.cells import benches_of
+from docmind_lab.experiments.batch import InThisProcess
+from docmind_lab.experiments.batch.cells import run_cell
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 
-INTERRUPTED, REFUSED, BROKEN = 130, 1, 70
+INTERRUPTED, BROKEN = 130, 70
 _FILE_STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -66,9 +63,6 @@ def _child(job: dict[str, Any]) -> None:
         _sweep(job)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except DocmindLabError as error:
-        os.write(2, f"{type(error).__name__}: {error}\n".encode())
-        code = REFUSED
     except BaseException:  # noqa: BLE001 - a fork must not return into the loop of its parent
         os.write(2, traceback.format_exc().encode())
         code = BROKEN
@@ -78,12 +72,9 @@ def _child(job: dict[str, Any]) -> None:
 def _sweep(job: dict[str, Any]) -> None:
     out = Path(job["out"])
     _log_cells(out)
-    if "file_size_limit" in job:
-        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_size_limit"], hard))
     steps = _Steps(out, job.get("kill_at_step"))
     sys.addaudithook(steps)
-    options: dict[str, Any] = {"executor": in_this_process()()}
+    options: dict[str, Any] = {"executor": InThisProcess()}
     if job.get("executor") == "processes":
         options = {"workers": 2}
     elif job.get("executor") == "forked":

@@ -21,7 +21,7 @@ from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
 from docmind_lab.analysis.traces.studies import traces_of_study
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import in_this_process
+from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.load import (
     Constant,
     LoadDesign,
@@ -175,7 +175,7 @@ def same_crowds(executor: Executor) -> None:
 
 
 def test_an_executor_computes_the_crowds() -> None:
-    with in_this_process()() as executor:
+    with InThisProcess() as executor:
         same_crowds(executor)
 
 

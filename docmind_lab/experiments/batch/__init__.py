@@ -1,27 +1,20 @@
 """Many runs in virtual time: cells of runs, worker processes that stay warm, one file for each finished cell.
 
-cells.py     a cell: runs that one worker computes and one file holds
-worker.py    compute one cell in a worker process
+cells.py     a cell: runs that one worker computes and one file holds; how a worker does so
 workers.py   executors: processes, or this process; a stalled one is replaced
 runner.py    compute cells of any kind on workers, and yield results as they come
 """
 
-from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.tables.frames import Tables
 from docmind_lab.experiments.batch.cells import Cell, CellResult, Simulated
-from docmind_lab.experiments.batch.runner import Computing, compute_cells, run_cells
-from docmind_lab.experiments.batch.workers import Workers, in_this_process, kept_warm, processes, workers_for
+from docmind_lab.experiments.batch.runner import run_cells
+from docmind_lab.experiments.batch.workers import InThisProcess, Workers, kept_warm, processes, workers_for
 
 __all__ = [
     "Cell",
     "CellResult",
-    "CellStore",
-    "Computing",
+    "InThisProcess",
     "Simulated",
-    "Tables",
     "Workers",
-    "compute_cells",
-    "in_this_process",
     "kept_warm",
     "processes",
     "run_cells",

@@ -1,20 +1,27 @@
-"""A cell: a group of runs that one worker computes, that is stored as one file, and repeated as a whole if lost."""
+"""Cells, each a group of runs that one worker computes and one file holds, and a worker's computing of one."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import threading
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
+from docmind_lab.core.errors import SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.server import ServiceOptions
 
 # Small enough that little is lost with one and that a stop is quick, large enough that its file costs nothing beside.
 RUNS_PER_CELL = 10
+# Virtual time belongs to a process as a whole, and a worker of a cluster may have several threads.
+_one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -34,9 +41,17 @@ class Simulated:
     workload: str = "supervisor"
 
     @property
-    def of_process(self) -> tuple[str, str | LibraryPlace, Settings, int | None]:
-        """The values that a process builds its system from; building is slow, so workers cache it by them."""
-        return self.workload, self.corpus, self.settings, self.client_retries
+    def of_process(self) -> Simulated:
+        """The same without what varies from run to run; building is slow, so workers cache what they build by it."""
+        return dataclasses.replace(self, options=ServiceOptions(), node_mode="own")
+
+    def build(self, max_connections: int = 100) -> SimulatedSystem:
+        """Return the system, newly built, whose owner closes it."""
+        return SimulatedSystem(self.settings, self.client_retries, self.corpus, self.workload, max_connections)
+
+    def measure(self, system: SimulatedSystem, order: RunOrder) -> MeasuredRun:
+        """Return a run of the system, without what only a caller of a single run needs."""
+        return without_state(system.measure(order, self.options, node_mode=self.node_mode))
 
 
 @dataclass(frozen=True)
@@ -49,18 +64,25 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class CellResult:
-    """The outcome of one cell: its measured runs, or why there are none.
+class CellOutcome:
+    """What comes back of a cell, whatever its kind.
 
     stalled: what kept a run from going on; its worker cannot be used again then. error: why there is nothing, of a
     cell that was lost twice. cpu_s: CPU seconds that its process took for the runs.
     """
 
     cell_id: str
-    measured: tuple[MeasuredRun, ...] = ()
+    _: KW_ONLY
     stalled: str = ""
     error: Exception | None = None
     cpu_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class CellResult(CellOutcome):
+    """The measured runs of one cell."""
+
+    measured: tuple[MeasuredRun, ...] = ()
 
 
 def cells_of(
@@ -79,3 +101,25 @@ def without_state(measured: MeasuredRun) -> MeasuredRun:
     The state of its graph is large, and its exception is one that anybody may have written, which may not be pickled.
     """
     return dataclasses.replace(measured, outcome=dataclasses.replace(measured.outcome, state={}, error=None))
+
+
+def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
+    """Measure the cell's runs in virtual time, one after the other, and no other cell in this process meanwhile.
+
+    A run that stalls ends the cell: the process then has threads that cannot be ended. attempt: counts, for executors
+    that take the same call for the same result, and would give back the error of the first.
+    """
+    with _one_at_a_time:
+        system = _system(cell.system.of_process)
+        measured: list[MeasuredRun] = []
+        begun_s = time.process_time()
+        for order in cell.orders:
+            try:
+                measured.append(cell.system.measure(system, order))
+            except SimulationStalled as error:
+                return CellResult(cell.id, tuple(measured), stalled=f"{order.facts.run_id}: {error}")
+        return CellResult(cell.id, tuple(measured), cpu_s=time.process_time() - begun_s)
+
+
+# Two: a study that compares with and without router injection alternates between them.
+_system = functools.lru_cache(maxsize=2)(Simulated.build)

@@ -13,8 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from loky.process_executor import ShutdownExecutorError
 
 from docmind_lab.core.errors import SimulationError, SimulationStalled
-from docmind_lab.experiments.batch.cells import Cell, CellResult
-from docmind_lab.experiments.batch.worker import run_cell
+from docmind_lab.experiments.batch.cells import Cell, CellOutcome, CellResult, run_cell
 from docmind_lab.experiments.batch.workers import Workers
 
 # A finite wait, so that Ctrl-C and a stop are noticed at once on every platform.
@@ -35,36 +34,8 @@ class AnyKindOfCell(Protocol):
         """Id of the cell, unique in its study."""
 
 
-class Result(Protocol):
-    """What `compute_cells` needs to know of a cell's result, whatever its kind."""
-
-    @property
-    def stalled(self) -> str:
-        """Why a run could not go on; empty if none stalled. The worker of a stalled run cannot be used again."""
-
-    @property
-    def error(self) -> Exception | None:
-        """Why there is nothing, of a cell that was lost twice."""
-
-
 AnyCell = TypeVar("AnyCell", bound=AnyKindOfCell)
-AnyResult = TypeVar("AnyResult", bound=Result)
-
-
-@dataclass(frozen=True)
-class Computing(Generic[AnyCell, AnyResult]):
-    """The functions that compute cells of one kind.
-
-    function: (cell, attempt) → its result, in a worker, so it must be found by its name. lost: (id, error) → the result
-    of a cell that was lost twice.
-    """
-
-    function: Callable[[AnyCell, int], AnyResult]
-    lost: Callable[[str, Exception], AnyResult]
-
-
-def _lost_cell(cell_id: str, error: Exception) -> CellResult:
-    return CellResult(cell_id, error=error)
+AnyOutcome = TypeVar("AnyOutcome", bound=CellOutcome)
 
 
 def run_cells(
@@ -75,25 +46,27 @@ def run_cells(
     patience_s: float = PATIENCE_S,
 ) -> Generator[CellResult]:
     """Compute cells of runs and yield their results, as `compute_cells` does."""
-    return compute_cells(cells, Computing(run_cell, _lost_cell), workers, stop, patience_s=patience_s)
+    return compute_cells(cells, run_cell, CellResult, workers, stop, patience_s=patience_s)
 
 
 def compute_cells(
     cells: Iterable[AnyCell],
-    computing: Computing[AnyCell, AnyResult],
+    compute: Callable[[AnyCell, int], AnyOutcome],
+    kind: type[AnyOutcome],
     workers: Workers,
     stop: threading.Event | None = None,
     *,
     patience_s: float = PATIENCE_S,
-) -> Generator[AnyResult]:
-    """Compute cells on the workers and yield their results as they are done. cells: drawn one by one, as workers free.
+) -> Generator[AnyOutcome]:
+    """Compute cells on the workers and yield their outcomes as they are done. cells: drawn one by one, as workers free.
 
-    A cell that is lost (its worker died or stalled, a run raised) is computed once more, and then comes back without
-    runs and with the `error`. When a pool breaks, nobody knows who broke it: those who were in it go one at a time, so
-    that blame falls on one. patience_s: with no cell done for so long, all that are under way count as lost. stop:
-    set by another thread, no further cell is begun, what is done comes back, and what is under way is given up.
+    compute: (cell, attempt) → an outcome of this kind, in a worker, so it must be found by its name. A cell that is
+    lost (its worker died or stalled, a run raised) is computed once more, and then comes back without runs and with the
+    `error`. When a pool breaks, nobody knows who broke it: those who were in it go one at a time, so that blame falls
+    on one. patience_s: with no cell done for so long, all that are under way count as lost. stop: set by another
+    thread, no further cell is begun, what is done comes back, and what is under way is given up.
     """
-    queue = _Queue(iter(cells), computing)
+    queue = _Queue(iter(cells), compute, kind)
     done_at = time.monotonic()
     try:
         while queue.submit_cells(workers):
@@ -120,14 +93,15 @@ def compute_cells(
 
 
 @dataclass
-class _Queue(Generic[AnyCell, AnyResult]):
+class _Queue(Generic[AnyCell, AnyOutcome]):
     """Queue of cells: not yet drawn, waiting for a retry, to be run alone because their pool broke, and under way."""
 
     fresh: Iterator[AnyCell]
-    computing: Computing[AnyCell, AnyResult]
+    compute: Callable[[AnyCell, int], AnyOutcome]
+    kind: type[AnyOutcome]
     waiting: deque[AnyCell] = field(default_factory=deque)
     suspects: deque[AnyCell] = field(default_factory=deque)
-    under_way: dict[Future[AnyResult], AnyCell] = field(default_factory=dict)
+    under_way: dict[Future[AnyOutcome], AnyCell] = field(default_factory=dict)
     lost_before: set[str] = field(default_factory=set)
     must_replace: bool = False
 
@@ -146,7 +120,7 @@ class _Queue(Generic[AnyCell, AnyResult]):
 
     def _submit(self, cell: AnyCell, workers: Workers) -> None:
         try:
-            future = workers.submit(self.computing.function, cell, 2 if cell.id in self.lost_before else 1)
+            future = workers.submit(self.compute, cell, 2 if cell.id in self.lost_before else 1)
         except (BrokenExecutor, ShutdownExecutorError) as error:
             # Alone in a pool that was replaced: the executor has an owner who ended it, and no cell would fare better.
             if isinstance(error, ShutdownExecutorError) and cell.id in self.lost_before:
@@ -156,7 +130,7 @@ class _Queue(Generic[AnyCell, AnyResult]):
             future.set_exception(error)
         self.under_way[future] = cell
 
-    def results_of(self, done: set[Future[AnyResult]]) -> Iterator[AnyResult]:
+    def results_of(self, done: set[Future[AnyOutcome]]) -> Iterator[AnyOutcome]:
         """Yield the results of the futures that are done; queue lost cells again, or yield their errors."""
         if any(isinstance(_error_of(future), BrokenExecutor) for future in done):
             # The pool is gone, and with it those of which nothing has been heard yet.
@@ -180,7 +154,7 @@ class _Queue(Generic[AnyCell, AnyResult]):
             else:
                 raise error
 
-    def give_up_all(self, reason: str) -> Iterator[AnyResult]:
+    def give_up_all(self, reason: str) -> Iterator[AnyOutcome]:
         """Count every cell under way as lost."""
         cells = list(self.under_way.values())
         for future in self.under_way:
@@ -196,9 +170,9 @@ class _Queue(Generic[AnyCell, AnyResult]):
         self.waiting.extendleft(cell for future, cell in self.under_way.items() if not future.done())
         self.under_way = {future: cell for future, cell in self.under_way.items() if future.done()}
 
-    def _retry_or_give_up(self, cell: AnyCell, error: Exception, again: deque[AnyCell]) -> Iterator[AnyResult]:
+    def _retry_or_give_up(self, cell: AnyCell, error: Exception, again: deque[AnyCell]) -> Iterator[AnyOutcome]:
         if cell.id in self.lost_before:
-            yield self.computing.lost(cell.id, error)
+            yield self.kind(cell.id, error=error)
         else:
             self.lost_before.add(cell.id)
             again.append(cell)

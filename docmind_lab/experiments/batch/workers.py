@@ -44,9 +44,6 @@ def begin_worker(parent_id: int) -> None:
 
     A parent that was killed cannot tell its workers, which would wait for ever for the next cell. A worker that is
     killed cannot give back a semaphore of the system, so progress bars get an ordinary lock.
-
-    Args:
-        parent_id: The process that started this one.
     """
     tqdm.set_lock(threading.RLock())
     threading.Thread(target=_watch, args=(parent_id,), name="docmind-parent-watch", daemon=True).start()
@@ -80,11 +77,6 @@ def processes(count: int | None = None) -> Callable[[], Executor]:
     """
     number = _process_count(count)
     return lambda: ProcessPoolExecutor(max_workers=number, timeout=None, **_worker_options())
-
-
-def in_this_process() -> Callable[[], Executor]:
-    """Return a factory of executors that run everything in this process."""
-    return InThisProcess
 
 
 def _worker_options() -> dict[str, Any]:
@@ -200,7 +192,7 @@ def workers_for(runs: int, count: int | None = None) -> Workers:
     """
     # A single process would import the stack and build the index a second time, and gain nothing.
     if count is None and (runs <= _FEW_RUNS or cpu_count() == 1):
-        return Workers(in_this_process())
+        return Workers(InThisProcess)
     return kept_warm(count)
 
 

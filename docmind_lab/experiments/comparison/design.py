@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any, cast
@@ -21,6 +22,7 @@ from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour, behaviour_of
+from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode, effective_node_mode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.enforcement.measured import Enforced
@@ -39,6 +41,32 @@ def node_mode_of(alternative: Alternative, node_mode: NodeMode = "own") -> str:
     return effective_node_mode(alternative.node_mode, checked_node_mode(node_mode))
 
 
+def short_label(alternative: Alternative) -> str:
+    """The label of an alternative and its options, with single spaces."""
+    return " ".join(label_of(alternative.name, options_json(alternative)).split())
+
+
+def alternatives_json(alternatives: Iterable[Alternative]) -> list[dict[str, Any]]:
+    """The names and options of alternatives, as a design has them."""
+    return [{"name": item.name, "options": json.loads(options_json(item))} for item in alternatives]
+
+
+def study_id_of(name: str, design: Mapping[str, Any], more: str = "") -> str:
+    """The id of a study, derived from its design: equal designs have equal ids. more: what else determines its runs."""
+    text = json.dumps(design, sort_keys=True) + more
+    return f"{name}-{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}"
+
+
+def require_propagation(alternatives: Iterable[Alternative], settings: Settings) -> None:
+    """Return if the settings leave alternatives that propagate what they are. Raises: ConfigurationError."""
+    propagating = [alternative.name for alternative in alternatives if alternative.propagates]
+    if propagating and not settings.agents.enable_deadline_propagation:
+        raise ConfigurationError(
+            f"agents.enable_deadline_propagation=false would make {', '.join(propagating)} another alternative; "
+            "leave it on, or leave the alternative out"
+        )
+
+
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
 # comes to within a few milliseconds. More would begin to measure each other.
 SIDE_BY_SIDE = 4
@@ -50,18 +78,7 @@ RUN_SEEDS = "hashed"
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions:
-    """Options that a request and the comparison that it means have in common.
-
-    Args:
-        stops_on_disconnect: Whether a server ends its work when its client leaves.
-        server_behaviour: What a server does with a call whose client has left, in place of that switch: a profile, or
-            the name or the file of one.
-        cpu_charge: CPU seconds that each request costs in virtual time, or "measured".
-        model_variation: Share of the simulated model's decisions that go another way than the best, drawn by seed.
-        model_under_pressure: What the simulated model does when its prompt says that little time is left, as
-            `UnderPressure.parse` reads it.
-        adoption: Share of hops that hold to a deadline that comes with a request, drawn by seed; of the workload hops.
-    """
+    """Options that a request, which documents them, and the comparison that it means have in common."""
 
     stops_on_disconnect: bool = True
     server_behaviour: ServerBehaviour | str | None = None
@@ -93,27 +110,11 @@ class CommonOptions:
 
 @dataclass(frozen=True)
 class Comparison(CommonOptions):
-    """What to compare.
+    """What to compare: the fields of a `CompareRequest`, as values to run with.
 
-    Args:
-        decision_timeout_s: Seconds that each run has.
-        runs: Questions put to each alternative.
-        seed: Draws questions, their order and the runs' own seeds.
-        alternatives: Ways to enforce the deadline.
-        profile: Latencies of the simulated services.
-        faults: What strikes calls.
-        client_retries: Retries of the clients; None for their defaults.
-        horizon_factor: A run is watched until its deadline times this.
-        side_by_side: Runs at once on the wall clock.
-        router_injection: Whether the router of retrieval travels with the state.
-        clock: Real time ("wall") or virtual time.
-        documents: What is searched, and the user's questions to it.
-        node_mode: Methods that nodes are made of; "own" for those that the alternative calls.
-        workload: The system under the deadline.
-        replay: Id of the live study whose recording is replayed; empty for none.
-        budget: Limits besides time.
-        enforced: Whether the graph, a user's own, runs through `enforce`, as in production.
-
+    client_retries: None for the clients' defaults. horizon_factor: a run is watched until its deadline times this.
+    node_mode: methods that nodes are made of; "own" for those that the alternative calls. replay: id of the live study
+    whose recording is replayed; empty for none.
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
 
@@ -169,13 +170,10 @@ class Comparison(CommonOptions):
         for alternative in self.alternatives:
             reason = self.kind.refusal(alternative, by_name=True)
             if reason:
-                label = " ".join(label_of(alternative.name, options_json(alternative)).split())
-                raise ConfigurationError(f"alternative {label}: {reason}; leave it out")
+                raise ConfigurationError(f"alternative {short_label(alternative)}: {reason}; leave it out")
 
     def __repr__(self) -> str:
-        named = ", ".join(
-            " ".join(label_of(alternative.name, options_json(alternative)).split()) for alternative in self.alternatives
-        )
+        named = ", ".join(map(short_label, self.alternatives))
         budgets = f"\n  second budgets: {self.budget.level}" if self.budget.is_second else ""
         return (
             f"Comparison: {self.decision_timeout_s:g} s decision timeout, {self.runs} {self.kind.asked} × "
@@ -196,6 +194,11 @@ class Comparison(CommonOptions):
     def fault(self) -> str:
         """The level of the `fault` factor."""
         return "+".join(str(fault) for fault in self.faults if fault.kind != "none") or "none"
+
+    @property
+    def horizon_s(self) -> float:
+        """How long each run is observed at most, seconds since its start."""
+        return horizon_of(self.decision_timeout_s, self.horizon_factor)
 
     def design(self) -> dict[str, Any]:
         """What determines the runs, as JSON."""
@@ -222,7 +225,7 @@ class Comparison(CommonOptions):
                 "runs": self.runs,
                 "seed": self.seed,
                 "run_seeds": RUN_SEEDS,
-                "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
+                "alternatives": alternatives_json(self.alternatives),
                 "latency_profile": self.profile.to_dict(),
                 "fault": self.fault,
                 "client_retries": self.client_retries,
@@ -241,9 +244,7 @@ class Comparison(CommonOptions):
     def study_id(self) -> str:
         """A name derived from the design: the same comparison has the same one."""
         # The whole name: files of one name in two folders are two.
-        text = json.dumps({**self.design(), "workload": self.workload}, sort_keys=True)
-        digest = hashlib.blake2b(text.encode(), digest_size=5)
-        return f"compare-{digest.hexdigest()}"
+        return study_id_of("compare", {**self.design(), "workload": self.workload})
 
     def questions(self) -> list[tuple[int, Question]]:
         """(run seed, question) of each repeat, in order; the study's seed determines both."""
@@ -267,26 +268,24 @@ class Comparison(CommonOptions):
         return sorted(orders, key=lambda order: keyed_uniform(self.seed, "order", order.facts.run_id))
 
     def orders_of(self, number: int, prefix: str, *, has_server_log: bool = True) -> list[RunOrder]:
-        """The runs of one alternative, repeat by repeat.
+        """The runs of one alternative, by its place from 0 on, repeat by repeat.
 
-        Args:
-            number: Place of the alternative in `alternatives`, from 0 on.
-            prefix: How the ids of the runs begin; the alternative's name and the repeat, from 1 on, follow.
-            has_server_log: Whether the service writes a log of its own.
+        prefix: how the ids of the runs begin; the alternative's name and the repeat, from 1 on, follow.
         """
         alternative = self.alternatives[number]
         return [
-            self._order(alternative, seed, question, f"{prefix}-{alternative.name}-{repeat}", has_server_log)
+            self.order(alternative, seed, question, f"{prefix}-{alternative.name}-{repeat}", has_server_log)
             for repeat, (seed, question) in enumerate(self.questions(), start=1)
         ]
 
-    def _order(
-        self, alternative: Alternative, seed: int, question: Question, run_id: str, has_server_log: bool
+    def order(
+        self, alternative: Alternative, seed: int, question: Question, run_id: str, has_server_log: bool = True
     ) -> RunOrder:
+        """One run, with that seed, question and id."""
         facts = RunFacts.of(
             alternative,
             self.decision_timeout_s,
-            horizon_s=horizon_of(self.decision_timeout_s, self.horizon_factor),
+            horizon_s=self.horizon_s,
             study_id=self.study_id,
             run_id=run_id,
             workload=self.kind.name,

@@ -18,7 +18,6 @@ from docmind_lab.experiments.comparison.replays import simulated_name
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.comparison.wall import has_server_log
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
-from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 
 PILOT_QUESTIONS = 3
@@ -66,22 +65,20 @@ class RequestEstimate:
 
 
 def request_estimate(orders: Sequence[RunOrder], system: Simulated, runs: int) -> RequestEstimate:
-    """Estimate the study's requests from a pilot. orders: of the pilot. system: simulated services.
-    runs: of each alternative in the study. Raises: what a run in virtual time raises.
+    """Estimate the requests of a study with so many runs of each alternative, from a pilot's orders.
+
+    Raises: what a run in virtual time raises.
     """
-    built = SimulatedSystem(
-        system.settings, client_retries=system.client_retries, corpus=system.corpus, kind=system.workload
-    )
     arms: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    failing = dataclasses.replace(system.options, faults=(Fault("http_500", role="*"),))
+    options = dataclasses.replace(system.options, faults=(Fault("http_500", role="*"),))
+    failing = dataclasses.replace(system, options=options)
     tries = 1
-    with contextlib.closing(built):
+    with contextlib.closing(system.build()) as built:
         for order in orders:
-            measured = built.measure(order, system.options, node_mode=system.node_mode)
             arm = (order.facts.alternative, order.facts.alternative_options)
             if arm not in arms:
-                tries = max(tries, _tries_of(built.measure(order, failing, node_mode=system.node_mode)))
-            arms.setdefault(arm, []).append(_traffic_of(measured))
+                tries = max(tries, _tries_of(failing.measure(built, order)))
+            arms.setdefault(arm, []).append(_traffic_of(system.measure(built, order)))
     return dataclasses.replace(_estimate(list(arms.values()), runs), tries=tries)
 
 
@@ -109,14 +106,6 @@ def _estimate(arms: Sequence[Sequence[tuple[int, int]]], runs: int) -> RequestEs
     return RequestEstimate(requests, tokens, most_requests, most_tokens, runs * len(arms), sum(map(len, arms)))
 
 
-def without_endpoints(system: Simulated) -> Simulated:
-    """Return the system with simulated services in place of live endpoints."""
-    settings = system.settings.replaced(
-        llm={"base_url": None, "model": "docmind-scripted"}, database={"qdrant_url": None, "qdrant_path": None}
-    )
-    return dataclasses.replace(system, settings=settings)
-
-
 def asks_live_endpoints(comparison: Comparison, settings: Settings) -> bool:
     """Whether some requests go to servers that are not the lab's own, and may cost something."""
     return comparison.clock == "wall" and not (comparison.kind.has_server_log and has_server_log(settings))
@@ -128,21 +117,16 @@ def expected_to_send(comparison: Comparison, settings: Settings) -> str:
     Takes some seconds, and sends nothing. A graph that simulated services cannot answer has no pilot; the sentence says
     why.
     """
-    # Function-level: a pilot needs the whole simulation, which a comparison without endpoints does not.
-    from docmind_lab.experiments.comparison.live_estimate import (  # noqa: PLC0415
-        PILOT_QUESTIONS,
-        request_estimate,
-        without_endpoints,
-    )
-
     pilot = dataclasses.replace(
         comparison,
         clock="virtual",
         runs=min(PILOT_QUESTIONS, comparison.runs),
         workload=simulated_name(comparison.workload),
     )
-    system = without_endpoints(simulated(pilot, settings))
+    simulating = settings.replaced(
+        llm={"base_url": None, "model": "docmind-scripted"}, database={"qdrant_url": None, "qdrant_path": None}
+    )
     try:
-        return str(request_estimate(pilot.orders(), system, comparison.runs))
+        return str(request_estimate(pilot.orders(), simulated(pilot, simulating), comparison.runs))
     except DocmindLabError as error:
         return f"{comparison.total_runs} runs; how many requests is not known, since no pilot can be run: {error}"

@@ -13,10 +13,10 @@ import pandas as pd
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.clock import ClockName
-from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.request import CompareRequest
+from docmind_lab.experiments.comparison.request import OF_A_GRAPH, CompareRequest
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.workloads.agents import agent_graph, load_agent
 from docmind_lab.workloads.kinds import WorkloadKind
@@ -32,9 +32,9 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
 
     Raises: ConfigurationError for options that a user's graph cannot have, and for an unusable graph or inputs.
     """
-    others = request.names_system | {"retries": request.retries is not None}
-    others |= {"router_injection": bool(request.router_injection)}
-    _require_own_only(settings, clock, request.services, [name for name, is_given in others.items() if is_given])
+    others = request.given("workload", "documents", "questions", "retries")
+    others += ["router_injection"] if request.router_injection else []
+    _require_own_only(settings, clock, request.services, others)
     if request.command is not None:
         own = _program_of(request, clock)
     else:
@@ -44,10 +44,8 @@ def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) 
 
 def _graph_of_agent(request: CompareRequest) -> Any:
     """Return the graph that runs the agent, or its reference. Raises: ConfigurationError for what an agent has not."""
-    others = {"graph": request.graph is not None, **_of_a_graph(request)}
-    for name, is_given in others.items():
-        if is_given:
-            raise ConfigurationError(f"{name} is for a LangGraph graph, and agent names an agent; leave {name} out")
+    for name in request.given("graph", *OF_A_GRAPH):
+        raise ConfigurationError(f"{name} is for a LangGraph graph, and agent names an agent; leave {name} out")
     if request.inputs is None:
         raise ConfigurationError("agent without inputs: name both, --agent and --inputs (agent=..., inputs=...)")
     if isinstance(request.agent, str):
@@ -55,30 +53,12 @@ def _graph_of_agent(request: CompareRequest) -> Any:
     return agent_graph(load_agent(request.agent))
 
 
-def _of_a_graph(request: CompareRequest) -> dict[str, bool]:
-    """Return for each option that only a LangGraph graph has: whether it was given."""
-    return {
-        "enforced": request.enforced,
-        "deadline_key": request.deadline_key != DEADLINE_KEY,
-        "context": request.context is not None,
-        "config": request.config is not None,
-        "store": request.store is not None,
-        "resume": bool(request.resume),
-    }
-
-
 def _program_of(request: CompareRequest, clock: ClockName) -> OwnGraph:
     """Return the names of a program and its questions. Raises: ConfigurationError for what a program has not."""
-    others = {
-        "graph": request.graph is not None,
-        "agent": request.agent is not None,
-        **_of_a_graph(request),
-        "endpoints": request.endpoints is not None,
-        "record": request.recording.is_live or request.recording.replay is not None,
-    }
-    for name, is_given in others.items():
-        if is_given:
-            raise ConfigurationError(f"{name} is not for a program, which command names; leave {name} out")
+    others = request.given("graph", "agent", *OF_A_GRAPH, "endpoints")
+    others += ["record"] if request.recording.is_live or request.recording.replay is not None else []
+    for name in others:
+        raise ConfigurationError(f"{name} is not for a program, which command names; leave {name} out")
     if clock == "virtual":
         raise ConfigurationError("command: another process runs in real time; use the wall clock (--clock wall)")
     if request.services == "own":
@@ -101,17 +81,8 @@ def _graph_of_names(request: CompareRequest, graph: Any) -> OwnGraph:
     if graph is None or inputs is None:
         absent, there = ("graph", "inputs") if graph is None else ("inputs", "graph")
         raise ConfigurationError(f"{there} without {absent}: name both, --graph and --inputs (graph=..., inputs=...)")
-    return own_graph(
-        graph,
-        inputs,
-        deadline_key=request.deadline_key,
-        services=request.services,
-        context=request.context,
-        config=request.config,
-        store=request.store,
-        resume=request.resume,
-        endpoints=request.endpoints,
-    )
+    named = ("deadline_key", "services", "context", "config", "store", "resume", "endpoints")
+    return own_graph(graph, inputs, **{name: getattr(request, name) for name in named})
 
 
 def _require_own_only(settings: Settings, clock: ClockName, services: Services, given: Iterable[str]) -> None:
@@ -123,12 +94,11 @@ def _require_own_only(settings: Settings, clock: ClockName, services: Services, 
         )
     for name in given:
         raise ConfigurationError(f"{name} is for the lab's own systems; a graph of your own has none, so leave it out")
-    for name, value in (("llm.base_url", settings.llm.base_url), ("database.qdrant_url", settings.database.qdrant_url)):
-        if value is not None:
-            raise ConfigurationError(
-                f"{name} names an endpoint of the lab's own systems; a graph of your own names its own: leave the "
-                "setting out, and use services='own' (--services own) for live endpoints"
-            )
+    if name := live_endpoint_of(settings):
+        raise ConfigurationError(
+            f"{name} names an endpoint of the lab's own systems; a graph of your own names its own: leave the setting "
+            "out, and use services='own' (--services own) for live endpoints"
+        )
 
 
 def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault]) -> tuple[Fault, ...]:
@@ -164,22 +134,28 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
             )
 
 
+# Event → the entry of the manifest that counts its runs, and the part of its detail by which it does.
+_ENTRIES = {
+    "error_in_state": ("errors_in_state", "key"),
+    "output_not_set": ("outputs_not_set", "key"),
+    "answer_made_up": ("made_up_answers", "of"),
+    "loop_blocked": ("loops_blocked", "line"),
+}
+
+
 def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, calls: pd.DataFrame) -> dict[str, Any]:
     """Return what of a user's graph no run came to, and what failed, as entries of the manifest.
 
     never_reached: the nodes and tools. no_model_calls: True if no run called a model. loops_blocked: line of code that
-    blocked the event loop past the deadline → runs that the caller left so. errors_in_state: key of the
-    graph's state → runs at whose end it held an error. outputs_not_set: key of its declared output → runs at whose end
-    it had no value. made_up_answers: what the simulated services do not have, or had to guess the shape of, as its kind
-    and its name → runs in which they were asked for it.
-    failed_calls: see `failed_calls_of`. An entry without anything in it is left out.
+    blocked the event loop past the deadline → runs that the caller left so. errors_in_state: key of the graph's state →
+    runs at whose end it held an error. outputs_not_set: key of its declared output → runs at whose end it had no value.
+    made_up_answers: what the simulated services do not have, or had to guess the shape of, as its kind and its name →
+    runs in which they were asked for it. failed_calls: how many requests there were, how many failed otherwise than by
+    the deadline, and the node that sent most of these. An entry without anything in it is left out.
 
-    Args:
-        parts: The names of its nodes and tools, as a `WorkloadKind` has them; empty for what is no user's graph.
-        events: The study's table.
-        calls: The study's table.
+    parts: the names of its nodes and tools, as a `WorkloadKind` has them; empty for what is no user's graph.
     """
-    without = failed_calls_of(calls)
+    without = _failed_calls(calls)
     if events.empty or not parts:
         return without
     if not (calls["kind"].astype("str") == "llm").any():
@@ -200,23 +176,7 @@ def not_exercised(parts: Mapping[str, Sequence[str]], events: pd.DataFrame, call
     return without | ({"never_reached": missing} if any(missing.values()) else {})
 
 
-# Event → the entry of the manifest that counts its runs, and the part of its detail by which it does.
-_ENTRIES = {
-    "error_in_state": ("errors_in_state", "key"),
-    "output_not_set": ("outputs_not_set", "key"),
-    "answer_made_up": ("made_up_answers", "of"),
-    "loop_blocked": ("loops_blocked", "line"),
-}
-
-
-def failed_calls_of(calls: pd.DataFrame) -> dict[str, Any]:
-    """Return the entry `failed_calls` of the manifest; nothing if no request failed otherwise than by the deadline.
-
-    It has how many `requests` there were, how many `failed`, and the `node` that sent most of these.
-
-    Args:
-        calls: The study's table.
-    """
+def _failed_calls(calls: pd.DataFrame) -> dict[str, Any]:
     sent = calls[(calls["seen_from"].astype("str") == "client") & (calls["outcome"].astype("str") != "refused")]
     failed = sent[sent["outcome"].astype("str") == "error"]
     if failed.empty:

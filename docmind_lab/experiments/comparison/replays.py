@@ -1,10 +1,15 @@
-"""The comparison that replays a recording: same questions, seeds and conditions, any alternatives and budget."""
+"""The comparison that replays a recording: same questions, seeds and conditions, any alternatives and budget.
+
+Where a recording holds no texts, it is rehearsed whether a user's graph runs on simulated ones.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
@@ -17,13 +22,19 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.design import RUN_SEEDS, Comparison
+from docmind_lab.experiments.comparison.design import RUN_SEEDS, CommonOptions, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.request import DEFAULT_SEED, DEFAULT_WORKLOAD, CompareRequest
+from docmind_lab.experiments.comparison.request import DEFAULT_SEED, CompareRequest
+from docmind_lab.experiments.comparison.virtual import replaying, simulated
+from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
+
+# Inputs that lead through other nodes are rare beside the first ones, and each costs a run.
+_MOST_INPUTS = 5
+
+_rehearsed: set[tuple[str, str, str]] = set()
 
 
 def without_live_endpoints(settings: Settings) -> Settings:
@@ -43,8 +54,8 @@ def replayed_comparison(
     design = recording.design
     _require_not_settled(design, request, clock)
     documents = _documents(design, request)
-    chosen = _recorded_alternatives(design, settings) if request.alternatives is None else request.alternatives
-    client_retries = design["client_retries"]
+    recorded = (_alternative(item["name"], item["options"], settings) for item in design["alternatives"])
+    chosen = tuple(recorded) if request.alternatives is None else request.alternatives
     budget = _recorded_budget(design) if request.budget is None else request.budget
     timeouts_s = (request.decision_timeout_s, budget.time_s, design["decision_timeout_s"])
     return Comparison(
@@ -52,8 +63,8 @@ def replayed_comparison(
         runs=design["runs"] if request.runs is None else request.runs,
         seed=design["seed"],
         alternatives=parse_alternatives(chosen, request.retries, budgeted_retries=settings.agents.max_retries),
-        # Its tables are not used; the name stands in the replay's.
-        # How its calls are slow together is in the recorded times.
+        # Its tables are not used, and how its calls are slow together is in the recorded times; its name stands in the
+        # replay's tables.
         profile=dataclasses.replace(
             LatencyProfile.from_dict(design["latency_profile"]),
             name=RECORDED,
@@ -64,7 +75,7 @@ def replayed_comparison(
         ),
         faults=() if design["fault"] == "none" else tuple(Fault.parse(text) for text in design["fault"].split("+")),
         stops_on_disconnect=design["stops_on_disconnect"],
-        client_retries=client_retries if request.retries is None else request.retries,
+        client_retries=design["client_retries"] if request.retries is None else request.retries,
         horizon_factor=design["horizon_factor"],
         side_by_side=design["side_by_side"],
         router_injection=design["router_injection"],
@@ -90,24 +101,16 @@ def _require_not_settled(design: Mapping[str, Any], request: CompareRequest, clo
         raise ConfigurationError(
             "replay: this recording was made by an older version, which drew seeds in another way; record again"
         )
-    settled = {"profile": request.profile is not None, "fault": bool(request.fault), "clock": clock != "virtual"}
-    settled |= {
-        "stops_on_disconnect": not request.stops_on_disconnect,
-        "server_behaviour": request.server_behaviour is not None,
-        "side_by_side": request.side_by_side is not None,
-    }
-    settled |= {"cpu_charge": bool(request.cpu_charge), "model_variation": bool(request.model_variation)}
-    settled |= {"model_under_pressure": request.model_under_pressure != DEFAULT_UNDER_PRESSURE}
-    settled |= {"adoption": bool(request.adoption)}
-    settled |= {"router_injection": request.router_injection is not None}
+    settled = ["clock"] if clock != "virtual" else []
+    common = (each.name for each in dataclasses.fields(CommonOptions))
+    settled += request.given("profile", "fault", "side_by_side", "router_injection", *common)
     if not request.names_own_graph:
-        is_named_again = request.workload == design["workload"] not in WORKLOADS
-        settled |= {"workload": request.workload != DEFAULT_WORKLOAD and not is_named_again}
-        # A recording holds neither documents nor questions: the user's are named again.
-        settled |= {} if has_own_documents(design) else request.names_documents
-    for name, is_given in settled.items():
-        if is_given:
-            raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
+        # A recording imports no workload, and holds neither documents nor questions: the user's are named again.
+        if request.workload != design["workload"] or request.workload in WORKLOADS:
+            settled += request.given("workload")
+        settled += [] if has_own_documents(design) else request.given("documents", "questions")
+    for name in settled:
+        raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
     if request.seed not in (DEFAULT_SEED, design["seed"]):
         raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")
     if request.names_own_graph and request.documents != design["corpus"]:
@@ -134,10 +137,6 @@ def _documents(design: Mapping[str, Any], request: CompareRequest) -> Documents:
     return documents
 
 
-def _recorded_alternatives(design: Mapping[str, Any], settings: Settings) -> tuple[Alternative, ...]:
-    return tuple(_alternative(item["name"], item["options"], settings) for item in design["alternatives"])
-
-
 def _alternative(name: str, options: Mapping[str, Any], settings: Settings) -> Alternative:
     variants = CATALOGUE[name].variants if name in CATALOGUE else ()
     labels = [name, *(f"{name}:{variant}" for variant in variants)]
@@ -155,13 +154,7 @@ def recorded_workload(design: Mapping[str, Any], named: str) -> str:
     """Return the recorded workload: one of the lab's, or another that the caller has also named.
 
     A recording is data, so no module is imported because it is named there.
-
-    Args:
-        design: The recording's design.
-        named: The workload that the caller named.
-
-    Raises:
-        ConfigurationError: The workload is not one of the lab's, and the caller did not name it.
+    Raises: ConfigurationError for a workload that is not one of the lab's and was not named.
     """
     recorded = str(design["workload"])
     if recorded in WORKLOADS or recorded == named:
@@ -182,3 +175,42 @@ def simulated_name(workload: str) -> str:
     name, mark, said = workload.partition("?")
     options = [option for option in said.split("&") if option and not option.startswith("services=")]
     return f"{name}{mark}{'&'.join(options)}" if options else name
+
+
+def require_replayable(comparison: Comparison, recording: Recording, folder: Path, settings: Settings) -> None:
+    """Return if a user's graph does not fail on simulated texts, by a run without a deadline for each of some inputs.
+
+    A graph that takes its model's text apart by itself finds no structure in a simulated one. The lab's own systems,
+    and recordings with texts, are not looked at.
+    Raises: ConfigurationError for a run that fails where the recorded one did not.
+    """
+    if not comparison.workload.startswith(OWN_PREFIX) or recording.manifest.get("has_text"):
+        return
+    key = (recording.id, comparison.workload, comparison.documents.name)
+    if key in _rehearsed:
+        return
+    alone = dataclasses.replace(
+        comparison, alternatives=parse_alternatives("unguarded"), budget=Budget(), enforced=False
+    )
+    system = replaying(simulated(alone, settings), folder)
+    with contextlib.closing(system.build()) as built:
+        for order in _rehearsals(alone, recording):
+            run = system.measure(built, order).run
+            if run.outcome == "failed":
+                error = f"{run.error_type} in node {run.error_node}" if run.error_node else run.error_type
+                raise ConfigurationError(
+                    f"replay: {folder} has no texts, and on simulated ones the graph fails with {error}, "
+                    "where the recorded run did not; record again with the texts: record_text=True (--record-text)"
+                )
+    _rehearsed.add(key)
+
+
+def _rehearsals(comparison: Comparison, recording: Recording) -> Iterator[RunOrder]:
+    """Yield a run for each input of which a recorded run did not fail."""
+    sound = {(run.seed, run.question_id) for run in recording.runs if run.outcome != "failed"}
+    inputs: set[str] = set()
+    for order in comparison.orders():
+        name = order.question.id
+        if (order.facts.seed, name) in sound and name not in inputs and len(inputs) < _MOST_INPUTS:
+            inputs.add(name)
+            yield order

@@ -12,10 +12,11 @@ from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.manifest import MachineUse
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Simulated, Workers, in_this_process, run_cells, workers_for
+from docmind_lab.experiments.batch import InThisProcess, Simulated, Workers, run_cells, workers_for
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.recordings.replay import replay_options
 from docmind_lab.services.server import ServiceOptions
 
@@ -35,15 +36,15 @@ def runs_in_virtual_time(
     """The runs, a cell at a time, as they are done.
 
     workers: processes; None for one on each core, and none at all for a few runs, or for what no other process can be
-    sent. keep_in: a folder for the finished
-    cells, so that a killed process loses no more than those under way. replay: the folder of the recording that the
-    services answer from. use: counts the CPU time of the runs.
+    sent. keep_in: a folder for the finished cells, so that a killed process loses no more than those under way. replay:
+    the folder of the recording that the services answer from. use: counts the CPU time of the runs.
     Raises: ConfigurationError for live endpoints; SimulationStalled naming a run that left virtual time.
     """
     require_simulated(settings)
     system = replaying(simulated(comparison, settings), replay)
     store = None if keep_in is None else CellStore(keep_in)
-    with _workers(comparison, workers) as crew:
+    alone = stays_in_this_process(comparison)
+    with Workers(InThisProcess) if alone else workers_for(comparison.total_runs, workers) as crew:
         for result in run_cells(cells_of(comparison.orders(), system, _RUNS_PER_CELL), crew):
             if isinstance(result.error, SimulationStalled):
                 raise SimulationStalled(
@@ -56,12 +57,6 @@ def runs_in_virtual_time(
             if use is not None:
                 use.add_workers(result.cpu_s)
             yield result.measured
-
-
-def _workers(comparison: Comparison, count: int | None) -> Workers:
-    if stays_in_this_process(comparison):
-        return Workers(in_this_process())
-    return workers_for(comparison.total_runs, count)
 
 
 def stays_in_this_process(comparison: Comparison) -> bool:
@@ -109,9 +104,8 @@ def replaying(system: Simulated, replay: Path | None) -> Simulated:
 
 def require_simulated(settings: Settings) -> None:
     """Return if the settings name no live endpoint. Raises: ConfigurationError naming the one they do."""
-    for name, value in (("llm.base_url", settings.llm.base_url), ("database.qdrant_url", settings.database.qdrant_url)):
-        if value is not None:
-            raise ConfigurationError(
-                f"{name}: a live endpoint answers in real time, which a simulation cannot wait for; use the wall clock "
-                "(--clock wall), or leave the setting out"
-            )
+    if name := live_endpoint_of(settings):
+        raise ConfigurationError(
+            f"{name}: a live endpoint answers in real time, which a simulation cannot wait for; use the wall clock "
+            "(--clock wall), or leave the setting out"
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gc
 import queue
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,11 +14,13 @@ from docmind_lab.alternatives import Alternative, AsyncCancellation, Cooperative
 from docmind_lab.analysis.manifest import MachineUse
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
+from docmind_lab.experiments.measurement.simulation import frozen_garbage, live_endpoint_of
 from docmind_lab.experiments.recordings.caps import CapReached
 from docmind_lab.network.endpoints import require_endpoints
 from docmind_lab.network.taps import Tap, attach_taps
-from docmind_lab.services.server import LogClient, ServiceOptions
+from docmind_lab.services.server import LogClient
 from docmind_lab.workloads import Surroundings
 from docmind_lab.workloads.kinds import Workload, itself
 
@@ -32,9 +33,7 @@ def runs_on_the_wall_clock(
 ) -> Generator[MeasuredRun]:
     """The runs as they end. taps: told of every request; what one of them keeps back ends its run and begins no other.
 
-    use: begins to count when the first run does.
-
-    Raises: ServiceError if an endpoint or a service is not there; what a run raises.
+    use: begins to count when the first run does. Raises: as `wall_laboratory`; what a run raises.
     """
     with wall_laboratory(comparison, settings) as laboratory, attach_taps(*taps):
         is_ours = has_server_log(settings) and comparison.kind.has_server_log
@@ -43,7 +42,7 @@ def runs_on_the_wall_clock(
 
 def has_server_log(settings: Settings) -> bool:
     """Whether the servers are ours, so that their own log tells what they did after a deadline."""
-    return settings.llm.base_url is None and settings.database.qdrant_url is None
+    return not live_endpoint_of(settings)
 
 
 @dataclass
@@ -61,15 +60,10 @@ class WallLaboratory:
         if not self.is_warm:
             warm_up(orders[0], self.workload, self.log, self.carried_out_by)
             self.is_warm = True
-        # A full collection goes through the whole imported stack and stops every run for a third of a second.
-        gc.collect()
-        gc.freeze()
-        if use is not None:
-            use.runs_begin()
-        try:
+        with frozen_garbage():
+            if use is not None:
+                use.runs_begin()
             yield from _measure_all(orders, self.workload, self.log, self.pool)
-        finally:
-            gc.unfreeze()
 
 
 @contextlib.contextmanager
@@ -81,18 +75,7 @@ def wall_laboratory(comparison: Comparison, settings: Settings) -> Iterator[Wall
     Raises: ServiceError if an endpoint or a service is not there.
     """
     require_endpoints(settings)
-    options = ServiceOptions(
-        profile=comparison.profile,
-        faults=comparison.faults,
-        stops_on_disconnect=comparison.stops_on_disconnect,
-        behaviour=comparison.behaviour,
-        seed=comparison.seed,
-        slots_of_run=True,
-        model_variation=comparison.model_variation,
-        model_under_pressure=comparison.model_under_pressure,
-        adoption=comparison.adoption,
-        endpoints=comparison.kind.endpoints,
-    )
+    options = dataclasses.replace(simulated(comparison, settings).options, slots_of_run=True)
     with contextlib.ExitStack() as after_the_services, comparison.kind.serve(options) as services:
         addresses = dataclasses.replace(
             services.addresses,

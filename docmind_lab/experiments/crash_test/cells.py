@@ -16,7 +16,8 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from docmind_lab.core.errors import SimulationStalled
-from docmind_lab.experiments.batch.runner import Computing, compute_cells
+from docmind_lab.experiments.batch.cells import CellOutcome
+from docmind_lab.experiments.batch.runner import compute_cells
 from docmind_lab.experiments.batch.workers import Workers
 from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
 from docmind_lab.experiments.crash_test.invariants import Reference, Verdict, judge
@@ -166,13 +167,10 @@ class _Cell:
 
 
 @dataclass(frozen=True)
-class _CellResult:
-    """What the trials of a cell showed. stalled: why its worker cannot be used again; error: why there is nothing."""
+class _CellResult(CellOutcome):
+    """What the trials of a cell showed."""
 
-    cell_id: str
     observations: tuple[Observation, ...] = ()
-    stalled: str = ""
-    error: Exception | None = None
 
 
 def _run_cell(cell: _Cell, attempt: int = 1) -> _CellResult:
@@ -225,8 +223,7 @@ def observe_all(
     """
     chunks = [tuple(trials[at : at + _TRIALS_PER_CELL]) for at in range(0, len(trials), _TRIALS_PER_CELL)]
     cells = {f"{number:05}": _Cell(f"{number:05}", subject, chunk) for number, chunk in enumerate(chunks)}
-    computing = Computing(_run_cell, lambda cell_id, error: _CellResult(cell_id, error=error))
-    for result in compute_cells(cells.values(), computing, workers, stop):
+    for result in compute_cells(cells.values(), _run_cell, _CellResult, workers, stop):
         trials_of = cells[result.cell_id].trials
         if isinstance(result.error, SimulationStalled):
             why = str(result.error).partition("\n")[0]

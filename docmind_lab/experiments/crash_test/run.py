@@ -19,7 +19,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationStalled
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.batch.workers import Workers, in_this_process, workers_for
+from docmind_lab.experiments.batch.workers import InThisProcess, Workers, workers_for
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.crash_test.bench import SaverMaker, Subject, saver_maker
 from docmind_lab.experiments.crash_test.cells import Found, observe_all, shrink_finding, size_of
@@ -149,7 +149,7 @@ def _workers(subject: Subject, checkpointer: Any, count: int | None) -> Workers:
         raise ConfigurationError(
             "workers: a live graph or checkpointer is in this process only; name it as module:attribute"
         )
-    return Workers(in_this_process()) if is_live or count == 1 else workers_for(1_000, count)
+    return Workers(InThisProcess) if is_live or count == 1 else workers_for(1_000, count)
 
 
 @dataclass

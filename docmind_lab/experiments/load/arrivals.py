@@ -11,6 +11,7 @@ Schroeder, Wierman and Harchol-Balter, "Open versus closed: a cautionary tale", 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar, Protocol
@@ -30,33 +31,28 @@ class Arrivals(Protocol):
         ...
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """Return the instants of the first arrivals, in order.
-
-        Args:
-            count: How many.
-            seed: The same seed gives the same instants.
-
-        Returns:
-            Seconds since the start.
-        """
+        """Return the instants of the first arrivals, in order, seconds since the start; a seed has the same ones."""
         ...
 
 
 @dataclass(frozen=True)
-class Poisson:
-    """Independent arrivals, with exponential gaps of mean 1 / rate.
+class _Steady:
+    """Arrivals at one rate, queries a second. Raises: ConfigurationError unless it is finite and above 0."""
 
-    A seed's gaps at two rates are the same numbers, scaled, so that a curve over rates is not one of luck.
-
-    Args:
-        rate_per_s: Queries a second. Raises: ConfigurationError unless finite and above 0.
-    """
-
-    kind: ClassVar[str] = "poisson"
     rate_per_s: float
 
     def __post_init__(self) -> None:
         _check_rate(self.rate_per_s)
+
+
+@dataclass(frozen=True)
+class Poisson(_Steady):
+    """Independent arrivals, with exponential gaps of mean 1 / rate.
+
+    A seed's gaps at two rates are the same numbers, scaled, so that a curve over rates is not one of luck.
+    """
+
+    kind: ClassVar[str] = "poisson"
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
         """Return the instants of the first arrivals, as `Arrivals.instants` does."""
@@ -65,18 +61,10 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class Constant:
-    """One arrival every 1 / rate seconds, the first at 0.
-
-    Args:
-        rate_per_s: Queries a second. Raises: ConfigurationError unless finite and above 0.
-    """
+class Constant(_Steady):
+    """One arrival every 1 / rate seconds, the first at 0."""
 
     kind: ClassVar[str] = "constant"
-    rate_per_s: float
-
-    def __post_init__(self) -> None:
-        _check_rate(self.rate_per_s)
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
         """Return the instants of the first arrivals, as `Arrivals.instants` does; the seed changes nothing."""
@@ -85,10 +73,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Trace:
-    """Recorded arrivals.
-
-    Args:
-        instants_s: Seconds from any start, never decreasing, at least two.
+    """Recorded arrivals: two or more seconds from any start, never decreasing.
 
     Raises: ConfigurationError for instants that are out of order, too few, or all the same.
     """
@@ -129,7 +114,9 @@ class Trace:
         return tuple(instant_s - begun_s for instant_s in self.instants_s[start : start + count])
 
 
-KINDS: tuple[str, ...] = (Poisson.kind, Constant.kind, Trace.kind)
+def processes_of(arrivals: Iterable[float | Arrivals]) -> tuple[Arrivals, ...]:
+    """Return the arrival processes; a rate stands for a Poisson process."""
+    return tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals)
 
 
 def as_json(arrivals: Arrivals) -> dict[str, Any]:

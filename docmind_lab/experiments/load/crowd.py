@@ -14,7 +14,6 @@ import contextlib
 import dataclasses
 import gc
 import math
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +24,7 @@ from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.experiments.measurement.run import MeasuredRun, RequestLog, RunOrder, measure
+from docmind_lab.experiments.measurement.simulation import fixed_randomness, frozen_garbage
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.slots import SlotQueue, Turn
@@ -57,10 +57,10 @@ class Query:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """A query and its measured run.
+    """A query, at its place in the crowd, and its measured run.
 
-    number: its place in the crowd. started_at_s: when a caller took it, seconds since the begin of the crowd; its
-    budget began then. measured: its run. late_s: how long after its scheduled arrival its thread began.
+    started_at_s: when a caller took it, seconds since the begin of the crowd; its budget began then. late_s: how long
+    after its scheduled arrival its thread began.
     """
 
     query: Query
@@ -120,33 +120,22 @@ def run_crowd_on_the_wall(
     end_services: Callable[[], None],
     callers: int | None = None,
 ) -> tuple[Kept, ...]:
-    """Run the queries in real time and return what `keep` makes of each, in the order of the queries.
+    """Run the queries in real time, as `run_crowd` does in virtual time, at one model server whose log this is.
 
-    Each query has a thread of its own, which begins at its scheduled instant whatever became of those before. As many
-    are under way as arrive within a horizon: see `LoadDesign`, which bounds them.
+    Each query has a thread of its own, which begins at its scheduled instant whatever became of those before, and calls
+    `keep`. As many are under way as arrive within a horizon: see `LoadDesign`, which bounds them. end_services: called
+    when the crowd is cut short, so that what still waits for an answer fails at once.
 
-    Args:
-        queries: In the order of their instants.
-        workload: Its clients reach the services over sockets, with connections for all that is under way.
-        log: Of the one model server that all queries share.
-        keep: Called in the thread of a query as its observation ends.
-        end_services: Called when the crowd is cut short, so that what still waits for an answer fails at once.
-        callers: As for `run_crowd`.
-
-    Raises:
-        Exception: What `measure` raises, which is a defect; no further query begins then.
-        KeyboardInterrupt: When the threads of the queries have ended, or after `_UNWINDING_S`.
+    Raises: what `measure` raises, and no further query begins then; KeyboardInterrupt when the threads of the queries
+    have ended, or after `_UNWINDING_S`.
     """
     crowd = _WallCrowd(workload, log, keep, callers)
-    gc.collect()
-    # A full collection goes through the whole imported stack and stops every query for a third of a second.
-    gc.freeze()
     try:
-        crowd.begin(queries, WALL)
-        while not crowd.failures and len(crowd.kept) < len(queries):
-            time.sleep(_LOOK_EVERY_S)
+        with frozen_garbage():
+            crowd.begin(queries, WALL)
+            while not crowd.failures and len(crowd.kept) < len(queries):
+                time.sleep(_LOOK_EVERY_S)
     finally:
-        gc.unfreeze()
         crowd.is_over.set()
         if len(crowd.kept) < len(queries):
             end_services()
@@ -161,21 +150,10 @@ def run_crowd_on_the_wall(
 def _fixed_randomness(seed: int) -> Iterator[None]:
     """Seed the global random generator the same way in every repeat, and leave garbage collection to the crowd.
 
-    As in `simulation`; but a crowd makes too much garbage to keep all of it. What is there already is left out of the
-    crowd's collections, which would otherwise go through the whole imported stack each time.
+    As in `simulation`; but a crowd makes too much garbage to keep all of it.
     """
-    state, collected = random.getstate(), gc.isenabled()
-    random.seed(seed)
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
+    with frozen_garbage(), fixed_randomness(seed):
         yield
-    finally:
-        gc.unfreeze()
-        random.setstate(state)
-        if collected:
-            gc.enable()
 
 
 class _Crowd(Generic[Kept]):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import functools
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -11,23 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.base import options_json
-from docmind_lab.analysis.latency.by_role import require_roles
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
-from docmind_lab.core.server_behaviour import behaviour_of
-from docmind_lab.docmind.retrieval import Question, load_questions
+from docmind_lab.docmind.retrieval import load_questions
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.experiments.comparison.design import Comparison, alternatives_json, study_id_of
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
-from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
-from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.services.faults import Fault
-from docmind_lab.workloads.kinds import workload_kind
-from docmind_lab.workloads.retries import retries_of_alternative
+from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, horizon_of
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES = 2_000
@@ -64,15 +55,7 @@ class CrowdsDesign:
         return horizon_of(timeout_s, self.horizon_factor) if self.warm_up_s is None else self.warm_up_s
 
     def require_crowds(self, timeouts_s: tuple[float, ...], most_queries: int) -> None:
-        """Require values of which each crowd has queries that are counted.
-
-        Args:
-            timeouts_s: The decision timeouts.
-            most_queries: In a crowd.
-
-        Raises:
-            ConfigurationError: One cannot be used; the message names it.
-        """
+        """Return if each crowd has queries that are counted. Raises: ConfigurationError naming what cannot be used."""
         require_count("queries", self.queries, 2, most_queries)
         require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
         if not self.horizon_factor > 1:
@@ -105,57 +88,27 @@ class CrowdsDesign:
 
 
 @dataclass(frozen=True)
-class LoadDesign(CrowdsDesign):
-    """What a load study runs. `run_load` makes it from its arguments, which have the same names.
+class LoadDesign(CrowdsDesign, Comparison):
+    """What a load study runs: a comparison whose runs arrive. `run_load` makes it from its arguments.
 
     Queries scheduled before `warm_up_s` load the provider and are not counted; None is the horizon, from when on the
     provider has abandoned work of every age. Those of the last decision timeout are not counted either, since fewer and
-    fewer arrive behind them. On the wall clock no more than a hundred queries may be under way at once.
+    fewer arrive behind them. callers: queries that the system takes at once; None for no limit. On the wall clock no
+    more than a hundred queries may be under way at once.
 
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
 
-    alternatives: tuple[Alternative, ...]
-    profile: LatencyProfile
-    decision_timeout_s: float = 20.0
     callers: int | None = None
-    stops_on_disconnect: bool = True
-    client_retries: int | None = None
-    router_injection: bool = False
-    clock: ClockName = "virtual"
-    faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.callers is not None:
             require_count("callers", self.callers, 1, _MOST_QUERIES)
-        if not self.alternatives:
-            raise ConfigurationError("alternatives is empty; name at least one, such as B")
-        kind = workload_kind("supervisor")
-        for alternative in self.alternatives:
-            if reason := kind.refusal(alternative, by_name=True):
-                raise ConfigurationError(f"alternatives: {reason}")
         self.require_crowds((self.decision_timeout_s,), _MOST_QUERIES)
-        require_roles(self.profile, kind.roles)
-        if self.clock not in CLOCKS:
-            raise ConfigurationError(f"clock must be one of {', '.join(CLOCKS)}, not {self.clock!r}")
         if self.clock == "wall":
             for point in self.arrivals:
                 self._require_few_under_way(point)
-
-    @property
-    def fault(self) -> str:
-        """The level of `fault` in tables."""
-        return "+".join(map(str, self.faults)) or "none"
-
-    @property
-    def horizon_s(self) -> float:
-        """How long each query is observed at most, seconds since its start."""
-        return horizon_of(self.decision_timeout_s, self.horizon_factor)
-
-    @property
-    def window_from_s(self) -> float:
-        """Instant from which queries are counted, seconds since the crowd began."""
-        return self.counted_from_s(self.decision_timeout_s)
 
     @property
     def total_queries(self) -> int:
@@ -170,7 +123,7 @@ class LoadDesign(CrowdsDesign):
             | ({"fault": self.fault} if self.faults else {})
             | {
                 "arrivals": [as_json(each) for each in self.arrivals],
-                "alternatives": [{"name": a.name, "options": json.loads(options_json(a))} for a in self.alternatives],
+                "alternatives": alternatives_json(self.alternatives),
                 "latency_profile": self.profile.to_dict(),
                 "decision_timeout_s": self.decision_timeout_s,
                 "queries": self.queries,
@@ -180,17 +133,16 @@ class LoadDesign(CrowdsDesign):
                 "stops_on_disconnect": self.stops_on_disconnect,
                 "client_retries": self.client_retries,
                 "horizon_factor": self.horizon_factor,
-                "warm_up_s": self.window_from_s,
+                "warm_up_s": self.counted_from_s(self.decision_timeout_s),
                 "router_injection": self.router_injection,
                 "corpus": HANDBOOK,
             }
         )
 
-    @property
+    @functools.cached_property
     def study_id(self) -> str:
         """Id derived from the design: equal designs have equal ids."""
-        digest = hashlib.blake2b(json.dumps(self.design(), sort_keys=True).encode(), digest_size=5)
-        return f"load-{digest.hexdigest()}"
+        return study_id_of("load", self.design())
 
     def points(self) -> Iterator[LoadPoint]:
         """Yield every crowd, the highest load first, and all alternatives of a load and replicate together.
@@ -209,33 +161,19 @@ class LoadDesign(CrowdsDesign):
         instants_s = arrivals.instants(self.queries, seed)
         asked = sorted(load_questions(), key=lambda question: keyed_uniform(seed, "question", question.id))
         queries = tuple(
-            Query(self._order(point_id, number, seed, asked[number % len(asked)], alternative), at_s)
+            Query(
+                self.order(
+                    alternative,
+                    keyed_random(seed, "query", number).getrandbits(48),
+                    asked[number % len(asked)],
+                    f"{self.study_id}-{point_id}-{number:04}",
+                ),
+                at_s,
+            )
             for number, at_s in enumerate(instants_s)
         )
-        until_s = instants_s[-1] - self.decision_timeout_s
-        return LoadPoint(point_id, arrivals, replicate, queries, self.window_from_s, until_s)
-
-    def _order(self, point_id: str, number: int, seed: int, question: Question, alternative: Alternative) -> RunOrder:
-        facts = RunFacts.of(
-            alternative,
-            self.decision_timeout_s,
-            horizon_s=self.horizon_s,
-            study_id=self.study_id,
-            run_id=f"{self.study_id}-{point_id}-{number:04}",
-            workload="supervisor",
-            seed=keyed_random(seed, "query", number).getrandbits(48),
-            question_id=question.id,
-            router_injection=self.router_injection,
-            retries=retries_of_alternative(alternative, self.client_retries),
-            latency_profile=self.profile.level,
-            fault=self.fault,
-            stops_on_disconnect=self.stops_on_disconnect,
-            server_behaviour=behaviour_of(None, stops_on_disconnect=self.stops_on_disconnect).name,
-            clock=self.clock,
-            gold_topics=question.gold_topics,
-            alone=False,
-        )
-        return RunOrder(facts, alternative, question)
+        window_s = self.counted_from_s(self.decision_timeout_s), instants_s[-1] - self.decision_timeout_s
+        return LoadPoint(point_id, arrivals, replicate, queries, *window_s)
 
     def _require_few_under_way(self, arrivals: Arrivals) -> None:
         for replicate in range(self.replicates):

@@ -26,17 +26,18 @@ With `traces = "traces.jsonl"` the queries are recorded runs, and the other fiel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, Self, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 
 from docmind_lab.analysis.traces.importers import import_traces
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.server_behaviour import STOPS
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
-from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.sweeps.study_files import explain
+from docmind_lab.experiments.load.on_traces import load_on_traces
+from docmind_lab.experiments.load.run import run_load
+from docmind_lab.experiments.sweeps.design import explain
 
 
 class ArrivalsTable(BaseModel):
@@ -72,51 +73,30 @@ class ArrivalsTable(BaseModel):
         return tuple((Poisson if self.arrivals == "poisson" else Constant)(rate) for rate in self.rates_per_s)
 
 
-class LoadTable(ArrivalsTable):
-    """The fields of a `[load]` table of an agent, with the names and units of `run_load`."""
-
-    decision_timeout_s: float = 20.0
-    queries: int = 200
-    replicates: int = 8
-    seed: int = 7
-    alternatives: tuple[str, ...] | None = None
-    profile: str = "local_gpu"
-    slots: int | None = None
-    callers: int | None = None
-    stops_on_disconnect: bool = True
-    retries: int | None = None
-    router_injection: bool | None = None
-    horizon_factor: float = HORIZON_FACTOR
-    warm_up_s: float | None = None
-    fault: tuple[str, ...] = ()
-    clock: Literal["virtual", "wall"] = "virtual"
-
-    def options(self) -> dict[str, Any]:
-        """Return the keyword arguments of `run_load`, without those that say who computes and where results go."""
-        return {"arrivals": self.processes(), **self.model_dump(exclude={*ArrivalsTable.model_fields})}
+# Keywords that are no fields of a table: what it says otherwise, who computes, and where the results go.
+_BESIDE: Final = {"arrivals", "workers", "executor", "settings", "out", "progress", "stop"}
 
 
-class TracedLoadTable(ArrivalsTable):
-    """The fields of a `[load]` table of recorded runs, with the names and units of `load_on_traces`."""
+def _table_of(function: Callable[..., Any], **written: Any) -> type[ArrivalsTable]:
+    """Return the model of a table that has the keywords of a function. written: their types in TOML, where others."""
+    types = get_type_hints(function) | written
+    keywords = [each for each in inspect.signature(function).parameters.values() if each.name not in _BESIDE]
+    fields = {each.name: (types[each.name], ... if each.default is each.empty else each.default) for each in keywords}
+    return create_model("LoadTable", __base__=ArrivalsTable, **fields)  # type: ignore[call-overload,no-any-return]
 
-    traces: str
-    decision_timeout_s: float | tuple[float, ...] = 20.0
-    queries: int = 10_000
-    replicates: int = 8
-    seed: int = 7
-    alternatives: tuple[str, ...] | None = None
-    slots: int | tuple[int, ...] | None = 4
-    queue_policy: str | tuple[str, ...] = "first_come"
-    server_behaviour: str = STOPS.name
-    horizon_factor: float = HORIZON_FACTOR
-    warm_up_s: float | None = None
-    brownout: str | None = None
-    in_order: bool = False
 
-    def options(self) -> dict[str, Any]:
-        """Return the keyword arguments of `load_on_traces`, the runs among them."""
-        named = self.model_dump(exclude={*ArrivalsTable.model_fields, "traces"})
-        return {"traces": import_traces(self.traces), "arrivals": self.processes(), **named}
+_NAMES = tuple[str, ...] | None
+LoadTable = _table_of(run_load, alternatives=_NAMES, profile=str, fault=tuple[str, ...])
+TracedLoadTable = _table_of(
+    load_on_traces,
+    traces=str,
+    decision_timeout_s=float | tuple[float, ...],
+    alternatives=_NAMES,
+    slots=int | tuple[int, ...] | None,
+    queue_policy=str | tuple[str, ...],
+    server_behaviour=str,
+    brownout=str | None,
+)
 
 
 def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,10 +109,10 @@ def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
     model = TracedLoadTable if "traces" in table else LoadTable
     try:
         # As JSON types: a TOML array is a list, and a whole number may stand for a float.
-        return model.model_validate({name: _list_to_tuple(value) for name, value in table.items()}).options()
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+        checked = model.model_validate(values)
     except ValidationError as error:
         raise ConfigurationError(explain(error, model, "load")) from error
-
-
-def _list_to_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    options = checked.model_dump(exclude_unset=True, exclude={*ArrivalsTable.model_fields})
+    traces = {"traces": import_traces(options["traces"])} if "traces" in options else {}
+    return options | traces | {"arrivals": checked.processes()}

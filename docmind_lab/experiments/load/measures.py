@@ -56,12 +56,7 @@ MEASURES: Final = (
 def replicate_measures(
     queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom = "arrival"
 ) -> pd.DataFrame:
-    """Return the measures of each crowd, one row each: the unit of every interval.
-
-    Args:
-        queries: A row for each query, as in `LoadStudy.queries`.
-        servings: A row for each request at the model server, as in `LoadStudy.servings`.
-        counted_from: Instant that response times and deadlines count from: "arrival" or "start".
+    """Return the measures of each crowd of a `LoadStudy`'s tables, one row each: the unit of every interval.
 
     Columns: arm (an ordered categorical), alternative, arrivals, offered_per_s (the rate of the process), replicate,
     slots, callers, counted (queries that arrived while counting went on), window_s (how long that was), arrived_per_s,
@@ -95,10 +90,7 @@ def with_types(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
 
 
 def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
-    """Return means over replicates, one row for each arm and load, in the order of the loads.
-
-    Args:
-        replicates: What `replicate_measures` returns.
+    """Return means over what `replicate_measures` returns, one row for each arm and load, in the order of the loads.
 
     Columns: those that name a load and an arm, alternative, slots, callers, replicates, counted, arrived_per_s, each of
     `MEASURES`, goodput_low_per_s, goodput_high_per_s, abandoned_low_share, abandoned_high_share (the 95 % interval of
@@ -135,11 +127,7 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
 
 
 def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Return how much more or less goodput each arm has than a reference arm, by load.
-
-    Args:
-        replicates: What `replicate_measures` returns.
-        reference: The arm that the others are compared with.
+    """Return how much more or less goodput each arm has than a reference arm, in what `replicate_measures` returns.
 
     One row for each load and arm but the reference. Columns: arrivals, offered_per_s, arm, replicates,
     difference_per_s (mean over replicates of arm − reference), low_per_s, high_per_s (its 95 % interval, as in
@@ -181,15 +169,9 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
 
 
 def mean_interval(values: Sequence[float], *, least: float, most: float) -> tuple[float, float]:
-    """Return the 95 % interval of a mean over replicates, for bounded values; it holds for two modes too.
+    """Return the 95 % interval of a mean of values from `least` to `most`; it holds for two modes too.
 
-    Args:
-        values: One for each replicate, between `least` and `most`; with a NaN among them there is no interval.
-        least: The smallest value that the measure can have.
-        most: The largest value that the measure can have.
-
-    Returns:
-        Lower and upper bound; NaN for fewer than `FEWEST_REPLICATES` values.
+    Its bounds are NaN for fewer than `FEWEST_REPLICATES` values, or a NaN among them.
     """
     if len(values) < FEWEST_REPLICATES or np.isnan(values).any():
         return math.nan, math.nan
@@ -219,13 +201,7 @@ def _with_wanted(queries: pd.DataFrame, servings: pd.DataFrame, counted_from: Co
 
 
 def crowd_measures(asked: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom) -> dict[str, Any]:
-    """Return the measures of one crowd by name.
-
-    Args:
-        asked: Its queries.
-        servings: Their requests at the model server, each with the instant until which it was wanted.
-        counted_from: As for `replicate_measures`.
-    """
+    """Return the measures of one crowd by name; each of its servings has the instant until which it was wanted."""
     first = asked.iloc[0]
     from_s, until_s = float(first["window_from_s"]), float(first["window_until_s"])
     window_s = until_s - from_s

@@ -1,11 +1,15 @@
-"""`run_load`: queries that arrive at given rates, under every alternative."""
+"""`run_load`: queries that arrive at given rates, under every alternative; how a worker computes one crowd of them."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import os
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
@@ -13,24 +17,113 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.analysis.latency.by_role import ProfileChoice, latency_profile
 from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.core.clock import ClockName
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Computing, Simulated, Workers, in_this_process, workers_for
+from docmind_lab.experiments.batch import InThisProcess, Workers, workers_for
+from docmind_lab.experiments.batch.cells import Simulated
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
-from docmind_lab.experiments.load.cell import LoadCell, LoadCellResult, run_load_cell
-from docmind_lab.experiments.load.design import LoadDesign
-from docmind_lab.experiments.load.study import LoadStudy, study_of_crowds
+from docmind_lab.experiments.comparison.design import require_propagation
+from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.comparison.wall import warm_up
+from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
+from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
+from docmind_lab.experiments.load.design import LoadDesign, LoadPoint
+from docmind_lab.experiments.load.study import LoadCellResult, LoadStudy, study_of_crowds
+from docmind_lab.experiments.load.tables import QueryRows, frames_of, rows_of_query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.server import ServiceOptions
+from docmind_lab.services.server import LogClient, ServiceProcess
+from docmind_lab.workloads import Surroundings, workload_kind
+
+# The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The
+# openai client's own default, which is made for many conversations at once, is 1,000.
+_CONNECTIONS = 1_000
 
 
-def _lost_crowd(cell_id: str, error: Exception) -> LoadCellResult:
-    return LoadCellResult(cell_id, error=error)
+@dataclass(frozen=True)
+class LoadCell:
+    """A crowd of queries and the system that it meets: everything a worker needs.
+
+    callers: queries that the system takes at once; None for no limit. clock: on the wall clock, the crowd has a model
+    server of its own, which all of its queries share.
+    """
+
+    point: LoadPoint
+    system: Simulated
+    callers: int | None = None
+    clock: ClockName = "virtual"
+
+    @property
+    def id(self) -> str:
+        """Id of the crowd."""
+        return self.point.id
 
 
-_CROWDS = Computing(run_load_cell, _lost_crowd)
+def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
+    """Run a crowd and return its tables; a crowd that left virtual time has none, and spoils its process.
+
+    attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
+    """
+    point, simulated = cell.point, cell.system
+
+    def rows(attended: QueryResult) -> QueryRows:
+        return rows_of_query(
+            attended,
+            arrivals=point.arrivals.kind,
+            offered_per_s=point.arrivals.rate_per_s,
+            slots=simulated.options.profile.slots,
+            callers=cell.callers,
+            replicate=point.replicate,
+            window_from_s=point.window_from_s,
+            window_until_s=point.window_until_s,
+        )
+
+    try:
+        kept, cpu_s = (_over_sockets if cell.clock == "wall" else _in_virtual_time)(cell, rows)
+    except SimulationStalled as error:
+        return LoadCellResult(point.id, stalled=f"of crowd {point.id}: {error}")
+    queries, servings = frames_of(kept)
+    return LoadCellResult(point.id, queries, servings, cpu_s=cpu_s)
+
+
+def _in_virtual_time(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
+    system = _system(cell.system.of_process, _CONNECTIONS)
+    door = system.door(cell.system.options)
+    begun_s = time.process_time()
+    kept = run_crowd(cell.point.queries, system.workload, door, keep=rows, callers=cell.callers)
+    return kept, time.process_time() - begun_s
+
+
+def _over_sockets(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
+    """Run the crowd against a model server of its own over sockets, and close the server afterwards.
+
+    The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
+    would leave the thread waiting for ever.
+    """
+    simulated, queries = cell.system, cell.point.queries
+    with contextlib.ExitStack() as after_the_services, ServiceProcess(simulated.options) as services:
+        log = LogClient(services.addresses.log_url)
+        after_the_services.callback(log.close)
+        workload = workload_kind("supervisor").build(
+            Surroundings(
+                services.addresses,
+                simulated.settings,
+                client_retries=simulated.client_retries,
+                max_connections=_CONNECTIONS,
+                corpus=simulated.corpus,
+            )
+        )
+        after_the_services.callback(workload.close)
+        warm_up(queries[0].order, workload, log)
+        begun_s = time.process_time()
+        kept = run_crowd_on_the_wall(
+            queries, workload, log, keep=rows, end_services=services.kill, callers=cell.callers
+        )
+        return kept, time.process_time() - begun_s
+
+
+_system = functools.lru_cache(maxsize=2)(Simulated.build)
 
 
 def run_load(
@@ -65,6 +158,8 @@ def run_load(
         dl.plots.goodput(study)
         run_load([1.0], alternatives="A,B", slots=4, profile="local_gpu/2", decision_timeout_s=10.0, clock="wall")
 
+    Faults, alternatives, profiles, retries and settings are as `compare` takes them.
+
     Args:
         arrivals: Loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
         decision_timeout_s: Seconds for each query, counted from when the system starts it.
@@ -72,22 +167,15 @@ def run_load(
         replicates: Repeats of each load and alternative, with other arrivals, questions and latencies; intervals are
             over them.
         seed: Draws arrivals, questions and latencies.
-        alternatives: Levels, letters ("A"), variants ("B:naive") or instances; None for all.
-        profile: A latency profile or its name, or profiles by role.
         slots: Model calls that the provider works on at once; None for the profile's own.
         callers: Queries that the system takes at once, the others wait; None for no limit.
-        stops_on_disconnect: Whether the model server stops when its client leaves.
-        retries: Tries after the first; None leaves the openai client its own 2.
-        router_injection: Whether the router travels with the state; None for what the settings say.
         horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
         warm_up_s: Queries that arrive earlier are not counted; None for the horizon. Neither are those of the last
             decision timeout.
-        fault: Faults of the services in the notation of `services.faults`, such as "brownout=3@60-120".
         clock: "virtual", or "wall" for queries over sockets, which take the time they take. Each crowd has one model
             server, in a process of its own, that all of its queries share.
         workers: Processes; None for one on each core, or none for a few queries. On the wall clock, None for crowds one
             after the other in this process.
-        settings: Endpoints and defaults of the system; None for those of the environment.
         out: Folder for the tables.
         progress: Called with (done, all) queries as crowds are done.
         stop: Once it is set by another thread, no further crowd is begun; the study has those that were done.
@@ -99,7 +187,7 @@ def run_load(
     settings = settings or Settings()
     known = latency_profile(profile, "local_gpu")
     design = LoadDesign(
-        arrivals=tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals),
+        arrivals=processes_of(arrivals),
         alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
         profile=known if slots is None else dataclasses.replace(known, slots=slots),
         decision_timeout_s=decision_timeout_s,
@@ -134,50 +222,33 @@ def run_load_design(
     stop: threading.Event | None = None,
 ) -> LoadStudy:
     """Run a load study from its design. `workers`, `out`, `progress` and `stop` are as for `run_load`."""
-    _check_settings(design, settings)
+    require_propagation(design.alternatives, settings)
+    if name := live_endpoint_of(settings) or (settings.database.qdrant_path and "database.qdrant_path"):
+        raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
     settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
-    cells = list(_cells(design, settings))
+    cells = cells_of(design, settings)
 
     def study_of(done: Sequence[LoadCellResult], spent: dict[str, Any]) -> LoadStudy:
         manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=len(done) == len(cells))
         return LoadStudy.of(done, manifest | spent)
 
-    crew = _crew(design, workers)
-    return study_of_crowds(
-        cells, _CROWDS, crew, study_of, queries=design.queries, out=out, progress=progress, stop=stop
-    )
-
-
-def _crew(design: LoadDesign, workers: int | None) -> Workers:
     # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
-    if design.clock == "wall" and workers is None:
-        return Workers(in_this_process())
-    return workers_for(design.total_queries, workers)
-
-
-def _cells(design: LoadDesign, settings: Settings) -> Iterator[LoadCell]:
-    options = ServiceOptions(
-        profile=design.profile,
-        faults=design.faults,
-        stops_on_disconnect=design.stops_on_disconnect,
-        seed=design.seed,
+    alone = design.clock == "wall" and workers is None
+    crew = Workers(InThisProcess) if alone else workers_for(design.total_queries, workers)
+    return study_of_crowds(
+        cells,
+        run_load_cell,
+        LoadCellResult,
+        crew,
+        study_of,
+        queries=design.queries,
+        out=out,
+        progress=progress,
+        stop=stop,
     )
-    system = Simulated(settings, options, design.client_retries)
-    for point in design.points():
-        yield LoadCell(point, system, design.callers, design.clock)
 
 
-def _check_settings(design: LoadDesign, settings: Settings) -> None:
-    propagating = [alternative.name for alternative in design.alternatives if alternative.propagates]
-    if propagating and not settings.agents.enable_deadline_propagation:
-        raise ConfigurationError(
-            f"agents.enable_deadline_propagation=false would make {', '.join(propagating)} another alternative; "
-            "leave it on, or leave the alternative out"
-        )
-    for name, value in (
-        ("llm.base_url", settings.llm.base_url),
-        ("database.qdrant_url", settings.database.qdrant_url),
-        ("database.qdrant_path", settings.database.qdrant_path),
-    ):
-        if value is not None:
-            raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
+def cells_of(design: LoadDesign, settings: Settings) -> list[LoadCell]:
+    """Return the crowds of the design, with the system that each meets."""
+    system = simulated(design, settings)
+    return [LoadCell(point, system, design.callers, design.clock) for point in design.points()]

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import pandas as pd
 
@@ -22,9 +22,9 @@ from docmind_lab.analysis.tables.frames import read_parquet
 from docmind_lab.analysis.text import count_of
 from docmind_lab.core.errors import RecordError, SimulationError
 from docmind_lab.core.whole_files import write_whole
-from docmind_lab.experiments.batch import Computing, Workers, compute_cells
-from docmind_lab.experiments.batch.runner import AnyCell, Progress, Result
-from docmind_lab.experiments.load.cell import LoadCellResult
+from docmind_lab.experiments.batch.cells import CellOutcome
+from docmind_lab.experiments.batch.runner import AnyCell, AnyOutcome, Progress, compute_cells
+from docmind_lab.experiments.batch.workers import Workers
 from docmind_lab.experiments.load.measures import (
     FEWEST_REPLICATES,
     CountedFrom,
@@ -39,27 +39,7 @@ _DAMAGED: Final = "; take the folder from a copy, or run the load study again in
 _LATE_MATTERS_FROM = 0.01
 
 
-def read_folder(folder: Path, tables: Iterable[str]) -> tuple[dict[str, Any], list[pd.DataFrame]]:
-    """Return the manifest and the tables of a load study.
-
-    Raises: RecordError if there is none, a newer version wrote it, or a file was changed after it was written.
-    """
-    try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
-        manifest = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise RecordError(f"{folder} holds no load study that can be read: {MANIFEST} ({error})") from error
-    if not isinstance(manifest, dict):
-        raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
-    require_known_schema(folder, manifest)
-    manifest, checksums = checked_manifest(folder / MANIFEST, text, _DAMAGED)
-    files = [folder / f"{name}.parquet" for name in tables]
-    for file in files:
-        check_table(file, checksums, _DAMAGED)
-    return manifest, [read_parquet(file, _DAMAGED) for file in files]
-
-
-class Saved(Shown):
+class SavedStudy(Shown):
     """A load study that is saved in a folder: its tables, and the manifest last."""
 
     TABLE_NAMES: ClassVar[tuple[str, ...]]
@@ -75,28 +55,43 @@ class Saved(Shown):
             write_whole(folder / name, write)
         return folder
 
+    @classmethod
+    def read_folder(cls, folder: Path) -> tuple[dict[str, Any], list[pd.DataFrame]]:
+        """Return the manifest and the tables of a load study.
 
-class Crowd(Result, Protocol):
-    """The result of one crowd."""
+        Raises: RecordError if there is none, a newer version wrote it, or a file was changed after it was written.
+        """
+        try:
+            text = (folder / MANIFEST).read_text(encoding="utf-8")
+            manifest = json.loads(text)
+        except (OSError, ValueError) as error:
+            raise RecordError(f"{folder} holds no load study that can be read: {MANIFEST} ({error})") from error
+        if not isinstance(manifest, dict):
+            raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
+        require_known_schema(folder, manifest)
+        manifest, checksums = checked_manifest(folder / MANIFEST, text, _DAMAGED)
+        files = [folder / f"{name}.parquet" for name in cls.TABLE_NAMES]
+        for file in files:
+            check_table(file, checksums, _DAMAGED)
+        return manifest, [read_parquet(file, _DAMAGED) for file in files]
 
-    @property
-    def cpu_s(self) -> float:
-        """CPU seconds of its process."""
 
-
-AnyCrowd = TypeVar("AnyCrowd", bound=Crowd)
-AnyStudy = TypeVar("AnyStudy", bound=Saved)
+AnyStudy = TypeVar("AnyStudy", bound=SavedStudy)
 
 
 def crowds_done(
-    cells: Sequence[AnyCell], computing: Computing[AnyCell, AnyCrowd], crew: Workers, stop: threading.Event | None
-) -> Generator[AnyCrowd]:
+    cells: Sequence[AnyCell],
+    compute: Callable[[AnyCell, int], AnyOutcome],
+    kind: type[AnyOutcome],
+    crew: Workers,
+    stop: threading.Event | None,
+) -> Generator[AnyOutcome]:
     """Yield the result of each crowd as it is done. Raises: the error of one that failed twice."""
     if stop is not None and stop.is_set():
         return
     done = 0
     # How long a crowd takes depends on the machine: none is given up for being slow.
-    with contextlib.closing(compute_cells(cells, computing, crew, stop, patience_s=math.inf)) as results:
+    with contextlib.closing(compute_cells(cells, compute, kind, crew, stop, patience_s=math.inf)) as results:
         for result in results:
             if result.error is not None:
                 raise result.error
@@ -109,38 +104,28 @@ def crowds_done(
 
 def study_of_crowds(
     cells: Sequence[AnyCell],
-    computing: Computing[AnyCell, AnyCrowd],
+    compute: Callable[[AnyCell, int], AnyOutcome],
+    kind: type[AnyOutcome],
     crew: Workers,
-    make: Callable[[Sequence[AnyCrowd], dict[str, Any]], AnyStudy],
+    make: Callable[[Sequence[AnyOutcome], dict[str, Any]], AnyStudy],
     *,
     queries: int,
     out: str | os.PathLike[str] | None,
     progress: Progress | None,
     stop: threading.Event | None,
 ) -> AnyStudy:
-    """Compute the crowds, and return the study of those that were done.
+    """Compute the crowds, as `compute_cells` does, and return the study of those that were done.
 
-    Args:
-        cells: The crowds.
-        computing: How each is computed.
-        crew: Who computes them.
-        make: The results, and what the manifest says of the machine → their study.
-        queries: Of each crowd.
-        out: Folder for the study; None for none.
-        progress: Called with (done, all) queries.
-        stop: Once it is set, no further crowd is begun.
-
-    Raises:
-        SimulationError: None was done before the stop.
-        KeyboardInterrupt: It was interrupted, and what was done is saved.
-        Exception: Of a crowd that failed twice.
+    make: the results, and what the manifest says of the machine → their study. queries: of each crowd.
+    Raises: SimulationError if none was done before the stop; KeyboardInterrupt once what was done is saved; the error
+    of a crowd that failed twice.
     """
     folder = None if out is None else prepare_folder(out)
-    done: list[AnyCrowd] = []
+    done: list[AnyOutcome] = []
     interrupted: KeyboardInterrupt | None = None
     use = MachineUse()
     try:
-        with crew as at_work, contextlib.closing(crowds_done(cells, computing, at_work, stop)) as results:
+        with crew as at_work, contextlib.closing(crowds_done(cells, compute, kind, at_work, stop)) as results:
             for result in results:
                 done.append(result)
                 use.add_workers(result.cpu_s)
@@ -159,14 +144,19 @@ def study_of_crowds(
     return study
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LoadStudy(Saved):
-    """The result of `run_load`.
+@dataclass(frozen=True)
+class LoadCellResult(CellOutcome):
+    """The tables of one crowd."""
 
-    Args:
-        queries: A row for each query.
-        servings: A row for each request at the model server. The data dictionary describes the columns of both.
-        manifest: Settings, versions, machine, and the CPU seconds that the study took.
+    queries: pd.DataFrame = field(default_factory=pd.DataFrame)
+    servings: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadStudy(SavedStudy):
+    """The result of `run_load`: a row for each query, and one for each request at the model server.
+
+    The data dictionary describes the columns of both. manifest: settings, versions, machine, CPU seconds.
     """
 
     queries: pd.DataFrame
@@ -198,7 +188,7 @@ class LoadStudy(Saved):
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> LoadStudy:
         """Read a study that `save` wrote. Raises: RecordError if there is none, or a newer version wrote it."""
-        manifest, (queries, servings) = read_folder(Path(directory), cls.TABLE_NAMES)
+        manifest, (queries, servings) = cls.read_folder(Path(directory))
         return cls(concat_queries([queries]), concat_servings([servings]), manifest)
 
     @property

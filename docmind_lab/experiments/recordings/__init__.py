@@ -3,11 +3,10 @@
 caps.py       the most requests and tokens that a study may send
 recording.py  the content of a recording: a line for each run, with its calls
 timings.py    how long each recorded call took, and other calls of its role
-writing.py    write a recording: the tap on the seam, and the file that grows with each finished run
 replay.py     services that answer as the recorded ones did
-live_study.py what a live study records, and within which caps
+live_study.py a live study: its options, what is recorded of it, within which caps
 account.py    how many calls of a replay were recorded, and how many were drawn
-fidelity.py   whether a replay repeats the live study it was recorded from; a plot of both
+fidelity.py   whether a replay repeats the live study it was recorded from
 
 A recording holds the seam's instants of each attempt and how it ended, so a live endpoint needs no log.
 """

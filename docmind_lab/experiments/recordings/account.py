@@ -10,44 +10,26 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
-
-import pandas as pd
+from typing import Any
 
 from docmind_lab.analysis.findings.recommendation_words import LOWER_BOUND
+from docmind_lab.analysis.study import Study
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.experiments.recordings.recording import Recording
-from docmind_lab.experiments.recordings.replay import RunKey, drawn_wait_s, find
+from docmind_lab.experiments.recordings.recording import Recording, RunKey
+from docmind_lab.experiments.recordings.replay import drawn_wait_s, find
 from docmind_lab.experiments.recordings.timings import REPLAYED_KINDS
 
 _RUN = ["alternative", "alternative_options", "seed", "question_id"]
 _CALL = ["run_id", "call_id", "attempt", "kind", "role", "step"]
 
 
-class HasCalls(Protocol):
-    """A study, or any object with its tables of runs and calls."""
-
-    @property
-    def runs(self) -> pd.DataFrame:
-        """One row per run."""
-        ...
-
-    @property
-    def calls(self) -> pd.DataFrame:
-        """One row per attempt and side."""
-        ...
-
-
 @dataclass(frozen=True)
 class ReplayAccount:
     """Number of attempts in a replay, by where their times come from.
 
-    Args:
-        recorded: Those of the run's own recording.
-        of_another_alternative: Those of another run of the same question.
-        not_recorded: Drawn from what calls of their role took.
-        cut_in_the_recording: Of the first two, those that the recording saw cut, so that what follows is drawn.
-        longer_than_observed: Drawn beyond what the recording could observe. They never end in the replay.
+    recorded: the run's own recording. of_another_alternative: another run of the same question. not_recorded: drawn
+    from what calls of their role took. cut_in_the_recording: those of the first two that the recording saw cut, so
+    that what follows is drawn. longer_than_observed: drawn beyond what the recording could observe; they never end.
     """
 
     recorded: int
@@ -66,18 +48,16 @@ class ReplayAccount:
         return asdict(self)
 
     def __str__(self) -> str:
+        bias = f"; {self.longer_than_observed:,} {LOWER_BOUND}" if self.longer_than_observed else ""
         return (
             f"of {self.calls:,} calls {self.recorded:,} were recorded, {self.of_another_alternative:,} are another "
             f"alternative's, {self.not_recorded:,} were not recorded and are drawn; {self.cut_in_the_recording:,} were "
-            f"cut in the recording, and what is past the cut is drawn{self._bias()}"
+            f"cut in the recording, and what is past the cut is drawn{bias}"
         )
 
-    def _bias(self) -> str:
-        return f"; {self.longer_than_observed:,} {LOWER_BOUND}" if self.longer_than_observed else ""
 
-
-def account_of(study: HasCalls, recording: Recording) -> ReplayAccount:
-    """Count the calls of a replay by the source of their times. study: the replay's tables.
+def account_of(study: Study, recording: Recording) -> ReplayAccount:
+    """Count the calls of a replay by the source of their times. study: the replay.
 
     What was refused was never sent, and tools of a user's graph run again: neither counts.
     """

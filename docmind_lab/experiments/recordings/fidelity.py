@@ -2,7 +2,6 @@
 
 found = fidelity(live, replay)
 found                           # outcomes run by run, and the distance of the two distributions
-fidelity_plot(found)            # both distributions, one over the other
 dl.plots.agreement(found.agreement)
 
 promise(replay_at_20_s, live_at_20_s)  # did the server keep the share in time that the replay promised?
@@ -11,7 +10,7 @@ promise(replay_at_20_s, live_at_20_s)  # did the server keep the share in time t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +22,6 @@ from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.analysis.tables.frames import HasRuns
 from docmind_lab.core.errors import ConfigurationError
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 DISTANCE: Final = 0.02
 """Greatest Kolmogorov–Smirnov distance of the completion times."""
 
@@ -36,12 +32,9 @@ Times = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Fidelity:
-    """How well a replay repeats the live study it was recorded from.
+    """How well a replay repeats the live study it was recorded from: the runs pair by pair, as two clocks are compared.
 
-    Args:
-        agreement: The runs pair by pair, as two clocks are compared.
-        live_s: Completion times of the live runs, seconds, sorted; inf for a run without an answer.
-        replayed_s: The same of the replayed runs.
+    live_s, replayed_s: completion times, seconds, sorted; inf for a run without an answer.
     """
 
     agreement: Agreement
@@ -83,11 +76,7 @@ class Fidelity:
 
 
 def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
-    """Compare a live study with its replay.
-
-    Args:
-        live: The study that was measured live.
-        replay: The replay of its recording, under the same deadline.
+    """Compare a live study with the replay of its recording under the same deadline.
 
     Raises: ConfigurationError for studies that share no run, as `agreement`.
     """
@@ -114,13 +103,7 @@ def _completions(pairs: pd.DataFrame, clock: str) -> Times:
 
 @dataclass(frozen=True)
 class Promise:
-    """The share of runs answered in time that a replay predicted, and the share that the live endpoint achieved.
-
-    Attributes:
-        promised: Share in the replay, with its 95 % interval.
-        kept: Share measured live under the same deadline, with its 95 % interval.
-        decision_timeout_s: The deadline of both, seconds.
-    """
+    """The share answered in time that a replay promised, and that which was kept live, each with its 95 % interval."""
 
     promised: Interval
     kept: Interval
@@ -140,14 +123,9 @@ class Promise:
 
 
 def promise(replay: HasRuns, live: HasRuns) -> Promise:
-    """Compare the share answered in time of a replay with that of a live study under the same deadline.
+    """Compare the share answered in time of a replay with that of a live study, of one alternative and deadline.
 
-    Args:
-        replay: A replay of a recording, of one alternative.
-        live: The study that was measured live, of the same alternative.
-
-    Raises:
-        ConfigurationError: The two have no runs, or differ in alternative or deadline.
+    Raises: ConfigurationError for two that have no runs, or differ in alternative or deadline.
     """
     arms = [
         study.runs[["alternative", "decision_timeout_s"]].astype({"alternative": "str"}).drop_duplicates()
@@ -159,60 +137,3 @@ def promise(replay: HasRuns, live: HasRuns) -> Promise:
         share_interval(int(study.runs["answered_in_time"].sum()), len(study.runs)) for study in (replay, live)
     )
     return Promise(promised, kept, float(arms[0]["decision_timeout_s"].iloc[0]))
-
-
-def fidelity_frame(found: Fidelity) -> pd.DataFrame:
-    """Return the steps that `fidelity_plot` draws.
-
-    Args:
-        found: What `fidelity` returns.
-
-    Returns:
-        A row for each answered run: study ("live" or "replayed"), at_s, share (of all runs answered by then).
-    """
-    frames = []
-    for study, times_s in (("live", found.live_s), ("replayed", found.replayed_s)):
-        answered_s = times_s[np.isfinite(times_s)]
-        share = np.arange(1, len(answered_s) + 1) / len(times_s)
-        frames.append(pd.DataFrame({"study": study, "at_s": answered_s, "share": share}))
-    return pd.concat(frames, ignore_index=True)
-
-
-def fidelity_plot(found: Fidelity, *, ax: Axes | None = None) -> Axes:
-    """Plot the share of runs answered by each instant, in the live study and in its replay.
-
-    Args:
-        found: What `fidelity` returns.
-        ax: Axes to draw on; None for new ones.
-    """
-    # Function-level: pyplot takes a second and a half to import.
-    from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
-
-    from docmind_lab.analysis.plots.look import INK, OTHER_COLOUR, RULE, legend_below, new_axes, style  # noqa: PLC0415
-
-    frame = fidelity_frame(found)
-    if ax is None:
-        ax = new_axes(8.0, 4.4)
-    # The broad line lies below the narrow one, so that both are seen where they coincide.
-    looks: dict[str, dict[str, Any]] = {
-        "live": {"color": OTHER_COLOUR, "linewidth": 5.0, "alpha": 0.6},
-        "replayed": {"color": INK, "linewidth": 1.4},
-    }
-    handles = []
-    for study, look in looks.items():
-        steps = frame[frame["study"] == study]
-        at_s = np.concatenate([[0.0], steps["at_s"]])
-        share = np.concatenate([[0.0], steps["share"]])
-        label = f"{study}: {len(steps)} of {len(found.agreement.pairs)} runs answered"
-        (line,) = ax.step(at_s, share, where="post", label=label, gid=f"completions:{study}", **look)
-        handles.append(line)
-    ax.set_ylim(0.0, 1.02)
-    ax.set_xlim(left=0.0)
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
-    ax.grid(axis="y", color=RULE, linewidth=0.5, alpha=0.5)
-    ax.set_xlabel("seconds since the run's start (s)")
-    ax.set_ylabel("runs answered (% of all runs)")
-    legend_below(ax, handles, columns=2)
-    context = f"{found.same_outcome:.1%} of the runs with the same outcome · distance {found.distance:.3f}"
-    style(ax, "A live study and its replay in virtual time", context)
-    return ax

@@ -32,6 +32,10 @@ client, or by the end of what was observed, before it did either.
 """
 
 
+RunKey = tuple[str, str, int, str]
+"""By which a recording finds a run: alternative, its options, seed and question."""
+
+
 @dataclass(frozen=True)
 class RecordedCall:
     """One recorded attempt. Instants are seconds since the run's start, seen by its client; None: not reached.
@@ -82,8 +86,8 @@ class RecordedRun:
     calls: tuple[RecordedCall, ...] = field(repr=False)
 
     @property
-    def key(self) -> tuple[str, str, int, str]:
-        """Key by which a replay finds the run: alternative, its options, seed and question."""
+    def key(self) -> RunKey:
+        """Key by which a replay finds the run."""
         return self.alternative, self.alternative_options, self.seed, self.question_id
 
     @functools.cached_property
@@ -170,7 +174,7 @@ class Recording:
         return Timings.of(self.runs)
 
     @functools.cached_property
-    def _by_key(self) -> dict[tuple[str, str, int, str], RecordedRun]:
+    def _by_key(self) -> dict[RunKey, RecordedRun]:
         return {run.key: run for run in self.runs}
 
     @functools.cached_property
@@ -180,9 +184,9 @@ class Recording:
             found.setdefault((run.seed, run.question_id), []).append(run)
         return found
 
-    def run_of(self, alternative: str, options: str, seed: int, question_id: str) -> RecordedRun | None:
-        """Return the run recorded under that alternative, with that seed and question; None if there is none."""
-        return self._by_key.get((alternative, options, seed, question_id))
+    def run_of(self, key: RunKey) -> RecordedRun | None:
+        """Return the run with that key; None if there is none."""
+        return self._by_key.get(key)
 
     def others_of(self, seed: int, question_id: str) -> list[RecordedRun]:
         """Return the runs with that seed and question, under any alternative, in a fixed order."""

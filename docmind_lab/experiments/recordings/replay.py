@@ -24,7 +24,7 @@ from pathlib import Path
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.measurement.derive import RunFacts
-from docmind_lab.experiments.recordings.recording import RUNS, RecordedCall, RecordedRun, Recording
+from docmind_lab.experiments.recordings.recording import RUNS, RecordedCall, RecordedRun, Recording, RunKey
 from docmind_lab.experiments.recordings.timings import Timing
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Service, ServiceKind, ServiceRequest, Step, Wait
@@ -52,16 +52,14 @@ class ReplayOptions(ServiceOptions):
             llm = replace(
                 llm, profile=replace(llm.profile, hang_probability=0.0), faults=(), model=self.model or llm.model
             )
-        # Searches of the simulated store keep their engine; its times are replaced.
-        replayed = [
-            ReplayedService(service, kind, recording, facts) for service, kind in self._kinds(llm, door.vectors)
-        ]
-        endpoints = None if door.endpoints is None else ReplayedService(door.endpoints, "tool", recording, facts)
-        return replace(door, llm=replayed[0], vectors=replayed[1], endpoints=endpoints, slots=None)
-
-    @staticmethod
-    def _kinds(llm: Service, vectors: Service) -> tuple[tuple[Service, ServiceKind], ...]:
-        return (llm, "llm"), (vectors, "retrieval")
+        return replace(
+            door,
+            llm=ReplayedService(llm, "llm", recording, facts),
+            # Searches of the simulated store keep their engine; its times are replaced.
+            vectors=ReplayedService(door.vectors, "retrieval", recording, facts),
+            endpoints=None if door.endpoints is None else ReplayedService(door.endpoints, "tool", recording, facts),
+            slots=None,
+        )
 
 
 def open_recording(folder: str) -> Recording:
@@ -73,15 +71,6 @@ def open_recording(folder: str) -> Recording:
 @functools.lru_cache(maxsize=2)
 def _read_recording(folder: str, changed_at_ns: int) -> Recording:
     return Recording.load(folder)
-
-
-RunKey = tuple[str, str, int, str]
-"""What a recorded run is found by: alternative, its options, seed, question."""
-
-
-def run_key(facts: RunFacts) -> RunKey:
-    """Return the key by which a recording finds the run."""
-    return facts.alternative, facts.alternative_options, facts.seed, facts.question_id
 
 
 @dataclass(frozen=True)
@@ -98,16 +87,11 @@ class RecordedMatch:
 
 
 def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> RecordedMatch | None:
-    """Find a call in the run's own recording, else in another run of its question; None if no run made it.
+    """Find a call, by its id and attempt, in the run's own recording, else in another run of its question.
 
-    Of other runs one that saw the call end by itself is preferred to one that cut it.
-
-    Args:
-        recording: Where to look.
-        run: The run's alternative, its options, seed and question.
-        call: The call's id and attempt.
+    Of other runs one that saw the call end by itself is preferred to one that cut it. None if no run made it.
     """
-    own = recording.run_of(*run)
+    own = recording.run_of(run)
     if own is not None and (recorded := own.call(*call)) is not None:
         return RecordedMatch(own, recorded)
     others = [(other, other.call(*call)) for other in recording.others_of(run[2], run[3])]
@@ -116,17 +100,10 @@ def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> RecordedMa
 
 
 def drawn_wait_s(recording: Recording, found: RecordedMatch | None, kind: str, key: DrawKey) -> float | None:
-    """Draw how long a call takes whose length was not recorded.
+    """Draw how long a call takes whose length was not recorded, in seconds; the same key has the same wait.
 
-    Args:
-        recording: Where calls of the same role are.
-        found: The call, as it was cut; None if no run made it.
-        kind: The call's kind.
-        key: The call's key; the same key has the same wait.
-
-    Returns:
-        Seconds; infinite for a call that is longer than the recording could observe; None if the recording is of no
-        call like it.
+    found: the call, as it was cut; None if no run made it. The wait is infinite for a call that is longer than the
+    recording could observe, and None if the recording is of no call like it.
     """
     level = key.uniform("replay")
     waits = recording.timings.waits(kind, key.role)
@@ -154,7 +131,9 @@ class ReplayedService:
             return plan
         plan = replace(plan, takes_slot=False)
         key = request.draw_key("", "", self.facts.seed)
-        found = find(self.recording, run_key(self.facts), (call_id, key.attempt))
+        facts = self.facts
+        run = (facts.alternative, facts.alternative_options, facts.seed, facts.question_id)
+        found = find(self.recording, run, (call_id, key.attempt))
         if found is None or found.was_cut:
             wait_s = drawn_wait_s(self.recording, found, self.kind, key)
             if wait_s is None:

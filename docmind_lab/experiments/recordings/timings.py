@@ -28,10 +28,7 @@ REPLAYED_KINDS = ("llm", "retrieval")
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one recorded call took, seconds since its client was free to make it.
-
-    first_byte_s: until the first byte of the response; wait_s without one. wait_s: until it was over.
-    """
+    """Seconds since a client was free to make a recorded call, until its first byte, if any, and until it was over."""
 
     first_byte_s: float
     wait_s: float
@@ -52,9 +49,8 @@ class Waits:
     E. L. Kaplan and P. Meier, *Nonparametric estimation from incomplete observations*, Journal of the American
     Statistical Association 53 (1958).
 
-    Args:
-        values_s: Observed waits, sorted, seconds.
-        weights: For each the share of calls that it stands for. Together 1, less where the rest was never observed.
+    values_s: observed waits, sorted. weights: for each the share of calls that it stands for; together 1, less where
+    the rest was never observed.
     """
 
     values_s: tuple[float, ...]
@@ -62,12 +58,7 @@ class Waits:
 
     @classmethod
     def of(cls, observed_s: Sequence[float], cut_s: Sequence[float] = ()) -> Waits:
-        """Estimate the distribution from observed and cut calls.
-
-        Args:
-            observed_s: Waits of calls that ended by themselves, seconds.
-            cut_s: Waits of calls that were cut, until they were cut, seconds.
-        """
+        """Estimate the distribution from waits of calls that ended by themselves, and of others until they were cut."""
         going_on = calls = len(observed_s) + len(cut_s)
         share = 1.0
         values_s: list[float] = []
@@ -116,13 +107,9 @@ class Waits:
 
 @dataclass(frozen=True)
 class Timings:
-    """How long the calls of a recording took: each call, and the calls of each role and kind.
+    """How long the calls of a recording took: by kind and role, by kind, and each by its run's key and its own.
 
-    Args:
-        by_role: Waits by kind and role.
-        by_kind: Waits by kind, of all roles together.
-        has_cuts: Whether any call was cut, so that runs may have gone on to calls that nobody saw.
-        of_call: Timing by identity of the run and key of the call.
+    has_cuts: whether any call was cut, so that runs may have gone on to calls that nobody saw.
     """
 
     by_role: Mapping[tuple[str, str], Waits]

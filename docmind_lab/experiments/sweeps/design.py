@@ -21,32 +21,35 @@ numbers).
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
+import tomllib
 from collections.abc import Mapping
 from html import escape
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.budgets import NO_BUDGETS
-from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.retrieval.corpus import HANDBOOK
-from docmind_lab.experiments.comparison.design import RUN_SEEDS
+from docmind_lab.experiments.comparison.design import RUN_SEEDS, alternatives_json, short_label, study_id_of
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.resolve import default_side_by_side
+from docmind_lab.experiments.comparison.run import default_side_by_side
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, alternatives_of, profile_of
-from docmind_lab.experiments.sweeps.own_graph import OWN_FIELDS, names_own_graph, with_own_graph
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
-from docmind_lab.experiments.sweeps.replays import SETTLED_FACTORS, complete_values, recording_in
-from docmind_lab.experiments.sweeps.study_files import explain, read_study_file
+from docmind_lab.experiments.sweeps.settled import (
+    OWN_FIELDS,
+    SETTLED_FACTORS,
+    complete_values,
+    names_own_graph,
+    recording_in,
+    with_own_graph,
+)
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.workloads.kinds import shown_name
 
@@ -65,7 +68,7 @@ class StudyDesign(BaseModel):
     time is left. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
     cost of every run is measured with it, and `budget_cost` needs it. graph, agent, inputs, deadline_key, context,
     config, store, resume, endpoints: a graph of one's own, as `compare` takes them. replay: the folder of a
-    recording that the study is swept over; it settles much, see `sweeps/replays.py`.
+    recording that the study is swept over; it settles much, see `sweeps/settled.py`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -156,9 +159,7 @@ class StudyDesign(BaseModel):
         values = self.model_dump(mode="python", exclude={"factors", *named, *unset})
         values |= self.library.design() | {"run_seeds": RUN_SEEDS}
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
-        factors["alternative"] = [
-            {"name": item.name, "options": json.loads(options_json(item))} for item in alternatives_of(self.factors)
-        ]
+        factors["alternative"] = alternatives_json(alternatives_of(self.factors))
         if self.replay is None:
             factors["latency_profile"] = [profile_of(item).to_dict() for item in self.factors.latency_profile]
         else:
@@ -174,7 +175,7 @@ class StudyDesign(BaseModel):
         title = f"StudyDesign {self.name!r}, seed {self.seed}"
         try:
             runs = f"{len(self.plan.combinations)} combinations × {self.repeats} repeats = {self.total_runs:,} runs"
-            named = [_label(item) for item in alternatives_of(self.factors)]
+            named = [short_label(item) for item in alternatives_of(self.factors)]
         except ConfigurationError as error:
             # A name that nothing has is found when the runs are planned, and to look at a design must not raise.
             return f"{title}: {error}"
@@ -197,13 +198,44 @@ class StudyDesign(BaseModel):
         if "workload" in design["factors"]:
             # The whole names: files of one name in two folders are two.
             design["factors"]["workload"] = list(self.factors.workload)
-        text = json.dumps(design, sort_keys=True)
-        return f"{self.name}-{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}"
-
-
-def _label(alternative: Alternative) -> str:
-    return " ".join(label_of(alternative.name, options_json(alternative)).split())
+        return study_id_of(self.name, design)
 
 
 def _level(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def read_study_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the content of the file. Raises: ConfigurationError naming the file and what is wrong with it."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"study file {path} cannot be read ({error.strerror}); check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"study file {path} is not TOML: {error}") from error
+
+
+def explain(error: ValidationError, model: type[BaseModel], prefix: str = "") -> str:
+    """Explain each field that does not fit the model, in one line each. prefix: the table that holds the fields."""
+    lines = []
+    for problem in error.errors():
+        names, inner = _field(problem["loc"], model)
+        field = ".".join(([prefix] if prefix else []) + names)
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{field}: there is no such field; there are {', '.join(sorted(inner.model_fields))}")
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            lines.append(f"{field}: {message}, not {problem['input']!r}" if names else f"{field}: {message}")
+    return "; ".join(dict.fromkeys(lines))
+
+
+def _field(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[str], type[BaseModel]]:
+    """Return the names that lead to a field, and the model it belongs to, without kinds and indices of levels."""
+    names: list[str] = []
+    for part in map(str, location):
+        names.append(part)
+        known = model.model_fields.get(part)
+        if known is None or not (isinstance(known.annotation, type) and issubclass(known.annotation, BaseModel)):
+            break
+        model = known.annotation
+    return names, model

@@ -10,7 +10,7 @@ import contextlib
 import math
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loky import cpu_count
@@ -18,17 +18,14 @@ from loky import cpu_count
 from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.analysis.text import count_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import LibraryPlace
 from docmind_lab.experiments.batch import Cell, Simulated
-from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
-from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.runner import SweepBench, benches_of
 
-# One run of each arm tells what an arm costs, and a few at other budgets how that goes with the budget; more would make
-# a pilot a study.
-_MOST_RUNS, _LEAST_RUNS = 12, 6
+# More would make a pilot a study.
+_MOST_RUNS = 12
 # Each system takes seconds to build; what two tell of a run's cost holds for others.
 _MOST_SYSTEMS = 2
 # The end of a run that is cut at its horizon, and the making of the services of a bench.
@@ -61,8 +58,8 @@ class Estimate:
 def estimate(design: StudyDesign, settings: Settings, workers: int | None = None) -> Estimate:
     """Estimate time and disk of the study. workers: number of processes; None for one on each core.
 
-    Some of its runs are really run, in this process and in virtual time: at least one of each arm, up to twelve, over
-    its budgets; their cell is written to a temporary folder to know its size. Takes some seconds. Runs on the wall
+    Up to twelve of its runs are really run, in this process and in virtual time, over its arms and budgets; their cell
+    is written to a temporary folder to know its size. Takes some seconds. Runs on the wall
     clock wait in real time: for them there is a bound by their horizons, which most studies stay well below.
     Raises: ConfigurationError for settings that cannot be used with the design.
     """
@@ -122,7 +119,7 @@ def _key(order: RunOrder) -> tuple[str, str, str]:
 
 def _virtual_s(cells: Sequence[Cell], pilot: _Pilot, cores: int) -> float:
     """Return the wall time of virtual runs: CPU time divided over the cores, each of which builds every system once."""
-    systems = len({_system_of(cell) for cell in cells})
+    systems = len({cell.system.of_process for cell in cells})
     working = min(cores, len(cells))
     return sum(pilot.run_s(order) for cell in cells for order in cell.orders) / working + systems * pilot.build_s
 
@@ -138,34 +135,24 @@ def _bound_s(bench: SweepBench) -> float:
     return sum(rounds) + _START_OF_SERVICES_S
 
 
-def _system_of(cell: Cell) -> tuple[str, str | LibraryPlace, Settings, int | None]:
-    return cell.system.of_process
-
-
-Chosen = list[tuple[RunOrder, Simulated]]
-
-
 def _pilot(cells: Sequence[Cell]) -> _Pilot:
     """Measure a few pilot runs; none if the settings name live endpoints, which virtual time cannot reach."""
     measured: list[MeasuredRun] = []
     seconds: list[tuple[RunOrder, float]] = []
     build_s: list[float] = []
     for chosen in _choose(cells):
-        _, system = chosen[0]
-        if system.settings.llm.base_url is not None or system.settings.database.qdrant_url is not None:
+        first, system = chosen[0]
+        if live_endpoint_of(system.settings):
             continue
         # CPU time: what others do on this machine meanwhile tells nothing of the runs, which never wait.
         begun = time.process_time()
-        built = SimulatedSystem(
-            system.settings, client_retries=system.client_retries, corpus=system.corpus, kind=system.workload
-        )
-        with contextlib.closing(built):
+        with contextlib.closing(system.build()) as built:
             build_s.append(time.process_time() - begun)
             # The first run of a process pays for what every later one finds imported.
-            _measure(built, *chosen[0])
+            system.measure(built, first)
             for order, its in chosen:
                 begun = time.process_time()
-                run = _measure(built, order, its)
+                run = its.measure(built, order)
                 seconds.append((order, time.process_time() - begun))
                 measured.append(run)
     if not seconds:
@@ -173,38 +160,20 @@ def _pilot(cells: Sequence[Cell]) -> _Pilot:
     return _Pilot(tuple(seconds), sum(build_s) / len(build_s), _cell_bytes(measured), _cell_bytes([]))
 
 
-def _measure(built: SimulatedSystem, order: RunOrder, system: Simulated) -> MeasuredRun:
-    return without_state(built.measure(order, system.options, node_mode=system.node_mode))
-
-
 def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         return CellStore(folder).write("pilot", measured).stat().st_size
 
 
-def _choose(cells: Sequence[Cell]) -> list[Chosen]:
-    """Choose the pilot's runs, a list for each system that they need."""
-    by_system: dict[tuple[str, str | LibraryPlace, Settings, int | None], list[Cell]] = {}
+def _choose(cells: Sequence[Cell]) -> list[list[tuple[RunOrder, Simulated]]]:
+    """Choose the pilot's runs, a list for each system that they need: one of each arm and budget, up to a limit."""
+    by_system: dict[Simulated, dict[tuple[object, ...], tuple[RunOrder, Simulated]]] = {}
     for cell in cells:
-        by_system.setdefault(_system_of(cell), []).append(cell)
-    systems = list(by_system.values())[:_MOST_SYSTEMS]
-    return [list(_mix_arms(members, _LEAST_RUNS // len(systems), _MOST_RUNS // len(systems))) for members in systems]
-
-
-def _mix_arms(cells: Sequence[Cell], least: int, most: int) -> Iterator[tuple[RunOrder, Simulated]]:
-    """Yield runs of the arms in turn, each time at another budget, in the order of the study."""
-    arms: dict[tuple[str, str, str], Chosen] = {}
-    for cell in cells:
+        of_system = by_system.setdefault(cell.system.of_process, {})
         for order in cell.orders:
-            arms.setdefault(_key(order), []).append((order, cell.system))
-    left = list(arms.values())
-    budgets = sorted({order.facts.decision_timeout_s for of_arm in left for order, _ in of_arm})
-    for place in range(min(most, max(least, len(left)), sum(map(len, left)))):
-        of_arm = left[place % len(left)] or max(left, key=len)
-        budget_s = budgets[(place + place // len(left)) % len(budgets)]
-        fitting = [item for item in of_arm if item[0].facts.decision_timeout_s == budget_s] or of_arm
-        of_arm.remove(fitting[0])
-        yield fitting[0]
+            of_system.setdefault((_key(order), order.facts.decision_timeout_s), (order, cell.system))
+    systems = list(by_system.values())[:_MOST_SYSTEMS]
+    return [list(of_system.values())[: _MOST_RUNS // len(systems)] for of_system in systems]
 
 
 def _duration(seconds: float) -> str:

@@ -22,7 +22,6 @@ from docmind_lab.experiments.comparison.own_graph import faults_in, require_whol
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.sweeps.factors import (
-    Factors,
     alternatives_of,
     behaviours_of,
     budgets_of,
@@ -31,7 +30,7 @@ from docmind_lab.experiments.sweeps.factors import (
     policies_of,
     profiles_of,
 )
-from docmind_lab.experiments.sweeps.replays import replay_comparison
+from docmind_lab.experiments.sweeps.settled import replay_comparison
 from docmind_lab.services.hops import checked_adoption
 from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
 
@@ -62,40 +61,35 @@ class Combination:
         ]
 
 
-@dataclass(frozen=True)
-class Impossible:
-    """A combination of levels that cannot run, and why."""
-
-    reason: str
+class Impossible(Exception):
+    """A combination of levels cannot run; the text says why."""
 
 
-def with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> Alternative | Impossible:
-    """Return the alternative with deadline propagation set on or off, or why that is impossible."""
+def _with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> Alternative:
     if level == "own" or alternative.propagates == level:
         return alternative
     if not isinstance(alternative, Propagation):
-        return Impossible(f"{alternative.name} with deadline_propagation={str(level).lower()}: it has no such option")
+        raise Impossible(f"{alternative.name} with deadline_propagation={str(level).lower()}: it has no such option")
     dataclass_of_it: Any = alternative
     changed: Alternative = dataclasses.replace(dataclass_of_it, propagate=level)
     return changed
 
 
-def with_chosen_policies(alternative: Alternative, policies: TimePolicies) -> Alternative | Impossible:
-    """Return the alternative with these policies for the time of its calls, or why that is impossible."""
+def _with_policies(alternative: Alternative, policies: TimePolicies) -> Alternative:
     if not policies.text:
         return alternative
     try:
         return with_policies(alternative, policies)
     except ConfigurationError as error:
-        return Impossible(str(error))
+        raise Impossible(str(error)) from error
 
 
-def with_node_mode(alternative: Alternative, level: str) -> NodeMode | Impossible:
-    """Return the mode to build the system's nodes in for this level, or why that is impossible."""
+def _node_mode(alternative: Alternative, level: str) -> NodeMode:
+    """Return the mode to build the system's nodes in for this level. Raises: Impossible."""
     if level in ("own", alternative.node_mode):
         return "own"
     if alternative.node_mode == "sync":
-        return Impossible(f"{alternative.name} with node_mode={level}: it runs sync nodes")
+        raise Impossible(f"{alternative.name} with node_mode={level}: it runs sync nodes")
     return checked_node_mode(level)
 
 
@@ -112,29 +106,18 @@ class SweepPlan:
 
 
 def plan_of(design: StudyDesign) -> SweepPlan:
-    """Return the combinations of the design, without repetition. Raises: ConfigurationError for an unusable level."""
+    """Return the combinations of the design, each once. Raises: ConfigurationError for an unusable level."""
     found: dict[tuple[object, ...], Combination] = {}
     left_out: list[str] = []
     for combination in _combinations(design):
         if isinstance(combination, Impossible):
-            left_out.append(combination.reason)
+            left_out.append(str(combination))
         else:
             # "own" and what an alternative does by itself are one combination.
             found.setdefault(combination.key, combination)
     if not found:
         raise ConfigurationError(f"factors: no combination can be run: {'; '.join(dict.fromkeys(left_out))}")
     return SweepPlan(tuple(found.values()), tuple(dict.fromkeys(left_out)))
-
-
-def _arms(factors: Factors) -> list[Alternative | Impossible]:
-    """Return each alternative with each propagation and each of the policies, or why that is impossible."""
-    arms: list[Alternative | Impossible] = []
-    for propagation, policies, alternative in itertools.product(
-        factors.deadline_propagation, policies_of(factors), alternatives_of(factors)
-    ):
-        arm = with_propagation(alternative, propagation)
-        arms.append(arm if isinstance(arm, Impossible) else with_chosen_policies(arm, policies))
-    return arms
 
 
 def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
@@ -165,38 +148,38 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
         fault,
         ((stops, behaviour), adoption),
         (timeout_s, budget),
-        chosen,
+        (propagation, policies, alternative),
     ) in itertools.product(
-        list(itertools.product(factors.clock, factors.workload)),
+        itertools.product(factors.clock, factors.workload),
         factors.router_injection,
         factors.node_mode,
         factors.retries,
         profiles_of(factors),
         faults,
-        list(itertools.product(behaviours_of(factors), factors.adoption)),
-        list(itertools.product(factors.decision_timeout_s, budgets_of(factors, design.price))),
-        _arms(factors),
+        itertools.product(behaviours_of(factors), factors.adoption),
+        itertools.product(factors.decision_timeout_s, budgets_of(factors, design.price)),
+        itertools.product(factors.deadline_propagation, policies_of(factors), alternatives_of(factors)),
     ):
-        if isinstance(chosen, Impossible):
-            yield chosen
-            continue
-        node_mode = with_node_mode(chosen, mode)
-        if isinstance(node_mode, Impossible):
-            yield node_mode
-            continue
-        if adoption and not workload_kind(workload).has_hops:
-            yield Impossible(f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline")
+        try:
+            arm = _with_policies(_with_propagation(alternative, propagation), policies)
+            node_mode = _node_mode(arm, mode)
+            if adoption and not workload_kind(workload).has_hops:
+                raise Impossible(
+                    f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline"
+                )
+        except Impossible as reason:
+            yield reason
             continue
         tries = None if retries == "own" else retries
         if design.replay is not None:
-            yield _replayed(design, workload, chosen, timeout_s, budget, tries)
+            yield _replayed(design, workload, arm, timeout_s, budget, tries)
             continue
         yield Combination(
             Comparison(
                 decision_timeout_s=timeout_s,
                 runs=design.repeats,
                 seed=design.seed,
-                alternatives=parse_alternatives([chosen], tries, budgeted_retries=Settings().agents.max_retries),
+                alternatives=parse_alternatives([arm], tries, budgeted_retries=Settings().agents.max_retries),
                 profile=profile,
                 faults=fault,
                 stops_on_disconnect=stops,

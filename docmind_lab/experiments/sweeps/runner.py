@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,24 +20,86 @@ from docmind_lab.analysis.manifest import MachineUse, manifest_of
 from docmind_lab.analysis.study import Study
 from docmind_lab.analysis.study_folder import StudyFolder
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, CellResult, Workers, in_this_process, run_cells, workers_for
+from docmind_lab.experiments.batch import (
+    Cell,
+    CellResult,
+    InThisProcess,
+    Simulated,
+    Workers,
+    run_cells,
+    workers_for,
+)
+from docmind_lab.experiments.batch.cells import RUNS_PER_CELL, cells_of
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.comparison.own_graph import not_exercised
-from docmind_lab.experiments.comparison.virtual import stays_in_this_process
-from docmind_lab.experiments.comparison.wall import wall_laboratory
-from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.experiments.recordings.account import account_of
-from docmind_lab.experiments.sweeps.cells import SweepBench, benches_of
+from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.replays import without_live_endpoints
+from docmind_lab.experiments.comparison.run import check_settings, notes_on
+from docmind_lab.experiments.comparison.virtual import (
+    replaying,
+    require_simulated,
+    simulated,
+    stays_in_this_process,
+)
+from docmind_lab.experiments.comparison.wall import has_server_log, wall_laboratory
+from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.replays import recording_in
 from docmind_lab.workloads import systems_said
 from docmind_lab.workloads.kinds import workload_kind
 from docmind_lab.workloads.own import Inputs
 
 
+@dataclass(frozen=True)
+class SweepBench:
+    """Cells that need the same services. comparison: one of the comparisons in them; they share its clock."""
+
+    comparison: Comparison
+    settings: Settings
+    cells: tuple[Cell, ...]
+
+
+def benches_of(design: StudyDesign, settings: Settings) -> list[SweepBench]:
+    """Group every run of the study into cells by the services they need, in an order fixed by the design.
+
+    Within a bench the repeats go round the combinations, so that a study that is stopped has some of each; on the wall
+    clock the order is drawn, so that a drift of the machine strikes no alternative alone.
+    Raises: ConfigurationError for settings that cannot be used with the design.
+    """
+    replay = None if design.replay is None else Path(design.replay)
+    if replay is not None:
+        settings = without_live_endpoints(settings)
+    grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]] = {}
+    for number, combination in enumerate(design.plan.combinations):
+        comparison = combination.comparison
+        own = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
+        check_settings(comparison, own)
+        if comparison.clock == "virtual":
+            require_simulated(own)
+        orders = combination.orders(
+            design.study_id, number, has_server_log=comparison.clock == "virtual" or has_server_log(own)
+        )
+        bench = grouped.setdefault((comparison.clock, replaying(simulated(comparison, own), replay)), [])
+        bench += [(comparison, repeat, order) for repeat, order in enumerate(orders)]
+    return list(_benches(design, grouped))
+
+
+def _benches(
+    design: StudyDesign, grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]]
+) -> Iterator[SweepBench]:
+    numbers = itertools.count()
+    for (clock, system), members in grouped.items():
+        if clock == "wall":
+            members.sort(key=lambda member: keyed_uniform(design.seed, "order", member[2].facts.run_id))
+        else:
+            members.sort(key=lambda member: member[1])
+        orders = [order for _, _, order in members]
+        cells = cells_of(orders, system, RUNS_PER_CELL, prefix=f"{next(numbers):02}-")
+        yield SweepBench(members[0][0], system.settings, tuple(cells))
+
+
 @contextlib.contextmanager
-def progress_bar(unit: str = "runs") -> Iterator[Callable[[int, int], None]]:
+def progress_bar() -> Iterator[Callable[[int, int], None]]:
     """Yield a function of (done, all) that draws a progress bar, or nothing outside terminals and notebooks."""
     in_notebook = "ipykernel" in sys.modules
     if not in_notebook and not sys.stderr.isatty():
@@ -44,7 +107,7 @@ def progress_bar(unit: str = "runs") -> Iterator[Callable[[int, int], None]]:
         return
     from tqdm.auto import tqdm  # noqa: PLC0415 - only for those who see it; imports widgets in a notebook
 
-    bar = tqdm(unit=f" {unit}", total=0, leave=False)
+    bar = tqdm(unit=" runs", total=0, leave=False)
 
     def show(done: int, total: int) -> None:
         if bar.total != total:
@@ -96,7 +159,7 @@ def sweep(
     Raises: ConfigurationError for a design, settings or folder that cannot be used; RecordError when a cell cannot be
     written: the others are intact.
     """
-    checked = _checked_design(_with_graph(design, graph, inputs))
+    checked = _checked_design(design, graph, inputs)
     settings = settings or Settings()
     benches = benches_of(checked, settings)
     if executor is not None and workers is not None:
@@ -134,38 +197,23 @@ def sweep(
         "left_out": list(checked.plan.left_out),
         "machine_use": work.use.to_dict(work.runs_measured),
     }
-    notes = _manifest_notes(checked)
+    parts = workload_kind(checked.factors.workload[0]).parts if checked.is_of_own_graph else {}
+    replay = None if checked.replay is None else Path(checked.replay)
     if folder is None:
         study = Study.of(work.measured, manifest)
-        return dataclasses.replace(study, manifest={**manifest, **notes(study)})
-    return folder.finish(sorted(work.done), manifest, notes)
+        return dataclasses.replace(study, manifest={**manifest, **notes_on(study, parts, replay)})
+    return folder.finish(sorted(work.done), manifest, lambda study: notes_on(study, parts, replay))
 
 
-def _manifest_notes(design: StudyDesign) -> Callable[[Study], dict[str, Any]]:
-    """Return a function that gives entries of the manifest: what no run exercised, where a replay's times are from."""
-
-    def notes(study: Study) -> dict[str, Any]:
-        parts = workload_kind(design.factors.workload[0]).parts if design.is_of_own_graph else {}
-        missing = not_exercised(parts, study.events, study.calls)
-        if design.replay is None:
-            return missing
-        return missing | {"replayed_calls": account_of(study, recording_in(design.replay)).to_dict()}
-
-    return notes
-
-
-def _with_graph(design: Any, graph: Any, inputs: Inputs | None) -> Any:
-    if graph is None and inputs is None:
-        return design
-    if not isinstance(design, Mapping):
+def _checked_design(
+    design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str], graph: Any, inputs: Inputs | None
+) -> StudyDesign:
+    given = {name: value for name, value in (("graph", graph), ("inputs", inputs)) if value is not None}
+    if isinstance(design, Mapping):
+        return StudyDesign.of({**design, **given})
+    if given:
         raise ConfigurationError("graph, inputs: a study file or a design names its own; leave them out here")
-    return {**design, "graph": graph, "inputs": inputs}
-
-
-def _checked_design(design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str]) -> StudyDesign:
-    if isinstance(design, StudyDesign):
-        return design
-    return StudyDesign.of(design) if isinstance(design, Mapping) else StudyDesign.read(design)
+    return design if isinstance(design, StudyDesign) else StudyDesign.read(design)
 
 
 def _workers(design: StudyDesign, executor: Executor | None, count: int | None) -> Callable[[], Workers]:
@@ -176,7 +224,7 @@ def _workers(design: StudyDesign, executor: Executor | None, count: int | None) 
                 "executor: no other process finds a live graph, or can be sent its context; name the graph as "
                 "module:attribute, and give plain values"
             )
-        return lambda: Workers(in_this_process())
+        return lambda: Workers(InThisProcess)
     if executor is not None:
         borrowed = Workers.of(executor)
         return lambda: borrowed

@@ -21,6 +21,7 @@ from docmind_lab.interfaces.cli.console import INTERRUPTED
 from docmind_lab.interfaces.cli.crash_test import crash_test
 from docmind_lab.interfaces.cli.diff import diff
 from docmind_lab.interfaces.cli.doctor import doctor
+from docmind_lab.interfaces.cli.options import documented
 from docmind_lab.interfaces.cli.probe import probe
 from docmind_lab.interfaces.cli.profile import profile
 from docmind_lab.interfaces.cli.servers import lab, serve
@@ -67,7 +68,7 @@ for command, short_help in (
     (lab, "Open JupyterLab on the notebooks."),
     (serve, "Serve the simulated model and vector store."),
 ):
-    app.command(short_help=short_help)(_with_a_word_on_ctrl_c(command))
+    app.command(short_help=short_help)(_with_a_word_on_ctrl_c(documented(command)))
 
 app.add_typer(traces, name="traces", short_help="Read runs from where they were recorded.")
 app.add_typer(probe, name="probe", short_help="Does it stop? What goes on after a timeout has fired.")
@@ -87,7 +88,7 @@ _USAGE_ERROR = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version  # noqa: PLC0415 - only where it is wanted
+        from importlib.metadata import version
 
         typer.echo(f"docmind-lab {version('docmind_lab')}")
         raise typer.Exit

@@ -43,13 +43,12 @@ def ask(
     do not name. The simulated model extracts sentences; it is not a language model.
     Exit code 1: there is no whole answer of the agents, or none was found in the documents.
     """
-    # Function-level: the stack takes seconds to import, and --help must not.
-    from docmind_lab.analysis.latency.by_role import latency_profile  # noqa: PLC0415
-    from docmind_lab.docmind.coordinator import MultiAgentCoordinator  # noqa: PLC0415
-    from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
-    from docmind_lab.services.faults import Fault  # noqa: PLC0415
-    from docmind_lab.services.scripted_model.extraction import NOT_FOUND  # noqa: PLC0415
-    from docmind_lab.services.server import ServiceOptions  # noqa: PLC0415
+    from docmind_lab.analysis.latency.by_role import latency_profile
+    from docmind_lab.docmind.coordinator import MultiAgentCoordinator
+    from docmind_lab.interfaces.telemetry import Telemetry
+    from docmind_lab.services.faults import Fault
+    from docmind_lab.services.scripted_model.extraction import NOT_FOUND
+    from docmind_lab.services.server import ServiceOptions
 
     settings = load_settings()
     if decision_timeout is not None:
@@ -86,13 +85,13 @@ def ask(
 def _corpus(documents: str) -> Library | None:
     if documents in ("", "handbook"):
         return None
-    from docmind_lab.docmind.documents import read_library  # noqa: PLC0415 - only with documents of one's own
+    from docmind_lab.docmind.documents import read_library
 
     return read_library(documents)
 
 
 def _print_end(response: AgentResponse, *, is_simulated: bool) -> None:
-    from docmind_lab.interfaces.cli.console import console  # noqa: PLC0415
+    from docmind_lab.interfaces.cli.console import console
 
     out = console()
     metadata, took_s = response.metadata, response.processing_time

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import datetime
+import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,67 +21,66 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.interfaces.cli import options
-from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr, redraws
-from docmind_lab.interfaces.cli.printing import GrowingTable, print_study, study_as_json
+from docmind_lab.interfaces.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
+from docmind_lab.interfaces.cli.printing import print_study, study_as_json
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 
 if TYPE_CHECKING:
     from docmind_lab.analysis.study import Study
-    from docmind_lab.core.budgets import Budget
-    from docmind_lab.experiments.comparison.request import CompareRequest
 
 
 def compare(
-    decision_timeout: options.DecisionTimeout = None,
-    runs: options.Runs = None,
-    seed: options.Seed = 7,
-    alternatives: options.Alternatives = None,
-    profile: options.Profile = None,
-    fault: options.Faults = None,
-    stops_on_disconnect: options.StopsOnDisconnect = True,
-    server_behaviour: options.ServerBehaviour = "",
-    retries: options.Retries = None,
-    router_injection: options.RouterInjection = None,
-    budget_tokens: options.BudgetTokens = None,
-    budget_calls: options.BudgetCalls = None,
-    budget_cost: options.BudgetCost = None,
-    price: options.Price = "",
-    workload: options.Workload = "supervisor",
-    documents: options.Documents = "",
-    questions: options.Questions = "",
-    graph: options.Graph = "",
-    agent: options.Agent = "",
-    command: options.Command = "",
-    inputs: options.Inputs = "",
-    deadline_key: options.DeadlineKey = "deadline_ts",
-    context: options.Context = "",
-    config: options.Config = "",
-    store: options.Store = "",
-    resume: options.Resume = None,
-    endpoints: options.Endpoints = "",
-    services: options.Services = "simulated",
-    enforced: options.Enforced = False,
-    clock: options.Clock = "",
-    workers: options.Workers = None,
-    side_by_side: options.SideBySide = None,
-    cpu_charge: options.CpuCharge = "0",
-    model_variation: options.ModelVariation = 0.0,
-    model_under_pressure: options.ModelUnderPressure = DEFAULT_UNDER_PRESSURE,
-    adoption: options.Adoption = 0.0,
-    out: options.Out = "",
-    record: options.Record = "",
-    record_text: options.RecordText = False,
-    replay: options.Replay = "",
-    max_requests: options.MaxRequests = None,
-    max_tokens: options.MaxTokens = None,
-    yes: options.Yes = False,
-    otlp: options.Otlp = False,
-    metrics_file: options.MetricsFile = "",
-    verbose: options.Verbose = False,
-    as_json: options.SummaryAsJson = False,
+    decision_timeout: float | None = None,
+    runs: int | None = None,
+    seed: int = 7,
+    alternatives: str | None = None,
+    profile: list[str] | None = None,
+    fault: list[str] | None = None,
+    stops_on_disconnect: bool = True,
+    server_behaviour: str = "",
+    retries: int | None = None,
+    router_injection: bool | None = None,
+    budget_tokens: int | None = None,
+    budget_calls: int | None = None,
+    budget_cost: float | None = None,
+    price: str = "",
+    workload: str = "supervisor",
+    documents: str = "",
+    questions: str = "",
+    graph: str = "",
+    agent: str = "",
+    command: str = "",
+    inputs: str = "",
+    deadline_key: str = "deadline_ts",
+    context: str = "",
+    config: str = "",
+    store: str = "",
+    resume: list[str] | None = None,
+    endpoints: str = "",
+    services: str = "simulated",
+    enforced: bool = False,
+    clock: str = "",
+    workers: int | None = None,
+    side_by_side: int | None = None,
+    cpu_charge: str = "0",
+    model_variation: float = 0.0,
+    model_under_pressure: str = DEFAULT_UNDER_PRESSURE,
+    adoption: float = 0.0,
+    out: str = "",
+    record: str = "",
+    record_text: bool = False,
+    replay: str = "",
+    max_requests: int | None = None,
+    max_tokens: int | None = None,
+    yes: bool = False,
+    otlp: bool = False,
+    metrics_file: str = "",
+    verbose: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
-    given = locals()
+    # What is left out on the command line is as `compare` of Python has it.
+    given = {name: value for name, value in locals().items() if value not in ("", None)}
     if record_text and not record:
         raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
     if deadline_key != DEADLINE_KEY and not graph:
@@ -94,20 +95,7 @@ def compare(
         raise ConfigurationError("--side-by-side is for the wall clock; in virtual time use --workers")
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
 
-    def request() -> CompareRequest:
-        # Function-level: the stack takes seconds to import, and --help must not.
-        from docmind_lab.experiments.comparison.request import CompareRequest  # noqa: PLC0415
-
-        names = {field.name for field in dataclasses.fields(CompareRequest)}
-        # What is left out on the command line is as the request has it.
-        values = {name: value for name, value in given.items() if name in names and value not in ("", None)}
-        values |= options.of_graph(context, config, resume)
-        budget = _budget(budget_tokens, budget_calls, budget_cost, price)
-        values |= {"decision_timeout_s": decision_timeout, "budget": budget, "cpu_charge": parse_charge(cpu_charge)}
-        return CompareRequest(**values)
-
-    listener = {"spans": "otlp" if otlp else None, "metrics_file": metrics_file or None}
-    study = _measured(request, folder, listener, workers=workers, yes=yes, as_json=as_json)
+    study = _measured(given, folder, yes=yes, as_json=as_json)
     if side_by_side is not None and study.manifest["design"]["clock"] == "virtual":
         typer.echo("--side-by-side was not used: in virtual time the runs share nothing.", err=True)
     for note in notes_on_sending(study.manifest, len(study.runs)):
@@ -121,40 +109,19 @@ def compare(
         raise typer.Exit(1)  # nothing was measured that a choice could rest on
 
 
-def _measured(
-    request: Callable[[], CompareRequest],
-    folder: Path,
-    listener: Mapping[str, Any],
-    *,
-    workers: int | None,
-    yes: bool,
-    as_json: bool,
-) -> Study:
-    """The study, its progress shown. request: makes the request, which imports the stack. listener: of `Telemetry`.
-
-    Raises: typer.Exit when it is interrupted.
-    """
-    table = GrowingTable() if redraws() and not as_json else None
-    shown = table or ProgressBar("runs", "measuring", shown=not as_json)
+def _measured(given: Mapping[str, Any], folder: Path, *, yes: bool, as_json: bool) -> Study:
+    """The study, its progress shown. given: options by name. Raises: typer.Exit when it is interrupted."""
+    shown = ProgressBar("runs", "measuring", shown=not as_json)
     try:
-        # Function-level: the stack takes seconds to import, which is shown, and --help must not.
-        from docmind_lab.experiments.comparison.run import run_request  # noqa: PLC0415
-        from docmind_lab.interfaces.telemetry import Telemetry  # noqa: PLC0415
+        from docmind_lab.experiments.comparison import run
 
-        settings = load_settings()
-        wanted = request()
-        if wanted.decision_timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
-            wanted = dataclasses.replace(wanted, decision_timeout_s=settings.agents.decision_timeout)
+        values = _keywords(given, inspect.signature(run.compare).parameters)
         with prints_on_stderr(on_terminal=as_json):
-            return run_request(
-                wanted,
-                settings,
-                telemetry=Telemetry(**listener),
-                workers=workers,
+            return run.compare(
+                **values,
                 out=folder,
                 progress=shown.show,
-                watch=None if table is None else table.watch,
-                before_sending=confirm_sending(yes=yes, table=table),
+                before_sending=confirm_sending(yes=yes, hidden=shown.hidden),
             )
     except KeyboardInterrupt:
         shown.close()
@@ -166,32 +133,43 @@ def _measured(
         shown.close()
 
 
-def _budget(tokens: int | None, calls: int | None, cost: float | None, price: str) -> Budget | None:
-    """What a run may use besides time; None where nothing is said."""
-    from docmind_lab.core.budgets import Budget, Price  # noqa: PLC0415 - the stack takes seconds to import
+def _keywords(given: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
+    """What options mean as keywords of `compare` of Python. names: of its keywords."""
+    from docmind_lab.core.budgets import Budget, Price
+    from docmind_lab.interfaces.telemetry import Telemetry
 
-    if tokens is None and calls is None and cost is None and not price:
-        return None
-    return Budget(tokens=tokens, calls=calls, cost=cost, price=Price.parse(price) if price else None)
+    settings = load_settings()
+    values = {name: value for name, value in given.items() if name in names and name != "out"}
+    values |= options.of_graph(given.get("context", ""), given.get("config", ""), given.get("resume"))
+    limits: dict[str, Any] = {kind: given.get(f"budget_{kind}") for kind in ("tokens", "calls", "cost")}
+    limits["price"] = Price.parse(given["price"]) if "price" in given else None
+    timeout_s = given.get("decision_timeout")
+    if timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
+        timeout_s = settings.agents.decision_timeout
+    telemetry = Telemetry(spans="otlp" if given["otlp"] else None, metrics_file=given.get("metrics_file"))
+    return values | {
+        "decision_timeout_s": timeout_s,
+        "budget": Budget(**limits) if any(limit is not None for limit in limits.values()) else None,
+        "cpu_charge": parse_charge(given["cpu_charge"]),
+        "settings": settings,
+        "telemetry": telemetry,
+    }
 
 
-def confirm_sending(*, yes: bool, table: GrowingTable | None) -> Callable[[str], None]:
+def confirm_sending(
+    *, yes: bool, hidden: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+) -> Callable[[str], None]:
     """Returns what shows the estimate of a live study and, on a terminal, asks whether to send its requests.
 
-    Args:
-        yes: Do not ask.
-        table: A table on the screen that makes room for the question.
+    hidden: makes room for the question on the screen.
     """
 
     def ask(estimate: str) -> None:
-        if table is not None:
-            table.pause()
-        typer.echo(f"To be sent to the live endpoint: {estimate}.", err=True)
-        if not yes and sys.stdin.isatty() and not typer.confirm("Send them?", err=True):
-            typer.echo("docmind-lab: nothing was sent", err=True)
-            raise typer.Exit(INTERRUPTED)
-        if table is not None:
-            table.go_on()
+        with hidden():
+            typer.echo(f"To be sent to the live endpoint: {estimate}.", err=True)
+            if not yes and sys.stdin.isatty() and not typer.confirm("Send them?", err=True):
+                typer.echo("docmind-lab: nothing was sent", err=True)
+                raise typer.Exit(INTERRUPTED)
 
     return ask
 
@@ -209,7 +187,6 @@ def notes_on_sending(manifest: Mapping[str, Any], runs: int) -> Iterator[str]:
             "that needed another request are left out."
         )
     if "replayed_calls" in manifest:
-        # Function-level: it comes with pandas, and --help must not wait for it.
-        from docmind_lab.experiments.recordings.account import ReplayAccount  # noqa: PLC0415
+        from docmind_lab.experiments.recordings.account import ReplayAccount
 
         yield f"A replay: {ReplayAccount(**manifest['replayed_calls'])}."

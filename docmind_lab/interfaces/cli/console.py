@@ -25,7 +25,7 @@ _TICK_S, _LOG_TICK_S = 1.0, 30.0
 
 def load_settings() -> Settings:
     """Return the settings of the environment, and set the log level they name. Raises: ConfigurationError."""
-    from docmind_lab.core.settings import Settings  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.core.settings import Settings
 
     settings = Settings()
     logging.basicConfig(level=settings.log_level, stream=sys.stderr)
@@ -34,29 +34,19 @@ def load_settings() -> Settings:
 
 def console() -> Console:
     """Return a console on standard output."""
-    from rich.console import Console  # noqa: PLC0415 - slow, and --help does not need it
+    from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
 
 
-def redraws() -> bool:
-    """Whether standard output is a terminal on which a table can be drawn anew in its place."""
-    return sys.stdout.isatty() and console().is_terminal and not console().is_dumb_terminal
-
-
 class ProgressBar:
-    """A progress bar on standard error.
+    """A progress bar on standard error, with a count in a unit and a word for the activity.
 
-    Args:
-        unit: Unit of the count, such as "runs".
-        doing: Word for the activity, such as "measuring".
-        shown: False draws nothing.
-        at_once: Whether it is drawn before anything is done; else only if the work takes long.
-        form: Format of the line, as tqdm's `bar_format`; None for tqdm's own.
+    shown: False draws nothing. form: format of the line, as tqdm's `bar_format`; None for tqdm's own.
     """
 
-    def __init__(self, unit: str, doing: str, *, shown: bool, at_once: bool = True, form: str | None = None) -> None:
-        from tqdm.std import tqdm  # noqa: PLC0415 - only for commands that take long
+    def __init__(self, unit: str, doing: str, *, shown: bool, form: str | None = None) -> None:
+        from tqdm.std import tqdm
 
         tqdm.monitor_interval = 0  # no thread of its own
 
@@ -72,10 +62,10 @@ class ProgressBar:
             "desc": "starting",
             "bar_format": form,
         }
-        delay_s = 0.0 if at_once else 0.5
-        self._bar = Bar(total=0, unit=f" {unit}", disable=not shown, leave=False, delay=delay_s, **style)
+        self._bar = Bar(total=0, unit=f" {unit}", disable=not shown, leave=False, **style)
         self._doing = doing
         self.done = 0
+        self._is_hidden = False
         self._closed = threading.Event()
         self._ticking = threading.Thread(target=self._tick, name="docmind-progress", daemon=True)
         if shown:
@@ -84,7 +74,18 @@ class ProgressBar:
     def _tick(self) -> None:
         # A first part may take long, and somebody who waits wants to see that time passes.
         while not self._closed.wait(_TICK_S if sys.stderr.isatty() else _LOG_TICK_S):
-            self._bar.refresh()
+            if not self._is_hidden:
+                self._bar.refresh()
+
+    @contextlib.contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Leave the screen to a question during a block."""
+        self._is_hidden = True
+        self._bar.clear()
+        try:
+            yield
+        finally:
+            self._is_hidden = False
 
     def show(self, done: int, total: int, name: str = "") -> None:
         """Show that `done` of `total` parts are done. name: the part that comes next."""
@@ -116,10 +117,7 @@ def starting(*, shown: bool) -> Iterator[None]:
 def prints_on_stderr(*, on_terminal: bool = False) -> Iterator[None]:
     """Have what a user's code prints appear on standard error, in worker processes that are started inside too.
 
-    Standard output holds the report then, and nothing else. On a terminal both are one screen.
-
-    Args:
-        on_terminal: Whether it is so on a terminal too.
+    Standard output holds the report then, and nothing else. on_terminal: also where both are one screen.
     """
     if sys.stdout.isatty() and not on_terminal:
         yield
@@ -140,10 +138,7 @@ def prints_on_stderr(*, on_terminal: bool = False) -> Iterator[None]:
 def showing_progress(unit: str, doing: str, *, as_json: bool) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar during a block that runs a user's code, and give what is called with (done, all).
 
-    Args:
-        unit: Unit of the count.
-        doing: Word for the activity.
-        as_json: Whether standard output holds JSON and nothing else, so that no bar is drawn.
+    as_json: whether standard output holds JSON and nothing else, so that no bar is drawn.
     """
     bar = ProgressBar(unit, doing, shown=not as_json)
     try:

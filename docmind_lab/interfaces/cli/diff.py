@@ -35,9 +35,8 @@ def diff(
 
     Exit code 0 whatever differs, unless --fail-on-regression is given.
     """
-    # Function-level: statistics take seconds to import, and --help must not.
-    from docmind_lab.analysis.diff import diff as diff_of  # noqa: PLC0415
-    from docmind_lab.analysis.study_folder import load  # noqa: PLC0415
+    from docmind_lab.analysis.diff import diff as diff_of
+    from docmind_lab.analysis.study_folder import load
 
     result = diff_of(load(before), load(after))
     if as_json:
@@ -93,10 +92,10 @@ def _short(text: object) -> str:
 
 
 def _table(found: StudyDiff) -> Any:
-    from rich.table import Table  # noqa: PLC0415 - slow, and --help does not need it
+    from rich.table import Table
 
-    from docmind_lab.analysis.diff import MEASURES  # noqa: PLC0415
-    from docmind_lab.analysis.text import one_line  # noqa: PLC0415
+    from docmind_lab.analysis.diff import MEASURES
+    from docmind_lab.analysis.text import one_line
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in (*(column.replace("_", " ") for column in found.apart), "arm", "measure"):

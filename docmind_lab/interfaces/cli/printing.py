@@ -1,11 +1,10 @@
-"""Prints a study on a terminal, while its runs come in and when they are done, and as JSON."""
+"""Prints a study on a terminal, and as JSON."""
 
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from docmind_lab.interfaces.cli.console import console
 
@@ -14,60 +13,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from docmind_lab.analysis.study import Study
-
-
-class GrowingTable:
-    """The summary's table on a terminal, redrawn as runs come in; it disappears when closed."""
-
-    def __init__(self) -> None:
-        from rich.live import Live  # noqa: PLC0415 - only for a comparison on a terminal
-
-        self.done, self._total = 0, 0
-        self._began_at = time.monotonic()
-        self._table: Any = ""
-        # Drawn anew each second, so that somebody who waits for the first runs sees that time passes.
-        self._live = Live(get_renderable=self._render, console=console(), transient=True, refresh_per_second=1)
-        self._live.start()
-        self._draw()
-
-    def show(self, done: int, total: int) -> None:
-        """Show that `done` of `total` runs are done."""
-        self.done, self._total = done, total
-        self._draw()
-
-    def watch(self, runs: pd.DataFrame) -> None:
-        """Show the summary of the runs so far."""
-        from docmind_lab.analysis.summary import summarise  # noqa: PLC0415
-
-        self._table, _ = table_of(summarise(runs, {}).short_table()[0], self._live.console.width)
-        self._draw()
-
-    def pause(self) -> None:
-        """Remove the table from the screen for a while."""
-        self._live.stop()
-
-    def go_on(self) -> None:
-        """Put the table back on the screen."""
-        self._live.start()
-
-    def close(self) -> None:
-        """Remove the table from the screen."""
-        self._live.stop()
-
-    def _draw(self) -> None:
-        self._live.refresh()
-
-    def _render(self) -> Any:
-        from rich.console import Group  # noqa: PLC0415
-
-        return Group(f"measuring: {self._progress()}", self._table)
-
-    def _progress(self) -> str:
-        elapsed_s = time.monotonic() - self._began_at
-        if not self.done:
-            return f"starting, {elapsed_s:.0f} s"
-        left_s = elapsed_s / self.done * (self._total - self.done)
-        return f"{self.done} of {self._total} runs, {elapsed_s:.0f} s, about {left_s:.0f} s left"
 
 
 # What a narrow terminal can do without, first to go first; every one of them is in the tables and in --json.
@@ -90,7 +35,7 @@ _GAP = 2
 
 def table_of(frame: pd.DataFrame, width: int) -> tuple[Table, list[str]]:
     """Return a summary's display table within a width in characters, and the columns that did not fit."""
-    from rich.table import Table  # noqa: PLC0415 - slow, and --help does not need it
+    from rich.table import Table
 
     shown, left_out = frame, []
     for column in _DISPENSABLE:
@@ -121,12 +66,9 @@ def _width_of_column(frame: pd.DataFrame, column: str) -> int:
 def print_study(study: Study, where: str, *, verbose: bool = False) -> None:
     """Print the choice, a table, the reasons for the choice, and where the study is.
 
-    Args:
-        study: The study.
-        where: The last line.
-        verbose: Print the full table and a sentence for each alternative too.
+    verbose: print the full table and a sentence for each alternative too.
     """
-    from docmind_lab.analysis.summary import summarise  # noqa: PLC0415 - imports what --help does not need
+    from docmind_lab.analysis.summary import summarise
 
     summary = summarise(study.runs, study.manifest)
     out = console()
@@ -157,7 +99,7 @@ def print_study(study: Study, where: str, *, verbose: bool = False) -> None:
 
 def study_as_json(study: Study, folder: Path) -> dict[str, object]:
     """Return the summary's rows and its advice as JSON types."""
-    from docmind_lab.analysis.summary import summarise  # noqa: PLC0415 - imports what --help does not need
+    from docmind_lab.analysis.summary import summarise
 
     summary = summarise(study.runs, study.manifest)
     rows = json.loads(summary.table.reset_index().to_json(orient="records"))

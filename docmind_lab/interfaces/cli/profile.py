@@ -60,8 +60,7 @@ def profile(
 
     A call that ended by a timeout counts as longer than that. Use the file as --profile FILE.json, or FILE.json/10.
     """
-    # Function-level: tables and fits take seconds to import, and --help must not.
-    from docmind_lab.analysis.latency.fitting import (  # noqa: PLC0415
+    from docmind_lab.analysis.latency.fitting import (
         FitOptions,
         fit_profile,
         fit_profiles,
@@ -98,7 +97,7 @@ def profile(
     fitted = fit_profile(source, _columns(mapped or []), ok=ok or (), options=options)
     written = [save_profile(fitted, out)]
     if plot:
-        from docmind_lab.analysis.plots.latency_fits import save_latency_fit  # noqa: PLC0415 - matplotlib takes a second
+        from docmind_lab.analysis.plots.latency_fits import save_latency_fit
 
         written.append(save_latency_fit(fitted, plot, part or "first_token_s"))
     if as_json:

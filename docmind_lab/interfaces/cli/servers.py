@@ -26,8 +26,7 @@ def lab(
     They are opened where they are: nothing is copied, and your changes stay. Ends with Ctrl-C.
     """
     try:
-        # Function-level: an optional extra, and slow to import.
-        from jupyterlab.labapp import LabApp  # type: ignore[import-untyped]  # noqa: PLC0415
+        from jupyterlab.labapp import LabApp  # type: ignore[import-untyped]
     except ModuleNotFoundError as error:
         raise ConfigurationError("JupyterLab is not installed; install docmind_lab[notebooks]") from error
     words = [str(_folder(notebooks)), "--ServerApp.ip=127.0.0.1", "--ServerApp.allow_remote_access=False"]
@@ -67,12 +66,11 @@ def serve(
     server_behaviour: options.ServerBehaviour = "",
 ) -> None:
     """Serve the simulated model and vector store on loopback; print their addresses as one JSON line when ready."""
-    # Function-level: importing the services takes seconds, and --help must not.
-    from docmind_lab.analysis.latency.by_role import latency_profile  # noqa: PLC0415
-    from docmind_lab.core.server_behaviour import ServerBehaviour  # noqa: PLC0415
-    from docmind_lab.services.faults import Fault  # noqa: PLC0415
-    from docmind_lab.services.server import ServiceOptions  # noqa: PLC0415
-    from docmind_lab.services.server import serve as serve_forever  # noqa: PLC0415
+    from docmind_lab.analysis.latency.by_role import latency_profile
+    from docmind_lab.core.server_behaviour import ServerBehaviour
+    from docmind_lab.services.faults import Fault
+    from docmind_lab.services.server import ServiceOptions
+    from docmind_lab.services.server import serve as serve_forever
 
     if server_behaviour and not stops_on_disconnect:
         raise ConfigurationError("--server-behaviour says what --no-stops-on-disconnect would; leave one of them out")

@@ -27,8 +27,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print the run's rows as JSON and nothing else.")] = False,
 ) -> None:
     """Show what happened in one run of a study: its calls on a line of time, the deadline, and what went on after."""
-    # Function-level: reading tables takes a second to import, and --help must not.
-    from docmind_lab.analysis.run_timeline import RunTimeline  # noqa: PLC0415
+    from docmind_lab.analysis.run_timeline import RunTimeline
 
     timeline = RunTimeline.of(_study_with(run_id, study), run_id)
     if as_json:
@@ -46,8 +45,8 @@ def show(
 
 
 def _study_with(run_id: str, folder: str) -> Study:
-    from docmind_lab.analysis.study import MANIFEST  # noqa: PLC0415
-    from docmind_lab.analysis.study_folder import load  # noqa: PLC0415
+    from docmind_lab.analysis.study import MANIFEST
+    from docmind_lab.analysis.study_folder import load
 
     if folder:
         return load(folder)
@@ -74,8 +73,7 @@ def recommend(
 
     Or say how many more runs it takes to be sure. Exit code 1 where nothing can be recommended.
     """
-    # Function-level: statistics take seconds to import, and --help must not.
-    from docmind_lab.analysis.study_folder import load  # noqa: PLC0415
+    from docmind_lab.analysis.study_folder import load
 
     result = load(folder).recommend(target, confidence)
     if as_json:
@@ -111,10 +109,9 @@ def report(
 
     HTML is one file that needs no network: figures and styles are inside.
     """
-    # Function-level: figures and statistics take seconds to import, and --help must not.
-    from docmind_lab.analysis.study_folder import load  # noqa: PLC0415
-    from docmind_lab.interfaces.reports import build_report, write_report  # noqa: PLC0415
-    from docmind_lab.interfaces.reports.formats import format_of  # noqa: PLC0415
+    from docmind_lab.analysis.study_folder import load
+    from docmind_lab.interfaces.reports import build_report, write_report
+    from docmind_lab.interfaces.reports.formats import format_of
 
     target = Path(out) if out else Path(folder) / f"report.{as_format or 'html'}"
     kind = format_of(target, as_format or None)

@@ -31,8 +31,8 @@ def run_load_study(
     path: str, values: Mapping[str, Any], settings: Settings, *, out: str, workers: int | None, as_json: bool
 ) -> None:
     """Run a load study, save it in a folder with its figures, and print its results. Raises: ConfigurationError."""
-    from docmind_lab.analysis.plots.files import save_load_figures  # noqa: PLC0415 - slow, and --help does not need it
-    from docmind_lab.experiments.load import load_on_traces, load_options, run_load  # noqa: PLC0415
+    from docmind_lab.analysis.plots.files import save_load_figures
+    from docmind_lab.experiments.load import load_on_traces, load_options, run_load
 
     others = sorted(values.keys() - {"load"})
     if others:
@@ -86,10 +86,8 @@ def sweep(
     A file with a [load] table is a load study: queries that arrive whatever happens to those before.
     """
     with starting(shown=not as_json):
-        # Function-level: the stack takes seconds to import, and --help must not.
-        from docmind_lab.experiments.sweeps.design import StudyDesign  # noqa: PLC0415
-        from docmind_lab.experiments.sweeps.runner import sweep as run_sweep  # noqa: PLC0415
-        from docmind_lab.experiments.sweeps.study_files import read_study_file  # noqa: PLC0415
+        from docmind_lab.experiments.sweeps.design import StudyDesign, read_study_file
+        from docmind_lab.experiments.sweeps.runner import sweep as run_sweep
 
     if estimate and as_json:
         raise ConfigurationError("--json is of the summary, which --estimate does not make; leave one of the two out")
@@ -104,7 +102,7 @@ def sweep(
     if not as_json:
         _announce(design)
     if estimate or (design.total_runs >= _RUNS_WORTH_A_PILOT and not as_json and not folder.exists()):
-        from docmind_lab.experiments.sweeps.estimate import estimate as estimated  # noqa: PLC0415
+        from docmind_lab.experiments.sweeps.estimate import estimate as estimated
 
         typer.echo(f"It takes {estimated(design, settings, workers=workers)}.")
         if estimate:
@@ -138,9 +136,8 @@ def sweep(
 
 def _file_names(study: Study, folder: Path) -> list[str]:
     """Return the names of the files beside the tables: the summary and the figures."""
-    # Function-level: drawing takes seconds to import, and --help must not.
-    from docmind_lab.analysis.plots.files import save_sweep_figures  # noqa: PLC0415
-    from docmind_lab.core.whole_files import as_text, write_whole  # noqa: PLC0415
+    from docmind_lab.analysis.plots.files import save_sweep_figures
+    from docmind_lab.core.whole_files import as_text, write_whole
 
     summary = write_whole(folder / "summary.md", as_text(study.report()))
     return [summary.name, *(path.name for path in save_sweep_figures(study, folder))]

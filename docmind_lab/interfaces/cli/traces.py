@@ -45,8 +45,7 @@ def import_(
     success: _Success = "",
 ) -> None:
     """Read runs into a file for what-if, and say how many spans were used, how many were left out, and why."""
-    # Function-level: tables take a second to import, and --help must not.
-    from docmind_lab.analysis.traces.importers import import_traces  # noqa: PLC0415
+    from docmind_lab.analysis.traces.importers import import_traces
 
     if Path(out).suffix != ".jsonl":
         raise ConfigurationError(f"--out must end in .jsonl: got {out}")
@@ -85,10 +84,9 @@ def what_if(
 
     Nothing is run: the calls of each run are replayed, and cut as the alternative would have cut them.
     """
-    # Function-level: tables and statistics take seconds to import, and --help must not.
-    from docmind_lab.analysis.traces.importers import import_traces  # noqa: PLC0415
-    from docmind_lab.analysis.traces.what_if import what_if as answer  # noqa: PLC0415
-    from docmind_lab.core.budgets import Price  # noqa: PLC0415
+    from docmind_lab.analysis.traces.importers import import_traces
+    from docmind_lab.analysis.traces.what_if import what_if as answer
+    from docmind_lab.core.budgets import Price
 
     if plot and Path(plot).suffix != ".png":
         raise ConfigurationError(f"--plot must end in .png: got {plot}")
@@ -100,7 +98,7 @@ def what_if(
         price=Price.parse(price) if price else None,
     )
     if plot:
-        from docmind_lab.analysis.plots.what_ifs import save_what_if  # noqa: PLC0415 - matplotlib takes a second
+        from docmind_lab.analysis.plots.what_ifs import save_what_if
 
         save_what_if(result, plot, target)
     if as_json:

@@ -39,10 +39,9 @@ def watch(
     The spans are those of enforce(on_result=CallTelemetry("name")). Exit code 0 whatever they say, unless
     --fail-if-worse is given.
     """
-    # Function-level: statistics take seconds to import, and --help must not.
-    from docmind_lab.analysis.enforced_calls import read_enforced_calls  # noqa: PLC0415
-    from docmind_lab.analysis.study_folder import load  # noqa: PLC0415
-    from docmind_lab.analysis.watch import watch as watch_of  # noqa: PLC0415
+    from docmind_lab.analysis.enforced_calls import read_enforced_calls
+    from docmind_lab.analysis.study_folder import load
+    from docmind_lab.analysis.watch import watch as watch_of
 
     calls = read_enforced_calls(spans)
     if workflow:

@@ -4,15 +4,13 @@
     study = load_on_traces(traces, [0.3, 0.5], alternatives="A,B,C", slots=4, queries=10_000)
 
 shapes.py       a recorded run as calls that wait for each other
-policies.py     queue policies: which of the waiting calls is served next, and which is refused
-server.py       the model server: slots, queue, and calls whose clients have left
-crowd.py        queries side by side, as events in order of time
+server.py       the model server: slots, queue and its policies, and calls whose clients have left
 design.py       every combination of what is varied
-cell.py         compute one crowd in a worker process
-study.py        load_on_traces and its result
+crowd.py        queries side by side, as events in order of time
+study.py        load_on_traces, the computing of one crowd, and the result
 """
 
-from docmind_lab.experiments.load.on_traces.policies import POLICIES
+from docmind_lab.experiments.load.on_traces.server import POLICIES
 from docmind_lab.experiments.load.on_traces.study import LoadOnTraces, load_on_traces
 
 __all__ = ["POLICIES", "LoadOnTraces", "load_on_traces"]

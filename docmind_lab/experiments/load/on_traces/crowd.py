@@ -1,7 +1,6 @@
 """Queries side by side at one model server: recorded runs, each begun at its instant, as events in order of time.
 
-    crowd = Crowd(rule, behaviour, slots=4, policy="first_come", decision_timeout_s=20.0, horizon_s=100.0)
-    rows = crowd.run(instants_s, shapes)
+    rows = Crowd(cell).run(instants_s, shapes)
 
 A call that waits longer for its slot than it did when it was recorded moves the rest of its run by that. What a caller
 has left behind goes on by the alternative's rule and the server's behaviour, and keeps its slots, until the horizon of
@@ -18,12 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from docmind_lab.analysis.traces.outcomes import ENDINGS
-from docmind_lab.analysis.traces.rules import Rule
 from docmind_lab.core.deadlines import PropagationPolicy
-from docmind_lab.core.server_behaviour import ServerBehaviour
+from docmind_lab.experiments.load.on_traces.design import TracedCell
 from docmind_lab.experiments.load.on_traces.server import Request, Slots, end_when_left, next_write
 from docmind_lab.experiments.load.on_traces.shapes import RunShape
-from docmind_lab.services.plan import Pace
 
 _STEP_OF: Final = {"to_end_of_step": 0, "to_end_of_outer_step": 1}
 # With this much left or less a propagated deadline refuses a call.
@@ -35,49 +32,18 @@ _ENDING: Final = {name: place for place, name in enumerate(ENDINGS)}
 _DEADLINE, _OTHER = 0, 1
 
 
-@dataclass(frozen=True)
-class Typical:
-    """What a server that admits by prediction knows of queries: averages over the recorded runs.
-
-    Args:
-        run_s: Seconds that a run takes when no call waits.
-        call_s: Seconds of a slot that a model call needs.
-        calls_in_a_row: Model calls of a run that wait for each other.
-    """
-
-    run_s: float
-    call_s: float
-    calls_in_a_row: float
-
-    @classmethod
-    def of(cls, shapes: Iterable[RunShape]) -> Typical:
-        """Return the averages over these runs; what never ended is left out."""
-        known = list(shapes)
-        calls = [call.service_s for shape in known for call in shape.calls if call.is_model]
-        return cls(
-            run_s=_mean([shape.takes_s for shape in known]),
-            call_s=_mean(calls),
-            calls_in_a_row=_mean([float(shape.calls_in_a_row) for shape in known]),
-        )
-
-
-def _mean(values: list[float]) -> float:
+def _mean(values: Iterable[float]) -> float:
+    """Return the mean of what ended."""
     finite = [value for value in values if math.isfinite(value)]
     return sum(finite) / len(finite) if finite else 0.0
 
 
 @dataclass(eq=False)
 class CrowdRows:
-    """What became of the queries and calls, in columns. Instants are seconds since the begin of the crowd.
+    """What became of the queries, and of their calls in the order in which the server's work on them ended.
 
-    Args:
-        outcome: Place of each query's outcome in `ENDINGS`.
-        returned_at_s: When its caller was back; NaN if not by its horizon.
-        request_query: The query of each call at the server, in the order in which their work ended.
-        received_at_s: The server received the call.
-        served_from_s: It had a slot; NaN if never.
-        left_at_s: The server had done with it.
-        events: Number of events.
+    Instants are seconds since the begin of the crowd. outcome: its place in `ENDINGS`. returned_at_s: NaN for a caller
+    that was not back by the horizon. served_from_s: NaN for a call that never had a slot.
     """
 
     outcome: array[int]
@@ -121,47 +87,26 @@ class Query:
 
 
 class Crowd:
-    """Queries at one model server, under one alternative.
+    """The queries of a cell at one model server, under one alternative."""
 
-    Args:
-        rule: What the alternative does at the deadline.
-        behaviour: What the server does with a call whose client has left.
-        slots: Model calls that the server works on at once; None for no limit.
-        policy: One of `POLICIES`.
-        decision_timeout_s: Seconds for each query, from its arrival.
-        horizon_s: How long each query is observed at most; what is left of it is cut then.
-        typical: What a server that admits by prediction knows.
-        pace: When the server is slower; its instants count from the first model call of the crowd.
-    """
-
-    def __init__(
-        self,
-        rule: Rule,
-        behaviour: ServerBehaviour,
-        *,
-        slots: int | None,
-        policy: str,
-        decision_timeout_s: float,
-        horizon_s: float,
-        typical: Typical,
-        pace: Pace | None = None,
-    ) -> None:
-        self._rule, self._behaviour, self._policy, self._typical = rule, behaviour, policy, typical
-        self._timeout_s, self._horizon_s = decision_timeout_s, horizon_s
-        self._pace, self._first_call_at_s = pace, math.nan
-        self._slots = Slots(slots, deadline_first=policy == "deadline_first")
-        self._step = _STEP_OF.get(rule.work)
+    def __init__(self, cell: TracedCell) -> None:
+        self._rule, self._behaviour, self._policy = cell.named.rule, cell.design.behaviour, cell.policy
+        self._timeout_s, self._horizon_s = cell.decision_timeout_s, cell.horizon_s
+        # The instants of a pace count from the first model call of the crowd.
+        self._pace, self._first_call_at_s = cell.design.pace, math.nan
+        self._slots = Slots(cell.slots, deadline_first=cell.policy == "deadline_first")
+        self._step = _STEP_OF.get(self._rule.work)
         self._events: list[tuple[float, int, int, Callable[[float, Any], None], Any]] = []
         self._pushed = 0
         self._rows = CrowdRows(array("b"), array("d"))
+        # What a server that admits by prediction knows of queries: averages over the recorded runs.
+        shapes = cell.design.recorded.shapes
+        self._run_s = _mean(shape.takes_s for shape in shapes)
+        self._call_s = _mean(call.service_s for shape in shapes for call in shape.calls if call.is_model)
+        self._calls_in_a_row = _mean(float(shape.calls_in_a_row) for shape in shapes)
 
     def run(self, instants_s: Iterable[float], shapes: Iterable[RunShape]) -> CrowdRows:
-        """Run the queries and return what became of them.
-
-        Args:
-            instants_s: When each arrives, in order, seconds since the begin of the crowd.
-            shapes: Their runs, in the same order.
-        """
+        """Run the queries, each with its instant and its run, in order, and return what became of them."""
         arrivals = zip(instants_s, shapes, strict=True)
         events, coming = self._events, next(arrivals, None)
         while events or coming is not None:
@@ -314,9 +259,8 @@ class Crowd:
 
     def _ends_at(self, at_s: float) -> float:
         """When a query whose first call comes now is likely to end."""
-        typical = self._typical
-        wait_s = self._slots.waiting * typical.call_s / self._slots.count
-        return at_s + typical.run_s + typical.calls_in_a_row * wait_s
+        wait_s = self._slots.waiting * self._call_s / self._slots.count
+        return at_s + self._run_s + self._calls_in_a_row * wait_s
 
     def _serve(self, at_s: float, request: Request) -> None:
         pace = self._pace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -12,10 +12,11 @@ from typing import Any, Final
 from docmind_lab.analysis.traces.rules import NamedRule
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import ServerBehaviour
+from docmind_lab.experiments.comparison.design import study_id_of
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.design import CrowdsDesign, replicate_seed, require_count
-from docmind_lab.experiments.load.on_traces.cell import Recorded, TracedCell
-from docmind_lab.experiments.load.on_traces.policies import check_policy
+from docmind_lab.experiments.load.on_traces.server import require_policy
+from docmind_lab.experiments.load.on_traces.shapes import Recorded
 from docmind_lab.experiments.measurement.derive import horizon_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Pace
@@ -52,7 +53,7 @@ class TracedLoadDesign(CrowdsDesign):
             if count is not None:
                 require_count("slots", count, 1, 1_000_000)
         for policy in self.queue_policies:
-            check_policy(policy)
+            require_policy(policy)
         fault = self.brownout
         if fault is not None and (fault.kind != "brownout" or fault.role != "*" or fault.probability != 1):
             raise ConfigurationError(
@@ -81,43 +82,18 @@ class TracedLoadDesign(CrowdsDesign):
     @property
     def study_id(self) -> str:
         """Id derived from the design and the runs: equal ones have equal ids."""
-        text = json.dumps(self.design(), sort_keys=True) + repr(self.recorded.shapes)
-        return f"load-{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}"
+        return study_id_of("load", self.design(), repr(self.recorded.shapes))
 
     def cells(self) -> Iterator[TracedCell]:
         """Yield every crowd, the highest load first, since it takes longest."""
-        for arrivals in sorted(self.arrivals, key=lambda each: -each.rate_per_s):
-            for replicate in range(self.replicates):
-                for timeout_s in self.decision_timeouts_s:
-                    for count in self.slots:
-                        for policy in self.queue_policies:
-                            for named in self.rules:
-                                yield self._cell(arrivals, replicate, timeout_s, count, policy, named)
-
-    def _cell(
-        self, arrivals: Arrivals, replicate: int, timeout_s: float, slots: int | None, policy: str, named: NamedRule
-    ) -> TracedCell:
-        parts = (arrivals.kind, f"{arrivals.rate_per_s:g}", replicate, f"{timeout_s:g}", slots, policy, named.label)
-        return TracedCell(
-            id=" ".join(map(str, parts)),
-            recorded=self.recorded,
-            arrivals=arrivals,
-            queries=self.queries,
-            # The same at every load and under every alternative: common random numbers.
-            seed=replicate_seed(self.seed, replicate),
-            replicate=replicate,
-            named=named,
-            behaviour=self.behaviour,
-            slots=slots,
-            policy=policy,
-            decision_timeout_s=timeout_s,
-            horizon_s=horizon_of(timeout_s, self.horizon_factor),
-            window_from_s=self.counted_from_s(timeout_s),
-            pace=self._pace,
-        )
+        by_load = sorted(self.arrivals, key=lambda each: -each.rate_per_s)
+        factors = (self.decision_timeouts_s, self.slots, self.queue_policies, self.rules)
+        for combination in itertools.product(by_load, range(self.replicates), *factors):
+            yield TracedCell(self, *combination)
 
     @property
-    def _pace(self) -> Pace | None:
+    def pace(self) -> Pace | None:
+        """When the server is slower; None for never."""
         fault = self.brownout
         if fault is None or fault.factor is None or fault.window_s is None:
             return None
@@ -128,3 +104,33 @@ class TracedLoadDesign(CrowdsDesign):
         """Number of queries of all crowds together."""
         factors = (self.arrivals, self.rules, self.decision_timeouts_s, self.slots, self.queue_policies)
         return math.prod(map(len, factors)) * self.replicates * self.queries
+
+
+@dataclass(frozen=True)
+class TracedCell:
+    """One crowd, with everything a worker needs: a level of each factor. slots: None for no limit."""
+
+    design: TracedLoadDesign
+    arrivals: Arrivals
+    replicate: int
+    decision_timeout_s: float
+    slots: int | None
+    policy: str
+    named: NamedRule
+
+    @property
+    def id(self) -> str:
+        """Id of the crowd, unique in its study."""
+        load = (self.arrivals.kind, f"{self.arrivals.rate_per_s:g}", self.replicate)
+        parts = (*load, f"{self.decision_timeout_s:g}", self.slots, self.policy, self.named.label)
+        return " ".join(map(str, parts))
+
+    @property
+    def seed(self) -> int:
+        """Seed of the replicate, the same at every load and under every alternative: common random numbers."""
+        return replicate_seed(self.design.seed, self.replicate)
+
+    @property
+    def horizon_s(self) -> float:
+        """How long each query is observed at most."""
+        return horizon_of(self.decision_timeout_s, self.design.horizon_factor)

@@ -1,4 +1,15 @@
-"""The model server of a crowd: slots, the queue in front of them, and the end of calls whose clients have left."""
+"""The model server of a crowd: slots, the queue in front of them, and the end of calls whose clients have left.
+
+Queue policies say which of the waiting calls is served next, and which is refused:
+
+    first_come              in the order of their coming
+    deadline_first          the call whose query has the earliest deadline
+    drop_expired            first come, but a call whose query's deadline has passed is refused when its turn comes
+    admit_by_prediction     first come, but the first call of a query is refused when the query would end too late
+
+A server knows the deadline of a query where its client sends the time left. Without that, only `first_come` is
+possible.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +17,9 @@ import heapq
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import Phase, ServerBehaviour
 from docmind_lab.experiments.load.on_traces.shapes import CallShape
 
@@ -15,19 +27,23 @@ if TYPE_CHECKING:
     from docmind_lab.experiments.load.on_traces.crowd import Query
 
 
+POLICIES: Final = ("first_come", "deadline_first", "drop_expired", "admit_by_prediction")
+"""The names of the queue policies."""
+
+
+def require_policy(name: str) -> None:
+    """Return if it is a queue policy. Raises: ConfigurationError for another name."""
+    if name not in POLICIES:
+        raise ConfigurationError(f"queue policy must be one of {', '.join(POLICIES)}, not {name!r}")
+
+
 @dataclass(eq=False, slots=True)
 class Request:
-    """A model call at the server. Instants are seconds since the begin of the crowd.
+    """A model call at the server, at its place in the run of its query.
 
-    Args:
-        query: The query that it is of.
-        place: Its place in the run.
-        call: What was recorded of it.
-        received_at_s: The server received it.
-        served_at_s: It had a slot; NaN before.
-        is_wanted: Whether its client waits for it.
-        is_done: Whether the server has done with it.
-        ends_at_write: Whether the work ends with the first write, since its client left while it waited.
+    Instants are seconds since the begin of the crowd. served_at_s: NaN before it had a slot. is_wanted: whether its
+    client waits for it. ends_at_write: whether the work ends with the first write, since its client left while it
+    waited.
     """
 
     query: Query
@@ -46,12 +62,7 @@ class Request:
 
 
 class Slots:
-    """Slots, and the calls that wait for one.
-
-    Args:
-        count: Calls worked on at once; None for no limit.
-        deadline_first: Whether the call with the earliest deadline is next, or the first that came.
-    """
+    """Slots, and the calls that wait for one: the one with the earliest deadline is next, or the first that came."""
 
     def __init__(self, count: int | None, *, deadline_first: bool) -> None:
         self.count = math.inf if count is None else count
@@ -94,11 +105,6 @@ def end_when_left(behaviour: ServerBehaviour, request: Request, at_s: float) -> 
     """Return when the server ends a call whose client leaves now; inf where it goes on to its end.
 
     A call that waits and ends with the next write is marked, since its slot has not come.
-
-    Args:
-        behaviour: What the server does with it.
-        request: The call.
-        at_s: Now, seconds since the begin of the crowd.
     """
     phase = _phase(request, at_s)
     delay_s = behaviour.delay_s(phase, at_s - request.received_at_s)

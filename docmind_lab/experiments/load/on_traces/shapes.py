@@ -19,6 +19,7 @@ import pandas as pd
 
 from docmind_lab.analysis.traces.model import CALL_KINDS, Traces
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import keyed_uniform
 
 # Instants of one event are read one after the other.
 _TOGETHER_S: Final = 1e-6
@@ -26,19 +27,12 @@ _TOGETHER_S: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """One call of a recorded run. Durations are in seconds.
+    """One call of a recorded run; a model call needs a slot of the server.
 
-    Args:
-        is_model: Whether it needs a slot of the model server.
-        service_s: From its slot to the end of the server's work; inf if the server never ended it.
-        client_s: From its slot to the end that its client saw; inf if it saw none.
-        before: Places of the calls that have to end before it.
-        pause_s: From the last end of these to its begin; from the start of the run where there are none.
-        generating_s: From its slot to the first token; inf where not known.
-        streams: Whether tokens are sent as they come.
-        writes_s: From its slot to each instant at which the server writes, of a streaming call.
-        steps: Number of the innermost and of the outermost step around it, within the run.
-        since_step_s: From the begin of these two steps to its own.
+    Seconds from its slot: to the end of the server's work (service_s), to the end that its client saw (client_s), to
+    the first token (generating_s), each inf where there is none; and to each write of a call that streams (writes_s).
+    pause_s: from the last end of the calls before it to its begin, or from the start of the run. steps: numbers of the
+    innermost and of the outermost step around it, within the run. since_step_s: from the begin of these two to its own.
     """
 
     is_model: bool
@@ -65,15 +59,10 @@ class CallShape:
 
 @dataclass(frozen=True, slots=True)
 class RunShape:
-    """One recorded run.
+    """One recorded run: its calls by start, without those that hold others.
 
-    Args:
-        calls: Its calls, by start; the calls that hold others are left out.
-        after: Places of the calls that wait for each call, and at the end those marked by `end` and `result`.
-        waits_for: For each call and mark, the number of calls that it waits for.
-        end: The run's end, as a call that takes no time.
-        result: The first result, likewise; None where there never was one.
-        outcome: How the run ended by itself.
+    end, result: the run's end and its first result, as calls that take no time; they follow the calls in the counts of
+    what each waits for, and in the places of what waits for each call (after). outcome: how the run ended by itself.
     """
 
     calls: tuple[CallShape, ...]
@@ -82,11 +71,6 @@ class RunShape:
     end: CallShape
     result: CallShape | None
     outcome: str
-
-    @property
-    def model_calls(self) -> int:
-        """Number of its model calls."""
-        return sum(call.is_model for call in self.calls)
 
     @property
     def calls_in_a_row(self) -> int:
@@ -105,6 +89,20 @@ class RunShape:
         return ends[-1]
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """The recorded runs that queries are taken from: each drawn, or in order and then again from the first on."""
+
+    shapes: tuple[RunShape, ...]
+    in_order: bool = False
+
+    def of_query(self, number: int, seed: int) -> RunShape:
+        """Return the run of a query. seed: of its replicate."""
+        if self.in_order:
+            return self.shapes[number % len(self.shapes)]
+        return self.shapes[int(keyed_uniform(seed, "recorded run", number) * len(self.shapes))]
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """A span with the spans around it, the outermost first, and itself at the end."""
@@ -114,11 +112,7 @@ class _Place:
 
 
 def shapes_of(traces: Traces) -> tuple[RunShape, ...]:
-    """Return the shape of each run, in the order of the table.
-
-    Raises:
-        ConfigurationError: A run was cut, so that nobody knows how it would have gone on.
-    """
+    """Return the shape of each run, in the order of the table. Raises: ConfigurationError if a run was cut."""
     cut = traces.runs[traces.runs["ended_at_s"].isna()]
     if len(cut):
         raise ConfigurationError(
@@ -143,7 +137,7 @@ def _by_run(frame: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
 
 def _shape(run: Mapping[Any, Any], spans: list[dict[str, Any]], generation: list[dict[str, Any]]) -> RunShape:
     places = _leaf_calls(spans)
-    steps = _Steps()
+    steps: dict[str, int] = {}
     before = _before(places)
     stretches: dict[str, list[dict[str, Any]]] = {}
     for stretch in generation:
@@ -213,20 +207,14 @@ def _ended_before(early: _Place, late: _Place) -> bool:
     return False
 
 
-class _Steps:
-    """The steps of a run, numbered."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def number(self, row: Mapping[str, Any]) -> int:
-        """Return the number of a step."""
-        return self._numbers.setdefault(row["span_id"], len(self._numbers))
-
-
 def _call(
-    place: _Place, before: tuple[int, ...], places: Sequence[_Place], steps: _Steps, stretches: list[dict[str, Any]]
+    place: _Place,
+    before: tuple[int, ...],
+    places: Sequence[_Place],
+    steps: dict[str, int],
+    stretches: list[dict[str, Any]],
 ) -> CallShape:
+    """Return the shape of a call. steps: numbers of the run's steps so far, which grow by those around the call."""
     row = place.row
     is_model = row["kind"] == "llm"
     started, ended = float(row["started_at_s"]), _end(row)
@@ -249,7 +237,10 @@ def _call(
         generating_s=math.inf if math.isnan(generating) else max(0.0, generating - served_from),
         streams=streams,
         writes_s=tuple(sorted(float(each["ended_at_s"]) - served_from for each in stretches)) if streams else (),
-        steps=(steps.number(inner), steps.number(outer)),
+        steps=(
+            steps.setdefault(inner["span_id"], len(steps)),
+            steps.setdefault(outer["span_id"], len(steps)),
+        ),
         since_step_s=(started - float(inner["started_at_s"]), started - float(outer["started_at_s"])),
     )
 

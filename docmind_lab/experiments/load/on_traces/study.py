@@ -6,32 +6,39 @@ import functools
 import math
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.analysis.page import Page
+from docmind_lab.analysis.statistics.interval import Floats
 from docmind_lab.analysis.study import MANIFEST
 from docmind_lab.analysis.text import count_of
 from docmind_lab.analysis.traces.model import Traces
+from docmind_lab.analysis.traces.outcomes import ENDINGS
 from docmind_lab.analysis.traces.rules import NamedRule, rules_of
+from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Computing, Workers, workers_for
+from docmind_lab.experiments.batch import Workers, workers_for
+from docmind_lab.experiments.batch.cells import CellOutcome
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.load.arrivals import Arrivals, Poisson
-from docmind_lab.experiments.load.measures import goodput_differences, load_summary, with_types
-from docmind_lab.experiments.load.on_traces.cell import QUANTILES, Recorded, TracedCellResult, run_traced_cell
-from docmind_lab.experiments.load.on_traces.design import TracedLoadDesign
-from docmind_lab.experiments.load.on_traces.shapes import shapes_of
-from docmind_lab.experiments.load.study import Saved, read_folder, study_of_crowds
+from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
+from docmind_lab.experiments.load.measures import crowd_measures, goodput_differences, load_summary, with_types
+from docmind_lab.experiments.load.on_traces.crowd import Crowd, CrowdRows
+from docmind_lab.experiments.load.on_traces.design import TracedCell, TracedLoadDesign
+from docmind_lab.experiments.load.on_traces.shapes import Recorded, shapes_of
+from docmind_lab.experiments.load.study import SavedStudy, study_of_crowds
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.faults import Fault
 
@@ -41,23 +48,100 @@ _QUERIES_LIKE_A_RUN: Final = 1_000
 _FACTORS: Final = ("decision_timeout_s", "slots", "queue_policy")
 
 
-def _lost_crowd(cell_id: str, error: Exception) -> TracedCellResult:
-    return TracedCellResult(cell_id, error=error)
+QUANTILES: Mapping[str, float] = {"response_p90_s": 0.9, "response_p99_s": 0.99}
+"""The quantiles of response times beside the median, by column."""
 
 
-_CROWDS: Final = Computing(run_traced_cell, _lost_crowd)
+@dataclass(frozen=True)
+class TracedCellResult(CellOutcome):
+    """A crowd's measures by name, with what was varied; a row for each query; and the number of events."""
+
+    row: Mapping[str, Any] = field(default_factory=dict)
+    queries: pd.DataFrame = field(default_factory=pd.DataFrame)
+    events: int = 0
+
+
+def run_traced_cell(cell: TracedCell, attempt: int = 1) -> TracedCellResult:
+    """Run a crowd and return its measures. attempt: counts, as for `run_cell`."""
+    begun_s = time.process_time()
+    instants_s = cell.arrivals.instants(cell.design.queries, cell.seed)
+    shapes = (cell.design.recorded.of_query(number, cell.seed) for number in range(len(instants_s)))
+    rows = Crowd(cell).run(instants_s, shapes)
+    asked = _queries(cell, np.asarray(instants_s), rows)
+    measured = crowd_measures(asked, _requests(asked, rows), "arrival")
+    first = asked.iloc[0]
+    counted = asked[asked["scheduled_at_s"].between(first["window_from_s"], first["window_until_s"], inclusive="left")]
+    response_s = np.sort(counted["response_s"].fillna(np.inf).to_numpy())
+    quantiles = {name: _quantile(response_s, level) for name, level in QUANTILES.items()}
+    varied = {
+        "alternative": cell.named.alternative,
+        "alternative_options": cell.named.options,
+        "decision_timeout_s": cell.decision_timeout_s,
+        "queue_policy": cell.policy,
+        "arrivals": cell.arrivals.kind,
+        "offered_per_s": cell.arrivals.rate_per_s,
+        "replicate": cell.replicate,
+        "slots": cell.slots,
+        "callers": None,
+    }
+    kept = asked[["scheduled_at_s", "response_s", "in_time", "outcome"]].assign(
+        offered_per_s=cell.arrivals.rate_per_s, replicate=cell.replicate, crowd=cell.id
+    )
+    kept = kept.astype({"crowd": "category", "replicate": "int32"})
+    cpu_s = time.process_time() - begun_s
+    return TracedCellResult(cell.id, varied | measured | quantiles, kept, rows.events, cpu_s=cpu_s)
+
+
+def _quantile(in_order: Floats, level: float) -> float:
+    """The value below which this share is. An observation and no point between two: one of them may be infinite."""
+    return float(in_order[min(len(in_order) - 1, int(level * len(in_order)))]) if len(in_order) else float("nan")
+
+
+def _queries(cell: TracedCell, scheduled_at_s: Floats, rows: CrowdRows) -> pd.DataFrame:
+    timeout_s = cell.decision_timeout_s
+    returned_at_s = np.asarray(rows.returned_at_s)
+    outcome: NDArray[np.int8] = np.asarray(rows.outcome, dtype=np.int8)
+    response_s = returned_at_s - scheduled_at_s
+    in_time = (outcome == ENDINGS.index("answered")) & (returned_at_s <= scheduled_at_s + timeout_s)
+    return pd.DataFrame(
+        {
+            "scheduled_at_s": scheduled_at_s,
+            "response_s": response_s,
+            "returned_at_s": response_s,
+            "in_time": in_time,
+            "answered_in_time": in_time,
+            "outcome": pd.Categorical.from_codes(outcome, categories=pd.Index(ENDINGS)),
+            "late_s": 0.0,
+            "slots": pd.array([cell.slots] * len(outcome), dtype="Int64"),
+            "second_budgets": pd.Categorical([NO_BUDGETS]).take([0] * len(outcome)),
+            "stop_reason": pd.Categorical([""]).take([0] * len(outcome)),
+            "window_from_s": cell.design.counted_from_s(timeout_s),
+            "window_until_s": float(scheduled_at_s[-1]) - timeout_s,
+            "wanted_until_s": np.fmin(scheduled_at_s + timeout_s, returned_at_s),
+        }
+    )
+
+
+def _requests(asked: pd.DataFrame, rows: CrowdRows) -> pd.DataFrame:
+    query = np.asarray(rows.request_query, dtype=np.int64)
+    return pd.DataFrame(
+        {
+            "received_at_s": np.asarray(rows.received_at_s),
+            "served_from_s": np.asarray(rows.served_from_s),
+            "left_at_s": np.asarray(rows.left_at_s),
+            "wanted_until_s": asked["wanted_until_s"].to_numpy()[query],
+        }
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LoadOnTraces(Saved):
+class LoadOnTraces(SavedStudy):
     """The result of `load_on_traces`, with the measures and figures of a load study.
 
-    Args:
-        crowds: One row per crowd: the columns of `LoadStudy.replicates`, what was varied, and response_p90_s and
-            response_p99_s (inf where fewer queries than that had anything by the horizon).
-        queries: One row per query: scheduled_at_s (since the begin of its crowd), response_s (NaN: not back by the
-            horizon), in_time, outcome, offered_per_s, replicate, crowd.
-        manifest: What was run, and the CPU seconds and events that it took.
+    crowds: one row per crowd: the columns of `LoadStudy.replicates`, what was varied, and response_p90_s and
+    response_p99_s (inf where fewer queries than that had anything by the horizon). queries: one row per query:
+    scheduled_at_s (since the begin of its crowd), response_s (NaN: not back by the horizon), in_time, outcome,
+    offered_per_s, replicate, crowd. manifest: what was run, and the CPU seconds and events that it took.
     """
 
     crowds: pd.DataFrame
@@ -87,7 +171,7 @@ class LoadOnTraces(Saved):
         folder = Path(directory)
         if (folder / MANIFEST).exists() and not (folder / f"{cls.TABLE_NAMES[0]}.parquet").exists():
             raise RecordError(f"{folder} holds no load study on traces: it has no {cls.TABLE_NAMES[0]}.parquet")
-        manifest, (crowds, queries) = read_folder(folder, cls.TABLE_NAMES)
+        manifest, (crowds, queries) = cls.read_folder(folder)
         return cls(crowds, queries, manifest)
 
     @property
@@ -152,42 +236,28 @@ def load_on_traces(
         dl.plots.goodput(study)
 
     No agent runs: a query is a recorded run whose model calls wait for slots. A client's own limit on its wait, and a
-    server that is slower when it is busy, are not in it; `run_load` has both.
+    server that is slower when it is busy, are not in it; `run_load` has both. What is not named here is as it has it.
 
     Args:
         traces: Runs that nothing cut, such as those of a control.
-        arrivals: Loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
         decision_timeout_s: Seconds for each query; several are compared.
         alternatives: Letters or names such as "A,B:drain"; None for all that a trace can say of.
         slots: Model calls that the server works on at once, None for no limit; several are compared.
         queue_policy: Which waiting call is next, one of `POLICIES`; several are compared.
-        queries: Queries of each crowd.
-        replicates: Repeats of each combination, with other arrivals and runs; intervals are over them.
-        seed: Draws arrivals and runs.
         server_behaviour: What the server does with a call whose client has left.
-        horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
-        warm_up_s: Queries that come earlier are not counted; None for the horizon. Neither are those of the last
-            decision timeout.
         brownout: When the server is slower, as "brownout=3@600-900", seconds from the first call; None for never.
         in_order: Whether query n is the nth run, rather than one that is drawn.
-        workers: Processes; None for one on each core, or none for few queries.
         executor: Computes the crowds instead, such as `distributed.Client.get_executor()` for a cluster of Dask.
-        out: Folder for the tables.
-        progress: Called with (done, all) queries as crowds are done.
-        stop: Once it is set by another thread, no further crowd is begun.
 
-    Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
-
-    Raises:
-        ConfigurationError: A value cannot be used, a run was cut, or an alternative would have changed a run's path.
-        SimulationError: Nothing was done before the stop.
+    Raises: as `run_load`; ConfigurationError for a run that was cut, and an alternative that would have changed a path.
     """
-    behaviour = server_behaviour if isinstance(server_behaviour, ServerBehaviour) else None
+    if isinstance(server_behaviour, str):
+        server_behaviour = ServerBehaviour.named(server_behaviour)
     rules = rules_of(alternatives if alternatives is None or isinstance(alternatives, str) else tuple(alternatives))
     _require_same_path(traces, rules)
     design = TracedLoadDesign(
         recorded=Recorded(shapes_of(traces), in_order),
-        arrivals=tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals),
+        arrivals=processes_of(arrivals),
         rules=rules,
         decision_timeouts_s=_several(decision_timeout_s),
         slots=_several(slots),
@@ -195,15 +265,23 @@ def load_on_traces(
         queries=queries,
         replicates=replicates,
         seed=seed,
-        behaviour=behaviour or ServerBehaviour.named(str(server_behaviour)),
+        behaviour=server_behaviour,
         horizon_factor=horizon_factor,
         warm_up_s=warm_up_s,
         brownout=Fault.parse(brownout) if isinstance(brownout, str) else brownout,
     )
     crew = Workers.of(executor) if executor else workers_for(design.total_queries // _QUERIES_LIKE_A_RUN, workers)
-    cells = list(design.cells())
-    make = functools.partial(_study_of, design)
-    return study_of_crowds(cells, _CROWDS, crew, make, queries=queries, out=out, progress=progress, stop=stop)
+    return study_of_crowds(
+        list(design.cells()),
+        run_traced_cell,
+        TracedCellResult,
+        crew,
+        functools.partial(_study_of, design),
+        queries=queries,
+        out=out,
+        progress=progress,
+        stop=stop,
+    )
 
 
 def _several(value: Any) -> tuple[Any, ...]:
