@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import assert_golden
 from held_graphs import async_graph
 from sample_runs import sample_run, sample_study
 
@@ -193,45 +195,18 @@ def test_it_shows_no_key_and_no_text_of_a_user(name):
         assert not any(private in told for private in (SECRET, "a private page", "a-private-thread"))
 
 
-def test_a_long_answer_is_whole_in_a_notebook_and_begun_in_a_terminal():
-    answer = response()
-    assert answer._repr_html_().count("__enter__ &amp; __exit__") == 40
-    assert len(repr(answer)) < 600
-    assert repr(answer).startswith("AgentResponse: answered in 3.25 s of 20 s, 1 source, 50% of the statements")
-
-
-def test_a_profile_says_its_quantiles_and_not_its_tables():
-    text = repr(dl.LatencyProfile.named("typical"))
-    assert text.startswith("LatencyProfile 'typical': no limit of slots")
-    assert "first_token_s: median 0.517 s" in text
-    assert repr(QuantileTable((0.0, 1.0), (1.0, 3.0))) == "QuantileTable: median 2 s, p90 2.8 s, p99 2.98 s, most 3 s"
-
-
-def test_settings_say_where_a_model_is_and_not_who_asks_it():
-    text = repr(settings())
-    assert "decision_timeout=7.5" in text
-    assert "base_url='http://127.0.0.1:8000/v1'" in text
-
-
-def test_a_design_that_cannot_be_run_is_shown_with_what_is_wrong():
-    design = dl.StudyDesign.model_validate({"factors": {"alternative": "nobody"}})
-    assert "unknown alternative 'nobody'" in repr(design)
-
-
-def test_a_design_tells_the_factors_that_were_given():
-    text = repr(SHOWN["StudyDesign"])
-    assert "4 combinations × 40 repeats = 160 runs" in text
-    assert "alternative: A cooperative, B hard timeout (naive)" in text
-    assert "stops_on_disconnect" not in text
-
-
-def test_a_load_study_counts_what_it_has_in_the_singular_too():
+def test_objects_show_the_text_that_was_read() -> None:
+    refused = dl.StudyDesign.model_validate({"factors": {"alternative": "nobody"}})
+    others = {
+        "a table of quantiles": QuantileTable((0.0, 1.0), (1.0, 3.0)),
+        "a design that cannot be run": refused,
+        "an interval that knows no bound": Interval(6.25, 5.0, math.inf, 0.95, "order statistics", 60),
+    }
+    named = {name: SHOWN[name] for name in ("AgentResponse", "LatencyProfile", "Settings", "StudyDesign", "Result")}
+    texts = {name: repr(each) for name, each in ({**named, "EnforcedAgent": SHOWN["EnforcedAgent"]} | others).items()}
+    assert_golden(Path(__file__).with_suffix(".txt"), texts)
+    assert response()._repr_html_().count("__enter__ &amp; __exit__") == 40, "a long answer is whole in a notebook"
     assert SHOWN["LoadStudy"].title.endswith("typical/6 latencies, 2 slots · 1 query")
-
-
-def test_an_interval_that_knows_no_bound_says_so():
-    interval = Interval(6.25, 5.0, math.inf, 0.95, "order statistics", 60)
-    assert repr(interval) == "Interval: 6.250 [5.000, ∞], 95 % order statistics, n = 60"
 
 
 def test_looking_at_a_deadline_asks_no_clock():
@@ -266,9 +241,3 @@ def test_what_a_crash_test_says_is_html_in_a_notebook():
         page.feed(shown._repr_html_())
         assert page.open == []
         assert "&lt;a&gt;" in shown._repr_html_()
-
-
-def test_a_result_says_how_it_ended_and_not_what_was_said():
-    assert repr(SHOWN["Result"]) == "Result: partial in 2 s of 2 s, stopped by deadline in ask"
-    said = "EnforcedAgent: LangGraph under E hybrid, 20 s a call, returns what there is at the deadline"
-    assert repr(SHOWN["EnforcedAgent"]) == said

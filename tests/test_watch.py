@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.common")
+from golden import assert_golden
 from held_graphs import Notes, two_nodes
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from production_calls import Production, drawn, line_of, result_of, run_of, shares, study_with
@@ -199,136 +200,68 @@ def test_a_folder_without_spans_and_a_file_that_is_not_there_are_named(tmp_path:
 
 # ---- the verdict
 
-AS_IT_SAID = "as the study said"
+SAID = study_with(shares(900, 1000))
+FEW = study_with(shares(90, 100))
+MY_APP = study_with(shares(90, 100), workload="my_app:graph")
+MY_APP.manifest["systems"] = {"my_app:graph": {"kind": "own:my_app:graph", "reads_settings": False}}
+HEALTHY = [run_of(repeat, True) for repeat in range(50)]
+FAULTY = [run_of(repeat, False, fault="hang:*", run_id=f"f{repeat}") for repeat in range(50)]
+SLOW = [run_of(repeat, True, latency_profile="heavy_tail", run_id=f"s{repeat}") for repeat in range(50)]
+SHORT = {"decision_timeout_s": 5.0, "horizon_s": 25.0}
+TWO_LIMITS = [*HEALTHY, *(run_of(repeat, False, run_id=f"s{repeat}", **SHORT) for repeat in range(40))]
+PRODUCED: dict[str, tuple[Study, list[Any]]] = {
+    "as the study said": (SAID, results_of(shares(890, 1000))),
+    "fewer are answered": (SAID, results_of(shares(300, 400))),
+    "as many are answered, and callers wait longer": (SAID, results_of(shares(900, 1000), 1.5)),
+    "surely later, and less than callers are allowed to wait": (SAID, results_of(shares(900, 1000), 0.05)),
+    "better": (study_with(shares(500, 1000)), results_of(shares(990, 1000))),
+    "too few calls": (SAID, results_of(shares(11, 12))),
+    "too few runs": (study_with(shares(18, 20)), results_of(shares(1800, 2000))),
+    "calls that no deadline ended are not counted": (
+        SAID,
+        [
+            *results_of(shares(90, 100)),
+            result_of(True, outcome="interrupted"),
+            *[result_of(False, stop_reason="caller_left")] * 2,
+        ],
+    ),
+    "a graph that fails is not answered, and not cut": (
+        SAID,
+        [*results_of(shares(300, 300)), *results_of(shares(100, 100), outcome="failed")],
+    ),
+    "what was cut, and threads that went on": (
+        SAID,
+        [*results_of(shares(90, 90)), *results_of(shares(0, 10), still_running=("ask",), requests_cut=3)],
+    ),
+    "another alternative": (FEW, results_of(shares(9, 10), alternative="hard_timeout")),
+    "a variant of a graph": (MY_APP, results_of(shares(9, 10), alternative_options='{"propagate": false}')),
+    "limits that were not measured, and one a hop shorter": (
+        FEW,
+        [
+            *results_of(shares(9, 10)),
+            *results_of(shares(5, 5), remaining_at_start_s=19.7),
+            *results_of(shares(6, 6), remaining_at_start_s=12.0),
+            *results_of(shares(5, 5), remaining_at_start_s=19.5),
+        ],
+    ),
+    "each limit with the runs of its own": (
+        study_of(TWO_LIMITS),
+        [*results_of(shares(20, 20)), *results_of(shares(0, 10), remaining_at_start_s=5.0)],
+    ),
+    "runs with a fault are left out": (study_of([*HEALTHY, *FAULTY]), results_of(shares(20, 20))),
+    "several conditions": (study_of([*HEALTHY, *SLOW]), results_of(shares(20, 20))),
+}
 
 
-@pytest.mark.parametrize(
-    ("studied", "produced", "late_s", "verdicts"),
-    [
-        ((900, 1000), (890, 1000), 0.01, [AS_IT_SAID] * 4),
-        ((900, 1000), (300, 400), 0.01, ["worse", "worse", AS_IT_SAID, AS_IT_SAID]),
-        # As many are answered, and callers wait longer.
-        ((900, 1000), (900, 1000), 1.5, [AS_IT_SAID] * 3 + ["worse"]),
-        # 50 ms late where the study was 10 ms late: surely more, and less than callers are allowed to wait.
-        ((900, 1000), (900, 1000), 0.05, [AS_IT_SAID] * 4),
-        ((500, 1000), (990, 1000), 0.01, ["better", "better", AS_IT_SAID, AS_IT_SAID]),
-        ((900, 1000), (11, 12), 0.01, ["cannot tell"] * 2 + [AS_IT_SAID] + ["cannot tell"]),
-        ((18, 20), (1800, 2000), 0.01, ["cannot tell"] * 2 + [AS_IT_SAID] + ["cannot tell"]),
-    ],
-)
-def test_each_measure_has_a_verdict_and_the_group_the_worst_of_them(
-    studied: tuple[int, int], produced: tuple[int, int], late_s: float, verdicts: list[str]
-) -> None:
-    found = watched(study_with(shares(*studied)), *results_of(shares(*produced), late_s))
-    assert found.frame["verdict"].tolist() == verdicts
-    order = ["worse", "cannot tell", "better", AS_IT_SAID]
-    assert list(found.verdicts.values()) == [min(verdicts, key=order.index)]
-    assert found.is_worse == ("worse" in verdicts)
-
-
-@pytest.mark.parametrize(
-    ("produced", "words"),
-    [
-        ((890, 1000), "production behaves as the study said. 1,000 calls, 1,000 runs."),
-        (
-            (300, 400),
-            (
-                "production is worse than the study said (answered by the deadline and cut by the deadline). "
-                "400 calls, 1,000 runs."
-            ),
-        ),
-        (
-            (11, 12),
-            (
-                "these calls cannot tell about some measures (answered by the deadline, cut by the deadline and "
-                "p95 overrun): give more, or a larger study. 12 calls, 1,000 runs."
-            ),
-        ),
-    ],
-)
-def test_the_sentence_says_the_verdict_in_which_measures_and_of_how_many(produced: tuple[int, int], words: str) -> None:
-    found = watched(study_with(shares(900, 1000)), *results_of(shares(*produced)))
-    assert found.sentences[1] == f"E hybrid, 20 s: {words}"
-
-
-def test_calls_that_no_deadline_ended_are_not_counted_and_are_named() -> None:
-    others = [result_of(True, outcome="interrupted"), *[result_of(False, stop_reason="caller_left")] * 2]
-    found = watched(study_with(shares(900, 1000)), *results_of(shares(90, 100)), *others)
-    assert set(found.frame["calls"]) == {100}
-    assert found.sentences[3] == "Not counted: 1 call that waited for a person and 2 calls whose caller left."
-
-
-def test_a_graph_that_fails_counts_as_not_answered_and_not_as_cut() -> None:
-    failed = [result_of(True, outcome="failed") for _ in range(100)]
-    found = watched(study_with(shares(900, 1000)), *results_of(shares(300, 300)), *failed).frame["production"]
-    assert [text.partition(" ")[0] for text in found[:2]] == ["75%", "0%"]
-
-
-def test_what_was_cut_is_said_with_its_interval() -> None:
-    cut = results_of(shares(0, 10), still_running=("ask",), requests_cut=3)
-    found = watched(study_with(shares(900, 1000)), *results_of(shares(90, 90)), *cut)
-    assert found.sentences[2] == (
-        "The deadline cut or refused requests in 10% [5%, 19%] of calls (30 requests); a thread went on after the "
-        "return in 10% [5%, 19%]."
-    )
-
-
-# ---- what is not comparable
-
-
-def test_another_alternative_is_refused_with_the_study_to_run() -> None:
-    found = watched(study_with(shares(90, 100)), *results_of(shares(9, 10), alternative="hard_timeout"))
-    assert found.frame.empty
-    (words,) = found.not_compared
-    assert words == (
-        "10 calls of B hard timeout: the study has E hybrid; run docmind-lab compare --alternatives B "
-        "--decision-timeout 20."
-    )
-
-
-def test_a_variant_is_another_alternative() -> None:
-    options = {"alternative_options": '{"propagate": false}'}
-    study = study_with(shares(90, 100), workload="my_app:graph")
-    study.manifest["systems"] = {"my_app:graph": {"kind": "own:my_app:graph", "reads_settings": False}}
-    found = watched(study, *results_of(shares(9, 10), **options))
-    (words,) = found.not_compared
-    assert words.endswith("--alternatives E:unpropagated --decision-timeout 20 --graph MODULE:GRAPH --enforced.")
-
-
-def test_a_limit_that_the_study_did_not_measure_is_refused_and_one_a_hop_shorter_is_not() -> None:
-    results = [
-        *results_of(shares(9, 10)),
-        *results_of(shares(5, 5), remaining_at_start_s=19.7),
-        *results_of(shares(6, 6), remaining_at_start_s=12.0),
-        *results_of(shares(5, 5), remaining_at_start_s=19.5),
-    ]
-    found = watched(study_with(shares(90, 100)), *results)
-    assert set(found.frame["calls"]) == {15}
-    (words,) = found.not_compared
-    assert words == (
-        "11 calls of E hybrid with 12 to 19.5 s: the study measured 20 s; run docmind-lab compare --alternatives E "
-        "--decision-timeout 12."
-    )
-
-
-def test_each_limit_is_compared_with_the_runs_of_its_own() -> None:
-    runs = [run_of(repeat, True) for repeat in range(50)]
-    runs += [run_of(repeat, False, decision_timeout_s=5.0, horizon_s=25.0, run_id=f"s{repeat}") for repeat in range(40)]
-    short = results_of(shares(0, 10), remaining_at_start_s=5.0)
-    found = watched(study_of(runs), *results_of(shares(20, 20)), *short)
-    answered = found.frame[found.frame["measure"] == MEASURES[0].words]
-    assert answered[["limit_s", "calls", "runs"]].to_numpy().tolist() == [[5.0, 10, 40], [20.0, 20, 50]]
-    assert [text.partition(" ")[0] for text in answered["study"]] == ["0%", "100%"]
-
-
-def test_runs_with_a_fault_are_left_out_and_several_conditions_are_refused() -> None:
-    healthy = [run_of(repeat, True) for repeat in range(50)]
-    faulty = [run_of(repeat, False, fault="hang:*", run_id=f"f{repeat}") for repeat in range(50)]
-    assert set(watched(study_of(healthy + faulty), *results_of(shares(20, 20))).frame["runs"]) == {50}
-    slow = [run_of(repeat, True, latency_profile="heavy_tail", run_id=f"s{repeat}") for repeat in range(50)]
-    found = watched(study_of(healthy + slow), *results_of(shares(20, 20)))
-    assert found.frame.empty
-    assert "latency profile heavy_tail and typical/6; give a study with one of them." in found.not_compared[0]
+def test_what_is_said_of_production() -> None:
+    """A verdict for each measure, the worst of them for each limit, and what cannot be compared with its remedy."""
+    texts = {}
+    for name, (study, results) in PRODUCED.items():
+        found = watched(study, *results)
+        table = found.frame.drop(columns="alternative").to_csv(index=False, float_format="%.4g")
+        worse = "worse" if found.is_worse else "not worse"
+        texts[name] = "\n".join([found.text(), "", f"{worse}: {', '.join(found.verdicts.values())}", table])
+    assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
 def test_spans_of_several_graphs_are_refused_until_one_is_chosen(

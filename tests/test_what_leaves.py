@@ -29,7 +29,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.interfaces.diagnosis import diagnose
 from docmind_lab.interfaces.telemetry import Telemetry
-from docmind_lab.interfaces.telemetry.tracing import otlp_exporter, send_spans
+from docmind_lab.interfaces.telemetry.spans import otlp_exporter, send_spans
 from docmind_lab.network.endpoints import endpoint_checks
 from docmind_lab.services.server import ServiceAddresses
 

@@ -18,7 +18,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.docmind.coordinator.delivery import CloseTime, EndedQuery
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.interfaces.telemetry import Telemetry
-from docmind_lab.interfaces.telemetry.sources import measured_query
+from docmind_lab.interfaces.telemetry.exporter import measured_query
 from docmind_lab.network.recorder import Recorder
 
 pytest.importorskip("opentelemetry.exporter.prometheus")

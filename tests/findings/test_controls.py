@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from golden import assert_golden
 from made_up_findings import late, left_alone, table
 from sample_runs import sample_run
 from scipy import stats
@@ -20,55 +22,47 @@ MEASURES = (
 )
 
 
-def verdict(*records) -> str:
-    (row,) = enforcement(table(*records)).to_dict("records")
-    return row["verdict"]
-
-
 def ran_to_its_end(alternative: str, seed: int, returned_at_s: float = 4.0, **changes):
     """As the control, whatever it says of itself."""
     return late(alternative, seed, returned_at_s=returned_at_s, calls_after_deadline=3.0, **changes)
 
 
-def test_back_by_the_deadline_every_time_is_enforcement() -> None:
-    assert verdict(left_alone(0), left_alone(1), late("cooperative", 0), late("cooperative", 1)) == "enforces"
+HUNG = late("stop_flag", 0, returned_at_s=math.nan, outcome="unfinished", stop_reason="horizon")
+ANSWERED = {"outcome": "answered", "stop_reason": ""}
+FAILED = {"outcome": "failed", "stop_reason": "error", "answered_in_time": False}
+TEN = [each(seed) for seed in range(10) for each in (left_alone, lambda seed: late("cooperative", seed))]
+RUNS = {
+    "back by the deadline every time": [left_alone(0), left_alone(1), late("x", 0), late("x", 1)],
+    "later than the deadline, and before the control": [left_alone(0), late("x", 0, returned_at_s=3.0)],
+    "held once, and another time no sooner than the control": [
+        left_alone(0),
+        left_alone(1),
+        late("x", 0),
+        ran_to_its_end("x", 1),
+    ],
+    "as late as the control, whatever it says of itself": [
+        left_alone(0),
+        ran_to_its_end("x", 0, stop_reason="deadline", outcome="timed_out"),
+    ],
+    "as late as the control, and it says nothing": [left_alone(0), ran_to_its_end("x", 0, **ANSWERED)],
+    "the deadline fell in the last step": [left_alone(0), late("x", 0, returned_at_s=4.0, **ANSWERED)],
+    "neither was back by the horizon": [left_alone(0, math.nan), HUNG],
+    "calls after the deadline are not known": [
+        left_alone(0),
+        late("x", 0, returned_at_s=4.0, calls_after_deadline=math.nan),
+    ],
+    "it came to its own end": [sample_run("unguarded", 0), sample_run("x", 0)],
+    "an error before the deadline": [left_alone(0), sample_run("x", 0, **FAILED)],
+    "the control ended soon after the deadline": [left_alone(0, 2.1), ran_to_its_end("x", 0, 2.1)],
+    "the exact interval is of the tested runs only": [*TEN, sample_run("unguarded", 10), sample_run("cooperative", 10)],
+}
 
 
-def test_an_arm_that_stops_later_than_the_deadline_but_before_the_control_is_late() -> None:
-    assert verdict(left_alone(0), late("stop_flag", 0, returned_at_s=3.0, stop_reason="stop_flag")) == "late"
-    # Held once, and another time no sooner than the control.
-    assert verdict(left_alone(0), left_alone(1), late("x", 0), ran_to_its_end("x", 1)) == "late"
-
-
-def test_an_arm_that_is_back_when_the_control_is_enforces_nothing_whatever_it_says_of_itself() -> None:
-    for says in ("deadline", "hard_timeout", ""):
-        outcome = "timed_out" if says else "answered"
-        assert verdict(left_alone(0), ran_to_its_end("x", 0, stop_reason=says, outcome=outcome)) == "does not enforce"
-
-
-def test_a_run_in_whose_last_step_the_deadline_fell_proves_nothing_against_anybody() -> None:
-    answered = {"outcome": "answered", "stop_reason": ""}
-    assert verdict(left_alone(0), late("stop_flag", 0, returned_at_s=4.0, **answered)) == "undecided"
-    hung = late("stop_flag", 0, returned_at_s=math.nan, outcome="unfinished", stop_reason="horizon")
-    assert verdict(left_alone(0, math.nan), hung) == "undecided"
-    assert verdict(left_alone(0), late("x", 0, returned_at_s=4.0, calls_after_deadline=math.nan)) == "undecided"
-
-
-def test_a_run_that_came_to_its_own_end_is_no_evidence_of_enforcement() -> None:
-    assert verdict(sample_run("unguarded", 0), sample_run("cooperative", 0)) == "not tested"
-    # An error before the deadline is none either, though the control went on past it; nor an end soon after it.
-    failed = sample_run("x", 0, outcome="failed", stop_reason="error", answered_in_time=False)
-    assert verdict(left_alone(0), failed) == "not tested"
-    assert verdict(left_alone(0, 2.1), ran_to_its_end("x", 0, 2.1)) == "not tested"
-
-
-def test_the_interval_is_exact_and_of_the_tested_runs_only() -> None:
-    records = [left_alone(seed) for seed in range(10)] + [sample_run("unguarded", 10)]
-    records += [late("cooperative", seed) for seed in range(10)] + [sample_run("cooperative", 10)]
-    row = enforcement(table(*records)).iloc[0]
-    assert (row["runs"], row["tested"], row["held"]) == (11, 10, 10)
-    assert row["held_low"] == pytest.approx(0.025 ** (1 / 10))
-    assert row["held_high"] == 1.0
+def test_who_enforces_its_deadline_by_what_was_measured() -> None:
+    texts = {
+        name: enforcement(table(*records)).to_csv(index=False, float_format="%.6g") for name, records in RUNS.items()
+    }
+    assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
 def test_each_condition_is_judged_by_its_own_control_and_one_without_is_refused() -> None:

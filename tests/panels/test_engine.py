@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 
+import pytest
 from loky.process_executor import ShutdownExecutorError
 from scripted_runs import PATIENCE_S, SMALL, Scripted
 
@@ -12,6 +13,7 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
 from docmind_lab.interfaces.panels.engine import Engine
+from docmind_lab.interfaces.panels.newest import Newest
 from docmind_lab.interfaces.panels.panel_run import PanelRun
 
 
@@ -147,3 +149,15 @@ def test_closing_ends_the_thread_within_one_run() -> None:
     assert engine.wait(PATIENCE_S)
     assert len(executor.asked) == 2
     assert not [thread for thread in threading.enumerate() if thread.name == "docmind-panel-runs" and thread.is_alive()]
+
+
+def test_a_defect_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[type[BaseException]] = []
+    monkeypatch.setattr(threading, "excepthook", lambda report: reported.append(report.exc_type))
+
+    def do(_: int) -> None:
+        raise ZeroDivisionError
+
+    newest = Newest(do, "test-newest-defect")
+    newest.ask(1)
+    assert newest.wait(PATIENCE_S)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exported_spans import otlp, otlp_span
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from often import often
@@ -18,105 +17,10 @@ from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.core.errors import ConfigurationError, RecordError
 
 HUGE = 10**400
-SPANS: dict[str, dict[str, Any]] = {
-    "otlp": otlp(
-        [
-            otlp_span(
-                "chat",
-                1_700_000_000,
-                1_700_000_001,
-                {
-                    "gen_ai.operation.name": "chat",
-                    "gen_ai.usage.input_tokens": 5,
-                    "gen_ai.server.time_to_first_token": 0.1,
-                },
-                parentSpanId="",
-                events=[{"name": "first_token", "timeUnixNano": "1700000000000000000"}],
-                status={"code": 1},
-            )
-        ]
-    ),
-    "jaeger": {
-        "traceID": "t",
-        "processes": {},
-        "spans": [
-            {
-                "traceID": "t",
-                "spanID": "s",
-                "operationName": "chat",
-                "references": [{"refType": "CHILD_OF", "traceID": "t", "spanID": "p"}],
-                "startTime": 1700000000000000,
-                "duration": 1000,
-                "tags": [{"key": "gen_ai.operation.name", "value": "chat"}],
-                "logs": [{"timestamp": 1700000000000000, "fields": [{"key": "event", "value": "first_token"}]}],
-            }
-        ],
-    },
-    "langsmith": {
-        "run_type": "llm",
-        "id": "s",
-        "trace_id": "t",
-        "parent_run_id": "p",
-        "name": "chat",
-        "start_time": "2026-01-01T00:00:00Z",
-        "end_time": "2026-01-01T00:00:01Z",
-        "error": "",
-        "prompt_tokens": 5,
-        "extra": {"metadata": {"thread_id": "1", "langgraph_node": "n"}},
-        "feedback_stats": {"correct": {"avg": 1.0}},
-        "child_runs": [],
-    },
-    "langfuse": {
-        "trace": {"id": "t", "sessionId": "s", "scores": [{"name": "good", "value": 1}]},
-        "observations": [
-            {
-                "id": "a",
-                "traceId": "t",
-                "type": "GENERATION",
-                "name": "chat",
-                "startTime": "2026-01-01T00:00:00Z",
-                "endTime": "2026-01-01T00:00:01Z",
-                "parentObservationId": "b",
-                "level": "DEFAULT",
-                "usageDetails": {"input": 5},
-                "metadata": {"langgraph_node": "n"},
-            }
-        ],
-    },
-    "openinference": {
-        "name": "chat",
-        "span_kind": "LLM",
-        "parent_id": "p",
-        "start_time": "2026-01-01T00:00:00Z",
-        "end_time": "2026-01-01T00:00:01Z",
-        "status_code": "OK",
-        "context": {"trace_id": "t", "span_id": "s"},
-        "attributes": {"llm": {"token_count": {"prompt": 5}}, "metadata": {"thread_id": "1"}},
-    },
-    "coding-sessions": {
-        "session": "s",
-        "agent": "0",
-        "index": 0,
-        "t_s": 0.0,
-        "api_time_s": 1.0,
-        "input_tokens": 5,
-        "output_tokens": 5,
-        "model": "m",
-        "stop": "end_turn",
-    },
-    "trajectories": {"instance": "i", "resolved": 1, "exit_status": "submitted", "step": 1, "at_s": 1.0},
-    "traces": {
-        "trace_id": "t",
-        "session": "s",
-        "source": "x",
-        "ended_at_s": 1.0,
-        "observed_until_s": 1.0,
-        "outcome": "answered",
-        "spans": [
-            {"span_id": "s", "parent_id": "", "role": "r", "kind": "llm", "started_at_s": 0.0, "ended_at_s": 1.0}
-        ],
-    },
-}
+# A record, or a whole trace, as each tool writes it.
+SPANS: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "exports" / "one_of_each.json").read_text(encoding="utf-8")
+)
 ODD = st.one_of(
     st.none(),
     st.booleans(),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from golden import assert_golden
 from typer.testing import CliRunner
 
 from docmind_lab.alternatives.names import parse_alternatives
@@ -58,91 +59,78 @@ def offered(traces: Traces, at_s: tuple[float, ...], timeout_s: float = 10.0, **
     return load_on_traces(traces, [arrivals], queries=len(at_s) + 2, decision_timeout_s=timeout_s, **first | options)
 
 
-def responses(study: LoadOnTraces) -> list[float]:
-    return study.queries["response_s"].tolist()
-
-
-def test_a_call_that_waits_for_its_slot_moves_the_rest_of_its_run() -> None:
-    study = offered(traces_of(run_of((0.0, 2.0), (3.0, 4.0))), (0.5,))
+LATER = run_of((0.0, 1.0), name="b")
+LONG = traces_of(run_of((0.0, 8.0), (8.0, 16.0)), LATER)
+EARLIEST = traces_of(
+    run_of((0.0, 3.0)),
+    run_of((0.0, 1.0), (1.0, 2.0), name="b"),
+    run_of((0.0, 1.0), name="c"),
+    run_of((0.0, 1.0), name="d"),
+)
+EXPIRING = traces_of(run_of((0.0, 9.0)), run_of((0.0, 4.0), name="b"), run_of((0.0, 1.0), name="c"))
+PAUSES = traces_of(run_of((0.0, 2.0), (3.0, 4.0)))
+LEFT: dict[str, Any] = {"timeout_s": 6.0, "horizon_factor": 20.0}
+NO_LIMIT: dict[str, Any] = {"timeout_s": 5.0, "alternatives": "control"}
+PREDICTED: dict[str, Any] = {"timeout_s": 9.0, "queue_policy": "admit_by_prediction", "alternatives": "control"}
+Offer = tuple[Traces, tuple[float, ...], dict[str, Any]]
+OFFERS: dict[str, Offer] = {
     # The second query waits 1.5 s for the slot, and the first one then waits 1 s for it. The pauses of 1 s stay.
-    assert responses(study) == pytest.approx([5.0, 5.5, 4.0])
-
-
-def test_calls_that_overlapped_are_parallel_and_the_next_waits_for_both() -> None:
-    study = offered(traces_of(run_of((0.0, 2.0), (0.0, 3.0), (3.0, 4.0))), ())
-    assert responses(study)[0] == pytest.approx(2.0 + 3.0 + 1.0)
-
-
-def test_what_a_caller_left_behind_keeps_its_slots_until_it_ends() -> None:
-    traces = traces_of(run_of((0.0, 8.0), (8.0, 16.0)), run_of((0.0, 1.0), name="b"))
-    left = offered(traces, (5.0,), timeout_s=6.0, horizon_factor=20.0)
-    cut = offered(traces, (5.0,), timeout_s=6.0, horizon_factor=20.0, alternatives="C")
+    "a call that waits for its slot moves the rest of its run": (PAUSES, (0.5,), {}),
+    "calls that overlapped are parallel, and the next waits for both": (
+        traces_of(run_of((0.0, 2.0), (0.0, 3.0), (3.0, 4.0))),
+        (),
+        {},
+    ),
     # Both wait for the slot at 8 s under B; then the newcomer is before the second call of the run without a caller.
-    assert responses(left)[:2] == pytest.approx([6.0, 4.0])
-    assert responses(cut)[:2] == pytest.approx([6.0, 2.0])
-    assert left.crowds["abandoned_share"].iloc[0] > cut.crowds["abandoned_share"].iloc[0] == 0.0
-
-
-def test_a_server_that_goes_on_keeps_the_slot_of_a_call_that_was_cut() -> None:
-    traces = traces_of(run_of((0.0, 8.0)), run_of((0.0, 1.0), name="b"))
-    study = offered(traces, (5.0,), timeout_s=6.0, alternatives="C", server_behaviour="goes-on")
-    assert responses(study)[:2] == pytest.approx([6.0, 4.0])
-
-
-def test_what_is_left_of_a_query_is_cut_at_its_horizon() -> None:
-    traces = traces_of(run_of((0.0, 50.0)), run_of((0.0, 1.0), name="b"))
-    study = offered(traces, (11.0,), timeout_s=6.0, horizon_factor=2.0)
-    assert responses(study)[1] == pytest.approx(2.0)
-
-
-def test_a_stop_flag_lets_the_step_under_way_end_and_no_further_one_begin() -> None:
-    study = offered(traces_of(run_of((0.0, 4.0), (4.0, 8.0), (8.0, 9.0))), (), timeout_s=6.0, alternatives="D")
-    assert responses(study)[0] == pytest.approx(8.0)
-    assert study.queries["outcome"].iloc[0] == "timed_out"
-
-
-def test_deadline_first_serves_the_query_with_the_earliest_deadline() -> None:
-    traces = traces_of(
-        run_of((0.0, 3.0)),
-        run_of((0.0, 1.0), (1.0, 2.0), name="b"),
-        run_of((0.0, 1.0), name="c"),
-        run_of((0.0, 1.0), name="d"),
-    )
+    "what a caller left behind keeps its slots until it ends": (LONG, (5.0,), LEFT),
+    "and what was cut does not": (LONG, (5.0,), LEFT | {"alternatives": "C"}),
+    "a server that goes on keeps the slot of a call that was cut": (
+        traces_of(run_of((0.0, 8.0)), LATER),
+        (5.0,),
+        {"timeout_s": 6.0, "alternatives": "C", "server_behaviour": "goes-on"},
+    ),
+    "what is left of a query is cut at its horizon": (
+        traces_of(run_of((0.0, 50.0)), LATER),
+        (11.0,),
+        {"timeout_s": 6.0, "horizon_factor": 2.0},
+    ),
+    "a stop flag lets the step under way end, and no further one begin": (
+        traces_of(run_of((0.0, 4.0), (4.0, 8.0), (8.0, 9.0))),
+        (),
+        {"timeout_s": 6.0, "alternatives": "D"},
+    ),
+    "first come, first served": (EARLIEST, (1.0, 1.5, 1.8), {}),
     # The second call of "b" comes after "d" has come, and its query has the earlier deadline.
-    assert responses(offered(traces, (1.0, 1.5, 1.8)))[1:4] == pytest.approx([6.0, 3.5, 4.2])
-    assert responses(offered(traces, (1.0, 1.5, 1.8), queue_policy="deadline_first"))[1:4] == pytest.approx(
-        [5.0, 3.5, 5.2]
-    )
-
-
-def test_drop_expired_refuses_a_call_whose_query_has_no_time_left() -> None:
-    traces = traces_of(run_of((0.0, 9.0)), run_of((0.0, 4.0), name="b"), run_of((0.0, 1.0), name="c"))
-    kept = offered(traces, (1.0, 6.0), timeout_s=5.0, alternatives="control")
-    dropped = offered(traces, (1.0, 6.0), timeout_s=5.0, alternatives="control", queue_policy="drop_expired")
-    assert responses(kept)[1:3] == pytest.approx([12.0, 8.0])
-    assert dropped.queries["outcome"].tolist()[1:3] == ["failed", "answered"]
-    assert responses(dropped)[1:3] == pytest.approx([8.0, 4.0])
-
-
-def test_admission_refuses_a_query_that_would_end_too_late() -> None:
-    traces = traces_of(run_of((0.0, 4.0)))
-    study = offered(traces, (0.1, 0.2, 0.3), timeout_s=9.0, queue_policy="admit_by_prediction", alternatives="control")
+    "deadline first serves the earliest deadline": (EARLIEST, (1.0, 1.5, 1.8), {"queue_policy": "deadline_first"}),
+    "without a limit nothing expires": (EXPIRING, (1.0, 6.0), NO_LIMIT),
+    "a call whose query has no time left is refused": (
+        EXPIRING,
+        (1.0, 6.0),
+        NO_LIMIT | {"queue_policy": "drop_expired"},
+    ),
     # With two waiting, the next would wait for 8 s and take 4.
-    assert study.queries["outcome"].tolist()[:4] == ["answered", "answered", "answered", "failed"]
-    assert responses(study)[3] == 0.0
+    "a query that would end too late is refused": (traces_of(run_of((0.0, 4.0))), (0.1, 0.2, 0.3), PREDICTED),
+    "a brownout slows the calls that get their slot within it": (
+        traces_of(run_of((0.0, 2.0), (2.0, 4.0))),
+        (),
+        {"brownout": "brownout=3@1-3"},
+    ),
+    **{f"{policy}, where none waits": (PAUSES, (100.0,), {"queue_policy": policy}) for policy in POLICIES},
+}
 
 
-def test_a_brownout_slows_the_calls_that_get_their_slot_within_it() -> None:
-    study = offered(traces_of(run_of((0.0, 2.0), (2.0, 4.0))), (), brownout="brownout=3@1-3")
-    assert responses(study)[0] == pytest.approx(2.0 + 6.0)
+def test_what_becomes_of_the_queries() -> None:
+    texts = {}
+    for name, (traces, at_s, options) in OFFERS.items():
+        study = offered(traces, at_s, **options)
+        queries = study.queries[["response_s", "outcome"]].to_csv(index=False, float_format="%.6g")
+        texts[name] = f"{queries}abandoned share {study.crowds['abandoned_share'].iloc[0]:.4g}"
+    assert_golden(Path(__file__).with_suffix(".txt"), texts)
+
+
+def test_a_fault_that_a_trace_cannot_say_of_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="more than a trace can say of"):
         offered(traces_of(run_of((0.0, 2.0))), (), brownout="hang")
-
-
-def test_every_policy_serves_every_query_where_none_waits() -> None:
-    traces = traces_of(run_of((0.0, 2.0), (3.0, 4.0)))
-    for policy in POLICIES:
-        assert responses(offered(traces, (100.0,), queue_policy=policy)) == pytest.approx([4.0, 4.0, 4.0])
 
 
 def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Path) -> None:

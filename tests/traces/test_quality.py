@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from docmind_lab.analysis.plots.what_ifs import what_if_frontier
 from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
 from docmind_lab.analysis.traces.shares import good_shares
-from docmind_lab.analysis.traces.what_if import what_if
 
 NAN = float("nan")
 
@@ -57,39 +55,3 @@ def test_a_run_that_was_cut_is_estimated_and_not_counted_as_bad() -> None:
 def test_the_bounds_of_the_quality_hold_the_share_and_are_those_of_sessions() -> None:
     frame = good_shares(traces_of(TEN), np.array([60.0]), 0.95).iloc[0]
     assert frame["good_low"] < 0.3 < frame["good_high"]
-
-
-def test_a_what_if_says_in_table_sentence_and_figure_when_results_were_good() -> None:
-    result = what_if(traces_of([*TEN, run(11, 500.0, 0.0)]), [50, 100, 500], "A,B")
-    assert list(result.table()["good"]) == ["18.2%", "45.5%", "45.5%"]
-    said = " ".join(result.sentences())
-    assert "45.5% of 11 runs had a good result by 500 s" in said
-    assert "and 45.5% by 100 s already" in said
-    upper, _ = what_if_frontier(result)
-    assert list(upper.lines[1].get_ydata()) == pytest.approx([2 / 11, 5 / 11, 5 / 11])
-
-
-def test_traces_without_success_have_no_column_of_quality() -> None:
-    result = what_if(traces_of([run(number, 10.0, NAN) for number in range(5)]), [50], "A,B")
-    assert "good" not in result.table()
-    assert "good result" not in " ".join(result.sentences())
-
-
-def test_what_is_left_behind_is_not_known_where_no_call_was_recorded() -> None:
-    result = what_if(traces_of(TEN), [50, 100], "unguarded,A,B")
-    assert result.frame["busy_after_s"].isna().all()
-    assert "seconds" not in result.table(50)
-    assert "what an alternative would leave behind is not known" in " ".join(result.sentences())
-    _, lower = what_if_frontier(result)
-    assert lower.texts[0].get_text() == "not known: no call was recorded with its start"
-
-
-def test_runs_cut_before_a_timeout_are_not_said_to_have_failed_calls() -> None:
-    runs = [*TEN, *(run(number, NAN, NAN, outcome="cut", observed_until_s=5.0) for number in range(20, 23))]
-    calls = [Span(each.trace_id, "c", "", "w", "llm", 0.0, each.observed_until_s) for each in runs]
-    result = what_if(Traces.of(runs, calls), [50.0], "unguarded,A,B")
-    said = " ".join(result.sentences())
-    assert "3 of 13 runs were cut, or watched no longer, before their end" in said
-    assert "retried" not in said
-    assert list(result.frame["known_runs"]) == [10, 10, 10]
-    assert list(result.frame["overran"]) == [5, 0, 0]

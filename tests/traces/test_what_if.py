@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import assert_golden
 
 import docmind_lab as dl
 from docmind_lab.analysis.plots.what_ifs import what_if_frontier
@@ -39,6 +40,20 @@ def runs_of_one_call(count: int, cut_at_s: float = math.inf) -> Traces:
     return Traces.of(runs, spans)
 
 
+def judged(number: int, ended_at_s: float, succeeded: float, **others: float | str) -> TracedRun:
+    """A run that says whether its result was good."""
+    values = {"outcome": "answered", "observed_until_s": ended_at_s, **others}
+    return TracedRun(str(number), str(number), "test", ended_at_s, succeeded=succeeded, **values)  # type: ignore[arg-type]
+
+
+def steps_of(runs: list[TracedRun]) -> Traces:
+    return Traces.of(runs, [Span(each.trace_id, "s", "", "agent", "step", 0.0, each.observed_until_s) for each in runs])
+
+
+def calls_of(runs: list[TracedRun]) -> Traces:
+    return Traces.of(runs, [Span(each.trace_id, "c", "", "w", "llm", 0.0, each.observed_until_s) for each in runs])
+
+
 def test_the_smallest_timeout_is_one_that_surely_reaches_the_target() -> None:
     result = dl.what_if(runs_of_one_call(400), [100, 300, 390, 400])
     assert result.smallest(0.95) == 390
@@ -48,67 +63,53 @@ def test_the_smallest_timeout_is_one_that_surely_reaches_the_target() -> None:
         result.smallest(1.0)
 
 
-def test_how_to_enforce_it_is_judged_by_the_runs_that_reach_the_deadline() -> None:
-    (_, choice, *_) = dl.what_if(runs_of_one_call(400), [390], "unguarded,A,B,D").sentences()
-    # Only ten runs reach it.
-    assert choice.startswith("Too few runs to choose how to enforce it: 10 of them reach one of these timeouts")
-    (_, choice, *_) = dl.what_if(runs_of_one_call(400), [300, 390], "unguarded,A,B,D").sentences()
-    assert "Where the deadline falls (100 of 400 runs at 300 s), choose A cooperative: servers work 0.00 s" in choice
-    assert "B hard timeout leaves 50.5 s of work a run" in choice
-    assert "D stop flag leaves 50.5 s of work a run, callers up to 100.0 s late" in choice
+FOUR = "unguarded,A,B,D"
+JUDGED = [judged(number, 10.0 * (number + 1), float(number % 2)) for number in range(10)]
+CUT_SOON = [judged(number, math.nan, math.nan, outcome="cut", observed_until_s=5.0) for number in range(20, 23)]
+WHAT_IFS = {
+    "the runs that reach the deadline judge how to enforce it; ten are too few": (runs_of_one_call(400), [390], FOUR),
+    "a hundred are enough": (runs_of_one_call(400), [300, 390], FOUR),
+    "too few runs to be sure": (runs_of_one_call(40), [40], "unguarded"),
+    "runs that a limit cut are estimated": (runs_of_one_call(100, cut_at_s=60), [50, 90], "unguarded"),
+    "past what was watched": (runs_of_one_call(100, cut_at_s=60), [50, 60, 90, 120], "unguarded,A,B"),
+    "work past a timeout that no run was watched past": (runs_of_one_call(100, cut_at_s=60), [60, 90], FOUR),
+    "work that was not watched to its end": (runs_of_one_call(100, cut_at_s=60), [30], FOUR),
+    "nothing was watched so long": (runs_of_one_call(100, cut_at_s=60), [90, 120], "unguarded"),
+    "when results were good": (steps_of([*JUDGED, judged(11, 500.0, 0.0)]), [50, 100, 500], "A,B"),
+    "whether results were good is not known": (
+        steps_of([judged(number, 10.0, math.nan) for number in range(5)]),
+        [50],
+        "A,B",
+    ),
+    "no call was recorded": (steps_of(JUDGED), [50, 100], "unguarded,A,B"),
+    "runs cut before a timeout are not said to have failed calls": (
+        calls_of([*JUDGED, *CUT_SOON]),
+        [50],
+        "unguarded,A,B",
+    ),
+}
 
 
-def test_with_too_few_runs_it_says_how_many_it_takes() -> None:
-    first, *_ = dl.what_if(runs_of_one_call(40), [40]).sentences()
-    assert "It takes 73 independent runs to be sure; there are 40 sessions." in first
+def test_what_is_said_of_another_timeout() -> None:
+    texts = {}
+    for name, (traces, timeouts_s, alternatives) in WHAT_IFS.items():
+        result = dl.what_if(traces, timeouts_s, alternatives)
+        rows = result.frame.drop(columns=["alternative", "alternative_options"])
+        table = result.table().to_string(index=False)
+        texts[name] = "\n".join([*result.sentences(), table, "", rows.to_csv(index=False, float_format="%.4g")])
+    assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
-def test_runs_cut_by_a_limit_are_said_to_be_estimated() -> None:
-    result = dl.what_if(runs_of_one_call(100, cut_at_s=60), [50, 90])
-    assert any(line.startswith("40 of 100 runs were cut") for line in result.sentences())
-    assert not any("retried" in line for line in result.sentences())
-    assert list(result.table()["observed"]) == ["100%", "60%"]
-
-
-def test_past_what_was_watched_it_says_until_when_anything_is_known_and_what_to_record() -> None:
-    result = dl.what_if(runs_of_one_call(100, cut_at_s=60), [50, 60, 90, 120], "unguarded,A,B")
-    first, second, *_ = result.sentences()
-    assert first.startswith("No decision timeout up to 60 s is sure to have 95% answered: with the longest it is 60.0%")
-    assert second.startswith("Beyond 60 s the share is not known: 0 of 100 runs were watched longer.")
-    assert "With 120 s it is anything from 50.0% to 100%." in second
-    assert (
-        "Record runs without a deadline (the control, unguarded), or give a tenth of the runs a longer limit" in second
-    )
-    assert list(result.table()["in time"]) == ["50.0%", "60.0%", "not known", "not known"]
-    unknown = result.frame[result.frame["decision_timeout_s"] > 60]
-    assert unknown[["share", "busy_after_s", "calls_after"]].isna().all(axis=None)
-    assert math.isnan(result.smallest(0.95))
-    assert result.smallest(0.4) == 50
-
-
-def test_work_past_a_timeout_is_not_nothing_where_no_run_was_watched_past_it() -> None:
-    lines = dl.what_if(runs_of_one_call(100, cut_at_s=60), [60, 90], "unguarded,A,B,D").sentences()
-    assert any("0 of them reach one of these timeouts" in line for line in lines)
-    (choice,) = [
-        line
-        for line in dl.what_if(runs_of_one_call(100, cut_at_s=60), [30], "unguarded,A,B,D").sentences()
-        if line.startswith("Where the deadline falls")
-    ]
-    assert choice.endswith("Not all of their work was watched to its end, so these are lower bounds.")
-
-
-def test_a_timeout_past_all_that_was_watched_has_no_share() -> None:
-    first, *_ = dl.what_if(runs_of_one_call(100, cut_at_s=60), [90, 120]).sentences()
-    assert first.startswith("Beyond 60 s the share is not known")
-
-
-def test_the_figure_draws_no_share_where_none_is_known() -> None:
-    upper, _ = what_if_frontier(dl.what_if(runs_of_one_call(100, cut_at_s=60), [30, 50, 90, 120], "unguarded,A"))
-    assert upper.lines[0].get_ydata()[:2] == pytest.approx([0.3, 0.5])
-    assert np.isnan(upper.lines[0].get_ydata()[2:]).all()
-    assert "not known" in [text.get_text() for text in upper.texts]
-    known, _ = what_if_frontier(dl.what_if(runs_of_one_call(100), [30, 50, 90, 120], "unguarded,A"))
-    assert "not known" not in [text.get_text() for text in known.texts]
+@pytest.mark.parametrize("name", ["past what was watched", "a hundred are enough", "when results were good"])
+def test_the_figure_draws_the_shares_that_are_known(name: str) -> None:
+    traces, timeouts_s, alternatives = WHAT_IFS[name]
+    result = dl.what_if(traces, timeouts_s, alternatives)
+    upper, lower = what_if_frontier(result)
+    np.testing.assert_array_equal(upper.lines[0].get_ydata(), result.curve["share"])
+    assert ("not known" in [text.get_text() for text in upper.texts]) == result.curve["share"].isna().any()
+    if "good" in name:
+        np.testing.assert_array_equal(upper.lines[1].get_ydata(), result.curve["good_share"])
+        assert lower.texts[0].get_text() == "not known: no call was recorded with its start"
 
 
 def test_the_runs_at_one_timeout_are_a_study() -> None:

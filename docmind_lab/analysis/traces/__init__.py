@@ -7,7 +7,7 @@ rules       what each alternative does at the deadline
 arrays      the tables as arrays, ordered by run
 outcomes    what becomes of each run under a rule at each deadline, for all runs at once
 shares      the share of runs in time, with intervals by session
-answers     what a replay answers, as rows; answer_rows.py makes them
+answers     what a replay answers, as rows
 what_if     the answer: how long, enforced how, and what would be left behind
 agreement   how far a replay agrees with runs that were really made
 """

@@ -23,8 +23,7 @@ from docmind_lab.analysis.statistics.interval import Floats
 from docmind_lab.analysis.statistics.shares import runs_needed_for_share
 from docmind_lab.analysis.tables.frames import rows_of
 from docmind_lab.analysis.text import count_of, join_names, number, one_line, percent
-from docmind_lab.analysis.traces.answer_rows import arm_rows
-from docmind_lab.analysis.traces.answers import Answers
+from docmind_lab.analysis.traces.answers import Answers, arm_rows
 from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.analysis.traces.outcomes import Replay
 from docmind_lab.analysis.traces.rules import NamedRule, rules_of

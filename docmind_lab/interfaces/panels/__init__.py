@@ -7,8 +7,8 @@ engine.py     requests become runs, in other processes; newest.py its thread
 preview.py      what it shows at once when the timeout moves: the control, replayed
 panel_run.py  a request as it stands, its tables and its status
 pictures.py   views as images, with words and numbers for who cannot see them
-page.py       HTML, style, and names for what has none
-controls.py, study_tabs.py, run_calls.py   the widgets
+page.py       HTML; panel.css its style, panel.js names for what has none
+controls.py, study_tabs.py   the widgets
 tune_panel.py   the panel
 
 Views are thin: what they show comes from public functions over a study's tables.

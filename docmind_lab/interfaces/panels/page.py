@@ -10,6 +10,7 @@ import base64
 import math
 from collections.abc import Iterable
 from html import escape
+from importlib import resources
 from typing import Any, Final
 
 import ipywidgets as widgets
@@ -22,81 +23,15 @@ STATUS_CLASS: Final = "docmind-status"
 COPY_CLASS: Final = "docmind-copy"
 CODE_CLASS: Final = "docmind-code"
 
-_STYLE: Final = """<style>
-.docmind-panel { color: var(--jp-ui-font-color1, inherit); max-width: 1120px; overflow: visible; }
-.docmind-panel .widget-html-content { line-height: 1.45; }
-.docmind-panel .docmind-row { display: flex; flex-flow: row wrap; gap: 2px 14px; align-items: center; }
-.docmind-panel figure { position: relative; margin: 0; background: #fff; }
-.docmind-panel figure img { display: block; width: 100%; height: auto; }
-.docmind-panel figure.old img { opacity: .45; }
-.docmind-panel .mark { position: absolute; width: 0; border-left: 3px dashed #1a1a1a; }
-.docmind-panel .mark span { position: absolute; top: 0; white-space: nowrap; padding: 1px 5px; font-weight: 600;
-  color: #1a1a1a; background: #fff; border: 1px solid #1a1a1a; }
-.docmind-panel .mark.at-end span { right: 4px; }
-.docmind-panel .mark.at-begin span { left: 4px; }
-.docmind-panel .note { margin: 4px 0; font-weight: 600; }
-.docmind-panel .scroll { overflow-x: auto; margin: 6px 0; }
-.docmind-panel .scroll.long { max-height: 24em; overflow-y: auto; }
-.docmind-panel table { border-collapse: collapse; font-size: 12px; color: var(--jp-ui-font-color1, inherit); }
-.docmind-panel caption { text-align: left; font-weight: 600; padding: 2px 0; white-space: nowrap; }
-.docmind-panel th, .docmind-panel td { padding: 2px 8px; text-align: right; vertical-align: top;
-  border-bottom: 1px solid var(--jp-border-color1, #888); }
-.docmind-panel tbody th, .docmind-panel .left, .docmind-panel thead th:first-child { text-align: left; }
-.docmind-panel pre { margin: 4px 0; font-size: 12px; line-height: 1.3; color: var(--jp-ui-font-color1, inherit);
-  font-family: var(--jp-code-font-family, monospace); background: transparent; }
-.docmind-panel .docmind-code pre { white-space: pre-wrap; }
-.docmind-panel .docmind-status { min-height: 1.6em; font-weight: 600; height: auto; }
-.docmind-panel .docmind-status .widget-html-content { white-space: normal; }
-.docmind-panel :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 2px; }
-.docmind-panel .docmind-script { display: none; }
-</style>"""
-
-# ipywidgets gives the handle of a slider no accessible name, has no live region and cannot reach a clipboard. This
-# names the one (its value is the exponent of a log slider: what is read out is the readout), makes the status the
-# other, and copies. Without it, as in a static export, everything else still works. Widgets appear one by one and are
-# made anew, so it is done again whenever something in the panel changes.
-_SCRIPT: Final = """<script>
-(() => {
-  const set = (node, name, value) => { if (node && node.getAttribute(name) !== value) node.setAttribute(name, value); };
-  const dress = (panel) => {
-    for (const slider of panel.querySelectorAll('.widget-slider')) {
-      const handle = slider.querySelector('.noUi-handle');
-      set(handle, 'aria-label', slider.querySelector('label')?.textContent ?? '');
-      set(handle, 'aria-valuetext', (slider.querySelector('.widget-readout')?.textContent ?? '') + ' s');
-    }
-    for (const status of panel.querySelectorAll('.docmind-status .widget-html-content')) {
-      set(status, 'role', 'status');
-      set(status, 'aria-live', 'polite');
-    }
-  };
-  const copy = async (event) => {
-    const button = event.target.closest?.('.docmind-copy');
-    if (!button) return;
-    const code = button.closest('.docmind-panel').querySelector('.docmind-code pre').textContent;
-    try { await navigator.clipboard.writeText(code); button.textContent = 'Copied'; }
-    catch { button.textContent = 'Select and copy it'; }
-    setTimeout(() => { button.textContent = 'Copy code'; }, 2000);
-  };
-  const begin = (left) => {
-    for (const panel of document.querySelectorAll('.docmind-panel:not([data-dressed])')) {
-      panel.dataset.dressed = 'yes';
-      dress(panel);
-      new MutationObserver(() => dress(panel)).observe(panel, { subtree: true, childList: true, characterData: true });
-      panel.addEventListener('click', copy);
-    }
-    if (left > 0) setTimeout(begin, 200, left - 1);
-  };
-  begin(25);
-})();
-</script>"""
-
 
 def style_and_script() -> list[Any]:
     """Return invisible widgets with a panel's style and the script that names its controls."""
-    output = {"output_type": "display_data", "metadata": {}, "data": {"text/html": _SCRIPT, "text/plain": ""}}
-    script = widgets.Output(outputs=(output,))
-    script.add_class("docmind-script")
-    return [widgets.HTML(_STYLE), script]
+    files = resources.files("docmind_lab.interfaces.panels")
+    style, script = (files.joinpath(name).read_text(encoding="utf-8") for name in ("panel.css", "panel.js"))
+    page = {"text/html": f"<script>\n{script}</script>", "text/plain": ""}
+    output = widgets.Output(outputs=({"output_type": "display_data", "metadata": {}, "data": page},))
+    output.add_class("docmind-script")
+    return [widgets.HTML(f"<style>\n{style}</style>"), output]
 
 
 def close_all(widget: Any) -> None:
