@@ -69,24 +69,33 @@ def doctor(
     if command:
         for name in (name for name in given if name not in _OF_A_PROGRAM):
             raise ConfigurationError(f"{name} is not for a program, which --command names; leave it out")
-        if not inputs:
-            raise ConfigurationError("--command without --inputs: name a file with one question in each line")
-        load_settings()
-        from docmind_lab.interfaces.program_diagnosis import diagnose_program  # noqa: PLC0415 - slow, --help needs it not
-
-        limit_s = _PROGRAM_LIMIT_S if decision_timeout is None else decision_timeout
-        return _print_checks(diagnose_program(command, inputs, limit_s), as_json)
+        _check_program(command, inputs, decision_timeout, as_json)
+        return
     if not named:
         for name in (name for name in given if name != "--json"):
             raise ConfigurationError(f"{name} is for a graph of your own: name it with --graph")
-        from docmind_lab.interfaces.diagnosis import diagnose  # noqa: PLC0415 - slow, and --help does not need it
-
-        return _print_checks(diagnose(load_settings()), as_json)
+        _run_checks(as_json)
+        return
     values: dict[str, Any] = {"decision_timeout_s": decision_timeout, "slack_s": slack, "deadline_key": deadline_key}
     values |= {"alternatives": alternatives or None, "store": store or None, "endpoints": endpoints or None}
     values |= options.of_graph(context, config, resume)
     set_values = {name: value for name, value in values.items() if value is not None}
-    return _lint(f"agent:{agent}" if agent else graph, inputs, as_json, verbose, write_endpoints, set_values)
+    _lint(f"agent:{agent}" if agent else graph, inputs, as_json, verbose, write_endpoints, set_values)
+
+
+def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bool) -> None:
+    if not inputs:
+        raise ConfigurationError("--command without --inputs: name a file with one question in each line")
+    load_settings()
+    from docmind_lab.interfaces.program_diagnosis import diagnose_program  # noqa: PLC0415 - slow, --help needs it not
+
+    _print_checks(diagnose_program(command, inputs, _PROGRAM_LIMIT_S if limit_s is None else limit_s), as_json)
+
+
+def _run_checks(as_json: bool) -> None:
+    from docmind_lab.interfaces.diagnosis import diagnose  # noqa: PLC0415 - slow, and --help does not need it
+
+    _print_checks(diagnose(load_settings()), as_json)
 
 
 def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:

@@ -1,10 +1,24 @@
-"""An agent as the lab runs it: one function from a question to a result, and how the result is read as text."""
+"""An agent as the lab runs it: one function from a question to a result, which is read as text.
+
+It is the only node of a LangGraph graph, `agent`, so that every part of the lab can run it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Required, TypedDict
+
+from langchain_core.messages import AIMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
+
+from docmind_lab.alternatives.bound import copy_with
+from docmind_lab.core.errors import ConfigurationError, RunCut
 
 NODE = "agent"
 """The name of the graph's only node: the role of an agent in the tables, and in faults (`hang:agent`)."""
@@ -63,3 +77,98 @@ def text_of(result: Any, depth: int = _DEPTH) -> str:
         if isinstance(result, Iterable) and not isinstance(result, Mapping | bytes):
             return "".join(text_of(part, depth - 1) for part in result)
     return str(result)
+
+
+class Asked(TypedDict, total=False):
+    """The graph's input: the question, and keywords for the agent's function."""
+
+    question: Required[str]
+    keywords: dict[str, Any]
+
+
+class Answered(Asked, total=False):
+    """The graph's state: the input, then the answer, as a text and as a message."""
+
+    answer: str
+    messages: list[Any]
+
+
+class NoAnswer(Exception):
+    """Raised when an agent returns no text."""
+
+
+@dataclass
+class AgentRun:
+    """One run of an agent. limit_s: seconds for the framework's own timeout; None leaves it off."""
+
+    limit_s: float | None = None
+    has_stopped: bool = False
+
+
+_run: ContextVar[AgentRun | None] = ContextVar("docmind_lab_agent_run", default=None)
+
+
+@contextlib.contextmanager
+def agent_run(run: AgentRun) -> Iterator[AgentRun]:
+    """Put a run in force during a block, and in threads and tasks started with its context."""
+    token = _run.set(run)
+    try:
+        yield run
+    finally:
+        _run.reset(token)
+
+
+class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
+    """A compiled graph of one node that runs an agent."""
+
+    # In a slot: LangGraph hands everything in a graph's __dict__ to the constructor of its copy.
+    __slots__ = ("agent",)
+
+    agent: Agent
+
+
+def agent_graph(agent: Agent) -> AgentGraph:
+    """Return the graph of one node that runs the agent. An async agent has an async node and no other."""
+
+    def sync_node(state: Answered) -> dict[str, Any]:
+        result = _begin(agent, state)
+        if inspect.iscoroutine(result):
+            result.close()
+            raise RunCut(ConfigurationError(f"agent {agent.name!r} returns a coroutine; write it as async def"))
+        return _answer(result)
+
+    async def async_node(state: Answered) -> dict[str, Any]:
+        return _answer(await _begin(agent, state))
+
+    builder = StateGraph(Answered, input_schema=Asked)
+    builder.add_node(NODE, async_node if agent.is_async else sync_node)
+    builder.add_edge(START, NODE)
+    builder.add_edge(NODE, END)
+    graph: AgentGraph = copy_with(AgentGraph, builder.compile(name=agent.name))
+    graph.agent = agent
+    return graph
+
+
+def _begin(agent: Agent, state: Answered) -> Any:
+    """Call the agent with the state's question; return its result, or a coroutine of it."""
+    run, control = _run.get() or AgentRun(), get_runtime().control
+    options = dict(state.get("keywords") or {})
+
+    def should_stop() -> bool:
+        has_stopped = control is not None and control.drain_requested
+        run.has_stopped = run.has_stopped or has_stopped
+        return has_stopped
+
+    if agent.takes_stop:
+        options["should_stop"] = should_stop
+    if run.limit_s is None:
+        return agent.call(state["question"], **options)
+    assert agent.native is not None, "alternative F is refused for an agent without a timeout of its own"
+    return agent.native.call(run.limit_s, state["question"], **options)
+
+
+def _answer(result: Any) -> dict[str, Any]:
+    text = text_of(result)
+    if not text.strip():
+        raise NoAnswer("the agent returned no text")
+    return {"answer": text, "messages": [AIMessage(text)]}

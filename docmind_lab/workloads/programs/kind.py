@@ -24,8 +24,7 @@ from docmind_lab.docmind.graphs.node_modes import NodeMode
 from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceProcess
-from docmind_lab.workloads.agents.agent import Agent
-from docmind_lab.workloads.agents.graph import agent_graph
+from docmind_lab.workloads.agents.agent import Agent, agent_graph
 from docmind_lab.workloads.agents.load import as_question
 from docmind_lab.workloads.kinds import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
 from docmind_lab.workloads.own.inputs import (
