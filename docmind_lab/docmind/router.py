@@ -50,10 +50,7 @@ class RouterAnswer:
 
 @dataclass(frozen=True)
 class RouterEngine:
-    """A router over the search strategies of one index; every request goes through the given clients.
-
-    model_client: asks the model that chooses. Place in the run and deadline are those of the agent that asks it.
-    """
+    """A router over the strategies of one index, through the given clients, at the place of the agent that asks."""
 
     index: SearchIndex
     client: QdrantClient

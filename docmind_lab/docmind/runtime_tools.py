@@ -16,11 +16,7 @@ def runtime_tool(
     description: str,
     **options: Any,
 ) -> BaseTool:
-    """Return a structured tool of a function that takes `runtime: ToolRuntime`.
-
-    function: its arguments are those of the tool, but for `runtime`, which LangGraph brings. coroutine: the same for
-    async runs; None for a function that never waits.
-    """
+    """Return a tool of a function that takes `runtime`, which LangGraph brings. coroutine: for async runs."""
 
     async def at_once(**arguments: Any) -> Any:
         return function(**arguments)

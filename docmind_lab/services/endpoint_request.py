@@ -13,10 +13,7 @@ from urllib.parse import parse_qsl
 
 @dataclass(frozen=True)
 class EndpointRequest:
-    """A request as the real service would get it.
-
-    headers: lower-case names. query: the values of a name that is there more than once are joined by commas.
-    """
+    """A request as the real service would get it. headers: lower-case names. query: repeated values have commas."""
 
     method: str
     host: str

@@ -61,12 +61,7 @@ def of_any_request(plan: Plan, request: ServiceRequest, faults: Iterable[Fault],
 
 
 def under_fault(plan: Plan, fault: Fault, sign_of_life: bytes = _SIGN_OF_LIFE_SSE) -> Plan:
-    """Return the plan of a good reply changed by a fault; its `fault` and its tokens are changed too.
-
-    Raises: KeyError for a fault that is another answer, not a change of the plan.
-
-    plan: of the good reply. fault: what strikes it. sign_of_life: what its client skips between two parts of a stream.
-    """
+    """Return a good reply's plan under a fault. Raises: KeyError for a fault that is another answer."""
     if fault.kind == "keep_alive":
         steps = _keep_alive(plan.steps, fault.seconds or 0.0, Chunk(sign_of_life))
     else:
@@ -123,10 +118,7 @@ def _trickle(steps: Steps, gap_s: float) -> Steps:
 
 
 def _keep_alive(steps: Steps, seconds: float, sign_in_stream: Chunk) -> Steps:
-    """Send the headers at once, and a sign of life after each `KEEP_ALIVE_GAP_S` of silence.
-
-    A JSON reply then has no content-length, as from a server that does not know its body when it sends its headers.
-    """
+    """Send the headers at once, without a length, and a sign of life after each `KEEP_ALIVE_GAP_S` of silence."""
     sign = sign_in_stream if _is_stream(steps) else _SIGN_OF_LIFE_JSON
     kept: list[Step] = []
     silent_s = 0.0
@@ -175,10 +167,7 @@ def _halve(chunk: Chunk) -> Chunk:
 
 
 def _malformed(steps: Steps, seconds: float) -> Steps:
-    """Cut off the JSON of a reply, with matching length; in an event stream, one event after half its tokens.
-
-    The model does not know: it goes on to generate what the client will not read.
-    """
+    """Cut off the JSON of a reply, with matching length; in a stream, of one event after half its tokens."""
     if _is_stream(steps):
         return _malformed_stream(steps)
     halves = [_halve(step) if isinstance(step, Chunk) else step for step in steps]

@@ -138,11 +138,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Pace:
-    """A time in which work takes longer.
-
-    factor: how many times as long. begins_s: work that begins from here on, seconds since the services' first request.
-    ends_s: and before here.
-    """
+    """A time, in seconds since the services' first request: work that begins in it takes `factor` times as long."""
 
     factor: float
     begins_s: float

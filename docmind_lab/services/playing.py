@@ -11,11 +11,7 @@ from docmind_lab.services.plan import Plan
 
 @dataclass(eq=False)
 class Playing:
-    """One plan under way: since when, the event that lets it start, and those that can end it.
-
-    others: model calls under way beside it as it starts. stopped: the server has noticed that its client has left.
-    ends_at_write: it will notice when it next writes.
-    """
+    """One plan under way. others: model calls beside it as it starts. stopped: the server knows its client left."""
 
     plan: Plan
     row: RequestRow

@@ -303,10 +303,7 @@ class ServiceProcess:
 
 @dataclass
 class LogClient:
-    """Reads the log of services over its own connections, past the seam, so that looking changes nothing measured.
-
-    others: of further processes in which the services are.
-    """
+    """Reads the log of services past the seam, so that looking changes nothing. others: logs of other processes."""
 
     log_url: str
     others: tuple[str, ...] = ()

@@ -24,10 +24,7 @@ _HEAD: Final = """\
 
 @dataclass(frozen=True)
 class Unanswered:
-    """A request that no simulated service answers.
-
-    url: its address, without credentials and without its query. where: who sent it, such as "in node fetch".
-    """
+    """A request that no simulated service answers. url: without credentials and query. where: such as a node."""
 
     method: str
     url: str

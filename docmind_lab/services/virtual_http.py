@@ -135,10 +135,7 @@ class HttpConnection:
 
 @dataclass(eq=False)
 class PlanPlayer:
-    """Plays one plan. It begins with `begin`, which a queue may put off, and calls `ended` when it is over.
-
-    behaviour: when it ends if its client leaves before it does.
-    """
+    """Plays one plan from `begin` on, and calls `ended` when it is over. behaviour: if its client leaves before."""
 
     plan: Plan
     row: RequestRow
@@ -158,10 +155,7 @@ class PlanPlayer:
     _notice: Alarm | None = None
 
     def begin(self, at: float, others: int = 0, since_s: float = 0.0) -> None:
-        """Play from an instant on; what is due by now is done before this returns.
-
-        others: model calls under way beside it. since_s: seconds from the services' first request to that instant.
-        """
+        """Play from an instant on, all that is due by now at once. since_s: from the services' first request."""
         self._due_at, self._has_begun = at, True
         self._steps = list(reversed(self.plan.steps_beside(others, since_s)))
         self.row.fault = self.plan.fault_at(since_s)

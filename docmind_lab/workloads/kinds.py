@@ -235,11 +235,7 @@ class WorkloadKind:
 
 
 def workload_kind(name: str) -> WorkloadKind:
-    """Return the kind with that name: one of `WORKLOADS`, or "module:ATTRIBUTE" for one of another package.
-
-    Raises: ConfigurationError for a name that is neither, a module that cannot be imported, an attribute that is no
-    kind.
-    """
+    """Return the kind of this name: one of `WORKLOADS`, or "module:ATTRIBUTE". Raises: ConfigurationError."""
     if name in _MODULES:
         return _kind_in(name, _MODULES[name], "KIND")
     if name.startswith(OWN_PREFIX):

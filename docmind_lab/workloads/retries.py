@@ -23,20 +23,13 @@ def retries_of_alternative(alternative: Alternative, client_retries: int | None 
 
 
 def retries_within_own_limits(alternative: Alternative, client_retries: int | None = None) -> str:
-    """Name who retries in a workload that limits its model calls by itself: always the lab, within the budget.
-
-    Such a call has no retries of its client's, and those of the policy in force: that of an alternative that
-    propagates, else the default one.
-    """
+    """Name who retries in a workload that limits its model calls by itself: the lab, by the policy in force."""
     ours = f"budgeted:{PropagationPolicy().retries}"
     return ours if alternative.client_retries else retries_of_alternative(alternative, client_retries)
 
 
 def retries_of_own_loop(own_retries: int) -> RetriesOf:
-    """Return a function that names who retries: the workload's own loop ("workload:2"), and the lab inside it.
-
-    own_retries: of the loop, when nothing is said of retries.
-    """
+    """Return a namer of retries: the workload's own loop ("workload:2"), and the lab inside it."""
 
     def retries(alternative: Alternative, client_retries: int | None = None) -> str:
         loop = f"workload:{own_retries if client_retries is None else client_retries}"

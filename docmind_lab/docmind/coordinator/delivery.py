@@ -105,10 +105,7 @@ class QueryTelemetry(Protocol):
 
 @dataclass(frozen=True)
 class AnalyticsEvent:
-    """Names and numbers of one query: no question, no answer, no document.
-
-    outcome, stop_reason: as in the tables. processing_time_s: from the call to the response.
-    """
+    """Names and numbers of one query: no question, no answer, no document. Times are in seconds."""
 
     thread_id: str
     alternative: str

@@ -145,10 +145,7 @@ def library_of_documents(documents: Sequence[LoadedDocument]) -> Library:
 
 @dataclass(frozen=True)
 class LibraryPlace:
-    """A library identified by its folder and fingerprint. Equal places mean equal libraries.
-
-    fingerprint: as `Library.fingerprint`. documents, passages: how many. folder: absolute.
-    """
+    """A library by its absolute folder and its fingerprint. Equal places mean equal libraries."""
 
     fingerprint: str
     documents: int

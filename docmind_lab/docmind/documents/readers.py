@@ -47,10 +47,7 @@ _NEW_LINES = re.compile(r"\r\n|[\r\x85\u2028\u2029]")
 
 
 class UnreadableDocument(Exception):
-    """A file cannot be read as a document. It never leaves the package.
-
-    reason: completes "guide.md …", such as "is not text". remedy: what to do about it.
-    """
+    """A file cannot be read as a document. reason: completes "guide.md …", such as "is not text"."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason}: {remedy}")
@@ -59,10 +56,7 @@ class UnreadableDocument(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """The content of a file as its reader found it.
-
-    sections: (headings, body) in order; headings outermost first. links: addresses as the document writes them.
-    """
+    """The content of a file. sections: (headings, body) in order, headings outermost first. links: as written."""
 
     sections: tuple[tuple[tuple[str, ...], str], ...]
     links: tuple[str, ...] = ()
@@ -134,11 +128,7 @@ def _decode_marked(data: bytes, encoding: str) -> str:
 
 
 def read_markdown(data: bytes) -> Document:
-    """Read sections by headings (both styles, not inside quotes, lists and code), and link addresses.
-
-    A body is the source between two headings: code, tables and lists as the author wrote them.
-    Raises: UnreadableDocument for bytes that are not text.
-    """
+    """Read sections by headings outside of quotes, lists and code, and link addresses. Raises: UnreadableDocument."""
     text = clean_text(decode(data))
     front = _FRONT_MATTER.match(text)
     body = text[front.end() :] if front else text

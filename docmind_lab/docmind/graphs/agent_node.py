@@ -133,10 +133,7 @@ class AgentNode(StepsNode):
 
 
 def _with_deadline_of_run(state: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-    """Return the agent's state with the deadline of the current run.
-
-    What it was handed may come from a checkpoint, with the deadline of the run that was interrupted.
-    """
+    """Return the agent's state with the deadline of the current run, not of the one that a checkpoint is from."""
     of_run = config.get("configurable", {}).get(DEADLINE_KEY)
     return state if of_run is None else {**state, DEADLINE_KEY: of_run}
 

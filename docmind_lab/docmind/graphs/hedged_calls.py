@@ -23,10 +23,7 @@ from docmind_lab.docmind.sync_async import Operation
 
 @dataclass
 class Race:
-    """What became of the requests of one call, each at the place of its start.
-
-    admits_second: called when the second request is due; returns whether it may be sent.
-    """
+    """The requests of one call, each at its place. admits_second: asked whether the second may be sent when due."""
 
     admits_second: Callable[[], bool]
     begun: int = 0

@@ -73,10 +73,7 @@ def trim_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]
 
 
 class TrimHistory(AgentMiddleware[MultiAgentGraphState, Any, Any]):
-    """Middleware that trims the history with `trim_messages` before each model call.
-
-    The history is replaced (`RemoveMessage(id=REMOVE_ALL_MESSAGES)`), not added to.
-    """
+    """Middleware that replaces the history by `trim_messages` of it before each model call."""
 
     def __init__(self, keep: int = 40) -> None:
         super().__init__()

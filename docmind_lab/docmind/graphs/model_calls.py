@@ -260,11 +260,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
         return request.override(model=self._without_client_retries(request.model), model_settings=settings)
 
     def _without_client_retries(self, model: Any) -> Any:
-        """Cached `without_client_retries`: reuse the last copy while the model's fields are the same.
-
-        A fresh copy for each call costs 0.6 ms of CPU, a quarter more: LangChain would work out again what it works out
-        once for each model.
-        """
+        """Cached `without_client_retries`: a copy for each call costs 0.6 ms of CPU, a quarter more."""
         if isinstance(model, RunnableBinding):
             return model.model_copy(update={"bound": self._without_client_retries(model.bound)})
         if not isinstance(model, ChatOpenAI):

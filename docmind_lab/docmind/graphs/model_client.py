@@ -21,10 +21,7 @@ from docmind_lab.network import LogicalCall, current_call
 
 @dataclass(frozen=True)
 class ModelClient:
-    """A model, and the middleware that its calls go through.
-
-    calls: the middleware, for the role that asks. tags: of the calls, for callbacks.
-    """
+    """A model, and the middleware, for the role that asks, that its calls go through. tags: for callbacks."""
 
     model: BaseChatModel
     calls: ModelCalls

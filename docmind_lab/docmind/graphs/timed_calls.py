@@ -34,10 +34,7 @@ def note_wound_down(role: str, deadline: Deadline) -> None:
 
 @dataclass(frozen=True)
 class TimedCall:
-    """The attempts of one model call, as the time policies have them.
-
-    policies: none for a call that no deadline reaches. deadline: the run's; None without one.
-    """
+    """The attempts of one model call under the time policies; none for a call that no deadline reaches."""
 
     role: str
     policies: TimePolicies

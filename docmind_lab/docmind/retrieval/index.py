@@ -52,13 +52,7 @@ class SearchIndex:
         collection: str = HANDBOOK,
         references: Mapping[str, Sequence[str]] | None = None,
     ) -> SearchIndex:
-        """Fit an index to these chunks, without sending anything.
-
-        references: of the corpus, topic → topics; those to topics without a chunk, and to the topic itself, are left
-        out.
-
-        Raises ConfigurationError for no chunks, chunks without a word, or two chunks with one id.
-        """
+        """Fit an index and send nothing; references to no chunk are left out. Raises: ConfigurationError."""
         if not chunks:
             raise ConfigurationError("chunks must not be empty: load a corpus first")
         if len({chunk.id for chunk in chunks}) < len(chunks):

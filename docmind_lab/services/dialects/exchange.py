@@ -27,12 +27,7 @@ ErrorKind = Literal["invalid", "not_found", "method", "rate_limit", "server", "u
 
 
 class Refusal(Exception):
-    """A request that is not served, with what a dialect's error says of it.
-
-    status: of HTTP. message: in one line. kind: which error of the dialect it is. param: field of the request that is
-    wrong. code: OpenAI's name for the error. retry_after: seconds after which the client may come again, as the header
-    says it.
-    """
+    """A request that is not served, as a dialect's error says it. retry_after: seconds, as the header has them."""
 
     def __init__(
         self,
@@ -50,11 +45,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Route:
-    """What a path asks for.
-
-    operation: what is to be done. method: which HTTP method it takes. model: name of the model in the path; empty where
-    the body has it. variant: which of a dialect's ways to ask it is, such as "generate" beside "chat".
-    """
+    """What a path asks for. model: empty where the body names it. variant: which of a dialect's ways to ask it is."""
 
     operation: Operation
     method: str = "POST"
@@ -73,12 +64,7 @@ class EmbeddingRequest:
 
 @dataclass(frozen=True)
 class Answer:
-    """The model's answer to one request, before it is written in a dialect.
-
-    reply: text, tool calls, or both. finish: why it ends. digest: of the request and its key: makes ids that are the
-    same for the same request. input_tokens: of the conversation. output_tokens: of the reply, at least one. latency:
-    how long it takes. route: what the path asked for. payload: the request's body.
-    """
+    """The model's answer before it is written in a dialect. digest: of request and key, for ids that stay the same."""
 
     reply: Reply
     finish: FinishReason
@@ -184,12 +170,7 @@ def objects_in(value: Any, field_name: str, *, needed: bool = False) -> list[dic
 
 
 def texts_in(value: Any, field_name: str) -> tuple[str, ...]:
-    """Return the texts of an input: a text, a list of texts, the ids of tokens, or a list of such lists.
-
-    Ids of tokens become words of their own, so that texts with the same tokens are near each other.
-
-    Raises: Refusal naming the field for any other kind, and for no text at all.
-    """
+    """Return the texts of an input, also of lists of token ids, one word for each. Raises: Refusal."""
     entries = value if isinstance(value, list) and not _is_token_ids(value) else [value]
     if not entries or not all(isinstance(each, str) or _is_token_ids(each) for each in entries):
         message = f"'{field_name}' must be a text, an array of texts, or arrays of token ids."

@@ -54,11 +54,7 @@ def checked_adoption(share: object) -> float:
 
 @dataclass(frozen=True)
 class HopBehaviour:
-    """How the hops of a service behave.
-
-    profile: latencies; a hop works as long as a model call of 40 tokens takes. adoption: share of hops that hold to a
-    deadline that comes with a request, in [0, 1]. default_seed: for clients that do not name their run.
-    """
+    """How hops behave: each works as long as a model call of 40 tokens. adoption: share that holds to deadlines."""
 
     profile: LatencyProfile
     adoption: float = 0.0

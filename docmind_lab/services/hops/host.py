@@ -37,13 +37,7 @@ _BAD_GATEWAY: Final = 502
 
 
 class HopHost(ExchangeHost):
-    """The server of the hops of one service.
-
-    behaviour: how long the hops work, and which of them have adopted the deadline. log: gets a row for each request, of
-    kind "peer": it ends with the work, not with the connection. clock: of this process. What comes with a request is a
-    duration, so it may be any. changed: called whenever a row of the log has ended. on_leave: what a hop does when its
-    client leaves. below_url: where the hops of the next level are.
-    """
+    """The server of the hops of one service. on_leave: what one does when its client leaves. below_url: of the next."""
 
     def __init__(
         self,

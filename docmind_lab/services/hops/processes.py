@@ -43,11 +43,7 @@ class _NothingElse:
 
 @dataclass(frozen=True)
 class HopServices:
-    """Options of one process.
-
-    options: how the hops behave. below_url: where the hops of the next level are; empty at the last one. clock_ahead_s:
-    how far the clocks of the process are ahead of the machine's, seconds.
-    """
+    """Options of one process. below_url: empty at the last level. clock_ahead_s: of the machine's clock."""
 
     options: ServiceOptions
     below_url: str = ""

@@ -21,10 +21,7 @@ from docmind_lab.services.plan import Plan, ServiceRequest
 
 @dataclass(eq=False)
 class PeerExchange:
-    """A request to a peer and the work that it started. ended: called once, when both are over.
-
-    cut: whether its run is over, so that nothing may go on. task_id: of the task that it began, empty for none.
-    """
+    """A request to a peer and its work. ended: called once, when both are over. cut: whether its run is over."""
 
     row: RequestRow
     key: DrawKey

@@ -23,10 +23,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Reply:
-    """The model's reply: text, tool calls, or both.
-
-    is_guess: whether the request did not declare the shape of the text, which was guessed from its words.
-    """
+    """The model's reply. is_guess: whether the shape of its text was guessed from the request's words."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()

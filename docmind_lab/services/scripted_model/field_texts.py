@@ -43,11 +43,7 @@ _WITH_DIGIT = re.compile(r"(?<![\w.-])[A-Za-z]{0,8}-?\d[\w-]{0,30}")
 
 
 def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: float = 0.0) -> str:
-    """Return a text of the conversation for an argument or a field of this name.
-
-    answer: what the model would answer in words; texts that are no task are taken from it. draw: from 0 to 1, which of
-    several sentences it is.
-    """
+    """Return a text for an argument or a field of this name. answer: the model's in words. draw: which, from 0 to 1."""
     task = _short_task(conversation)
     if shown := _one_thing(name, task):
         return shown

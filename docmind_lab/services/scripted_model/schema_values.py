@@ -203,14 +203,18 @@ class _Values:
             return self.another(value, resolved, made, place) if is_free and value in made else value
         if not isinstance(value, dict):
             return value
-        properties = resolved.get("properties") or {}
+        branches = [resolved, *(resolved.get("anyOf") or ()), *(resolved.get("oneOf") or ())]
+        known = [properties for branch in branches if (properties := self.resolve(branch).get("properties"))]
         earlier = [each for each in made if isinstance(each, dict)]
-        return {
-            name: self.told_apart(each, properties.get(name, {}), [one.get(name) for one in earlier], place)
-            if isinstance(each, str)
-            else each
-            for name, each in value.items()
-        }
+        told = dict(value)
+        for name, each in value.items():
+            if isinstance(each, str):
+                texts = [one.get(name) for one in earlier]
+                schemas = [properties[name] for properties in known if name in properties] or [{}]
+                others = {self.told_apart(each, schema, texts, place) for schema in schemas}
+                # Where branches want different texts, nobody says which of them this one is of.
+                told[name] = others.pop() if len(others) == 1 else each
+        return told
 
     def another(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
         """Return another value where one like it is there already."""

@@ -45,11 +45,7 @@ class UnderPressure:
 
     @classmethod
     def parse(cls, text: str) -> UnderPressure:
-        """Return the behaviour that a text names.
-
-        text: a kind, with a share after a colon where that is not a quarter.
-        Raises: ConfigurationError: the kind is unknown, or the share is not between 0 and 1.
-        """
+        """Return what a text names: a kind, with a share after a colon. Raises: ConfigurationError."""
         name, _, share = str(text).partition(":")
         kind = next((each for each in _KINDS if each == name), None)
         if kind is None:

@@ -36,10 +36,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True)
 class PeerCall:
-    """A call that the model makes to a peer.
-
-    function_call_id: of its tool call. task: what the peer is sent. topics: of the passages in it, by their ids.
-    """
+    """A call that the model makes to a peer. task: what it is sent. topics: of the passages in it, by their ids."""
 
     function_call_id: str
     tool_name: str

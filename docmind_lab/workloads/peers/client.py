@@ -53,10 +53,7 @@ class PeerNews:
 
 
 class PeerClients:
-    """Clients for the peers below `url`, one for each name. Agent cards are built here, so none is fetched.
-
-    elsewhere: whole addresses of peers that are not there.
-    """
+    """Clients for the peers below `url`, by name, with agent cards of our own. elsewhere: whole addresses."""
 
     def __init__(self, url: str, http: HttpClients, elsewhere: Mapping[str, str] | None = None) -> None:
         self._url, self._http, self._elsewhere = url, http.a2a(), dict(elsewhere or {})

@@ -55,10 +55,7 @@ class CorrelationEntry:
 
 @dataclass(frozen=True)
 class PeerResult:
-    """The result of one call to a peer.
-
-    payload: what the peer found, of a completed call. error: of any other, in words that name what fired.
-    """
+    """The result of one call. payload: of a completed one. error: of any other, in words that name what fired."""
 
     function_call_id: str
     peer: str

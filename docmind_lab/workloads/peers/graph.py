@@ -131,14 +131,14 @@ class Parent:
         def on_shared_loop() -> Sequence[PeerResult]:
             return shared_loop().run(call(self.caller))
 
-        async def own() -> Sequence[PeerResult]:
-            return await call(self.caller)
-
         async def blocking() -> Sequence[PeerResult]:
             return self._call_on_own_loop(call)
 
-        in_a_thread = functools.partial(in_thread, on_shared_loop)
-        awaited: dict[NodeMode, Any] = {"own": own, "sync": in_a_thread, "blocking": blocking}
+        awaited: dict[NodeMode, Any] = {
+            "own": functools.partial(call, self.caller),
+            "sync": functools.partial(in_thread, on_shared_loop),
+            "blocking": blocking,
+        }
         return Operation(blocking=on_shared_loop, awaited=awaited[self.mode])
 
     def _call_on_own_loop(self, call: Any) -> Sequence[PeerResult]:

@@ -37,10 +37,7 @@ _RECEIPT_S = 3600
 
 
 class CorrelationStore(Protocol):
-    """A store of pending calls, by the caller's own name for each. Safe to use from any thread.
-
-    blocks: whether its methods wait for a disk or a server, so that an event loop must not call them itself.
-    """
+    """A store of pending calls, by the caller's own name for each. Safe to use from any thread."""
 
     @property
     def blocks(self) -> bool:

@@ -68,10 +68,7 @@ CUT_SHORT: frozenset[ExitReason] = frozenset(
 def exit_after_attempt(
     *, saturated: bool, attempts: int, max_queries: int, source_time_over: bool, budget_over: bool
 ) -> ExitReason | None:
-    """Return the reason to leave the source after an attempt, failed or not; None to go on.
-
-    The model's decision comes first, then the number of attempts, then the source's time, then the research budget.
-    """
+    """Return why to leave the source: the decision, the number of attempts, its time or the budget, in this order."""
     if saturated:
         return "llm_saturated"
     if attempts >= max_queries:

@@ -179,10 +179,7 @@ def run_to_end(run: SourceRun, loop: Compiled, config: RunnableConfig) -> Steps[
 
 
 def config_of(ledger: ResearchLedger) -> RunnableConfig:
-    """Return the configuration that a run with this ledger needs.
-
-    The limits of the ledger are to end a research, never LangGraph's on steps, which is there for graphs without any.
-    """
+    """Return the configuration of a run with this ledger, whose limits end a research, never LangGraph's."""
     return {
         "configurable": {LEDGER_KEY: ledger},
         "max_concurrency": ledger.limits.max_concurrent_sources,

@@ -116,10 +116,7 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
 
 
 class ResearchLedger:
-    """The record of what one research has done so far.
-
-    folder: where it is written; made if it is not there. None for memory only. clock: what its budget is read on.
-    """
+    """The record of what one research has done. folder: None for memory only. clock: its budget is read on it."""
 
     def __init__(self, limits: ResearchLimits, folder: Path | None = None, clock: Clock = WALL) -> None:
         self.limits, self.folder, self.clock = limits, folder, clock

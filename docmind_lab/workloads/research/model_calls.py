@@ -90,10 +90,7 @@ Decided = TypeVar("Decided", bound=Decision)
 
 @dataclass(frozen=True)
 class CallPlace:
-    """Where in a run a call is made: the deadline that applies, and the hypothesis and source that it is for.
-
-    state: as the call path reads it, with `deadline_ts` if there is one.
-    """
+    """Where in a run a call is made: its deadline, its hypothesis and source, as the call path reads a state."""
 
     state: Mapping[str, Any]
     ledger: ResearchLedger
@@ -150,11 +147,7 @@ def _wait_s(error: Exception, attempt: int) -> float:
 def decide(
     model_client: ModelClient, given: str, kind: type[Decided], place: CallPlace, retries: int, of: int = 0
 ) -> Steps[Decided]:
-    """Ask the model for a decision of this kind; after a malformed reply, ask once more.
-
-    of: as in `Decision.read`.
-    Raises: MalformedDecision for the second, or for the first if the budget is over by then; else as `reply_of`.
-    """
+    """Ask the model for a decision of this kind, and again after a malformed reply. Raises: MalformedDecision."""
     reply = yield from reply_of(model_client, given, place, retries)
     try:
         return kind.read(reply, of)

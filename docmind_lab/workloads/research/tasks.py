@@ -40,10 +40,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class ResearchTask(Question):
-    """A question with hypotheses to look into, and the names of the sources to ask.
-
-    Gold topics and facts are those of all hypotheses together.
-    """
+    """A question with hypotheses to look into at named sources; its gold is that of all hypotheses."""
 
     hypotheses: tuple[Hypothesis, ...] = ()
     sources: tuple[str, ...] = DEFAULT_SOURCES

@@ -21,10 +21,7 @@ from docmind_lab.workloads.staged.events import digest
 
 @dataclass(frozen=True)
 class StagedChunk(Question):
-    """A passage to process. source, chunk: the document, and its part. gold: everything that counts as found.
-
-    gold_topics has the same as digests, as events name it.
-    """
+    """A passage to process. gold: all that counts as found; gold_topics has it as digests, as events name it."""
 
     source: str = "text"
     chunk: str = "1"

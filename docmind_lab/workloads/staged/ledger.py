@@ -69,10 +69,7 @@ def _document(key: str, what: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Desk:
-    """Runs the calls of one stage against a store.
-
-    store: what is written to. source, chunk: whence. most: calls that are run at once; the rest is dropped.
-    """
+    """Runs the calls of one stage against a store. most: calls that are run at once; the rest is dropped."""
 
     store: GraphWriter
     source: str

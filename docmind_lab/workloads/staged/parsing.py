@@ -36,10 +36,7 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool that the model asks for.
-
-    repaired: its text was damaged, and was mended before it was read. id: of a native call, to which a result is owed.
-    """
+    """A call that the model asks for. repaired: mended before it was read. id: of a native call, owed a result."""
 
     name: str
     arguments: Mapping[str, Any]

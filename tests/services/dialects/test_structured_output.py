@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
@@ -168,7 +168,11 @@ def test_no_two_items_of_a_list_have_the_same_text_in_the_same_place() -> None:
         assert len(set(names)) == len(names) >= 4
 
 
+EMPTY_TEXTS = {"anyOf": [{"type": "null"}, _object({"query": {"type": "string", "maxLength": 0}}, [])]}
+
+
 @given(SCHEMAS, st.integers(0, 1000))
+@example({"type": "array", "items": EMPTY_TEXTS, "minItems": 2, "maxItems": 2}, 0)
 @settings(max_examples=300)
 def test_a_value_is_valid_under_its_schema(schema: dict[str, Any], seed: int) -> None:
     whole = {**schema, "$defs": DEFINITIONS}
