@@ -137,6 +137,8 @@ FORMS: dict[str, tuple[str, Callable[[Sequence[ReadableSpan]], str]]] = {
     ),
     "an answer of Tempo": ("trace.json", lambda spans: json.dumps({"trace": json.loads(line_of(spans))})),
     "Jaeger": ("jaeger.json", lambda spans: json.dumps(jaeger_answer(spans))),
+    "the console": ("spans.jsonl", lambda spans: "\n".join(span.to_json(indent=None) for span in spans)),
+    "the console, indented": ("spans.jsonl", lambda spans: "\n".join(span.to_json() for span in spans)),
 }
 
 
@@ -435,6 +437,19 @@ def test_what_is_no_export_is_refused_with_the_formats(tmp_path: Path) -> None:
         imported(tmp_path, "empty.json", "")
     with pytest.raises(ConfigurationError, match="--format must be one of traces, study"):
         import_traces(tmp_path / "other.json", "spam")
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        {"trace_id": "t", "project_id": "p", "spans": [{"span_id": "s", "span_name": "chat", "duration": 5}]},
+        {"trace": {"trace_id": "t"}, "spans": [{"span_id": "s", "attributes": {"agentops.span.kind": "llm"}}]},
+        {"trace_id": "t", "span_id": "s", "span_name": "chat", "start_time": "2026-01-01T00:00:00Z"},
+    ],
+)
+def test_an_export_of_agentops_is_refused_by_its_name(export: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"an export of AgentOps, which is not read; .* OTLP JSON"):
+        imported(tmp_path, "trace.json", json.dumps(export))
 
 
 def test_a_format_that_is_named_is_the_one_that_is_read(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from docmind_lab.analysis.study_folder import load
 from docmind_lab.analysis.traces.importers.coding_sessions import is_coding_sessions, read_coding_sessions
@@ -89,10 +89,15 @@ FORMATS: Final[Mapping[str, Reader]] = {
 def import_traces(source: str | os.PathLike[str], format_name: str | None = None, success: str | None = None) -> Traces:
     """Read traces from a file or folder.
 
-    format_name: one of `FORMATS`; None recognises it. success: the score of a tracing tool that says whether a run was
-    good, "correct" or "quality>=4"; None where the runs say so themselves, or nobody does. Raises: ConfigurationError
-    (there is no such file, its format is not known, or no run has that score); RecordError (a record cannot be read; it
-    names the line).
+    Args:
+        source: The file or folder.
+        format_name: One of `FORMATS`; None recognises it.
+        success: The score of a tracing tool that says whether a run was good, "correct" or "quality>=4"; None where
+            the runs say so themselves, or nobody does.
+
+    Raises:
+        ConfigurationError: There is no such file, its format is not known, or no run has that score.
+        RecordError: A record cannot be read; it names the line.
     """
     path = Path(source)
     if not path.exists():
@@ -112,6 +117,22 @@ def span_format_of(record: Record) -> str | None:
     return next((name for name, each in SPAN_FORMATS.items() if each.recognises(record)), None)
 
 
+def _is_agentops(record: Record) -> bool:
+    """Whether a record is of AgentOps: a span, or a trace with its spans, with names that only its exports have."""
+    trace = record.values.get("trace")
+    values = Record.of(record.where, trace).values | record.values if isinstance(trace, dict) else record.values
+    listed = values.get("spans")
+    spans = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else [values]
+    return any("span_name" in span or any(name.startswith("agentops.") for name in _names(span)) for span in spans)
+
+
+def _names(span: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in span.items():
+        yield str(name)
+        if isinstance(value, Mapping):
+            yield from map(str, value)
+
+
 def _recognise(path: Path) -> str:
     if path.is_dir():
         if is_recording(path):
@@ -125,6 +146,11 @@ def _recognise(path: Path) -> str:
     name = span_format_of(first) or next((name for name, is_it in tables.items() if is_it(first)), None)
     if name:
         return name
+    if _is_agentops(first):
+        raise ConfigurationError(
+            f"{first.where}: this is an export of AgentOps, which is not read; have its SDK send its spans to an "
+            "OpenTelemetry Collector too, whose file exporter writes OTLP JSON (docs/traces.md)"
+        )
     if isinstance(first.values.get("spans"), list) and "observed_until_s" in first.values:
         return "traces"
     raise ConfigurationError(

@@ -1,4 +1,5 @@
-"""OpenTelemetry spans: OTLP JSON as the Collector's file exporter writes it, and the answers of Tempo and Jaeger.
+"""OpenTelemetry spans: OTLP JSON as the Collector's file exporter writes it, the answers of Tempo and Jaeger, and what
+the SDK's console exporter prints.
 
 Kinds, tokens and models are those of the conventions gen_ai or OpenInference. Source: OpenTelemetry, Semantic
 conventions for generative AI client and agent spans, and OpenTelemetry Protocol File Exporter (in development, 2026);
@@ -11,7 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from docmind_lab.analysis.traces.importers.records import Record, as_mapping
-from docmind_lab.analysis.traces.importers.spans import ExportedSpan, outcome_of_error
+from docmind_lab.analysis.traces.importers.spans import (
+    ExportedSpan,
+    instant_ns,
+    outcome_of_error,
+    required_instant_ns,
+)
 from docmind_lab.analysis.traces.importers.tools import KINDS
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
@@ -44,24 +50,31 @@ _OF_OTLP: Final = ("resource_spans", "scope_spans", "instrumentation_library_spa
 
 
 def is_otlp(record: Record) -> bool:
-    """Whether a record holds spans of OpenTelemetry: OTLP JSON, an answer of Tempo or Jaeger."""
+    """Whether a record holds spans of OpenTelemetry: OTLP JSON, an answer of Tempo or Jaeger, a span of the console."""
     values = record.values
     trace = values.get("trace")
     inside = Record.of(record.where, trace).values if isinstance(trace, dict) else {}
-    return any(name in values or name in inside for name in _OF_OTLP) or _is_jaeger(values)
+    return any(name in values or name in inside for name in _OF_OTLP) or _is_jaeger(values) or _is_console(values)
 
 
 def _is_jaeger(values: Mapping[str, Any]) -> bool:
     return "trace_id" in values and "processes" in values
 
 
+def _is_console(values: Mapping[str, Any]) -> bool:
+    context = values.get("context")
+    return isinstance(context, dict) and {"trace_id", "span_id"} <= context.keys() and "span_kind" not in values
+
+
 def otlp_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
-    """Yield the spans of OTLP JSON, Tempo or Jaeger.
+    """Yield the spans of OTLP JSON, Tempo, Jaeger or the console.
 
     Raises: RecordError for a record or span that cannot be read.
     """
     for record in records:
-        if _is_jaeger(record.values):
+        if _is_console(record.values):
+            yield _read(record.values, _console_span, record.where)
+        elif _is_jaeger(record.values):
             for span in _list(record.values.get("spans"), record.where):
                 yield _read(span, _jaeger_span, record.where)
         else:
@@ -155,6 +168,29 @@ def _jaeger_span(span: Mapping[str, Any], where: str) -> ExportedSpan:
         attributes=attributes,
         events=events,
         failed=attributes.get("error") in (True, "true") or attributes.get("otel.status_code") == "ERROR",
+    )
+
+
+def _console_span(span: Mapping[str, Any], where: str) -> ExportedSpan:
+    record, context = Record(where, dict(span)), span["context"]
+    events = [
+        (
+            str(each.get("name", "")),
+            required_instant_ns(Record(where, dict(each)), "timestamp"),
+            each["attributes"] or {},
+        )
+        for each in span.get("events") or ()
+    ]
+    status = (span.get("status") or {}).get("status_code")
+    ids = (context["trace_id"], context["span_id"], span.get("parent_id") or "")
+    return _span(
+        where,
+        ids=tuple(str(each).removeprefix("0x") for each in ids),  # type: ignore[arg-type]
+        name=str(span.get("name", "")),
+        times=(required_instant_ns(record, "start_time"), instant_ns(record, "end_time")),
+        attributes=dict(span.get("attributes") or {}),
+        events=events,
+        failed=status == "ERROR",
     )
 
 
