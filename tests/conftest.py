@@ -69,15 +69,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=TRIES_OF_A_WALL_TEST - 1))
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def _no_garbage_among_what_stays() -> None:
     """The stack and all tests out of the collector's sight: half a million objects, looked through at each collection.
 
-    A study in real time freezes and unfreezes too, so they may have to be put away again.
+    A study in real time leaves what is frozen as it is.
     """
-    if not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

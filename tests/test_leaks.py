@@ -46,18 +46,19 @@ def settled(check: object, limit_s: float = 5.0) -> bool:
     return bool(check())
 
 
-@pytest.mark.parametrize("repeats", [4, pytest.param(100, marks=pytest.mark.full)])
+@pytest.mark.parametrize("repeats", [2, pytest.param(100, marks=pytest.mark.full)])
 def test_runs_of_every_alternative_leave_nothing_behind(repeats: int) -> None:
     process = psutil.Process()
     children = process.children(recursive=True)
     with laboratory(PROFILE) as lab:
-        run_all(lab, 4)
+        run_all(lab, 2)
         gc.collect()
-        before = set(threading.enumerate())
+        before, tasks = set(threading.enumerate()), shared_loop().run(tasks_on_the_loop())
         objects, memory = len(gc.get_objects()), process.memory_info().rss
         run_all(lab, repeats)
         assert settled(lambda: not threads_since(before)), threads_since(before)
-        assert shared_loop().run(tasks_on_the_loop()) == 0
+        # The maker of a graph of an earlier test may be open in a task, until the process ends.
+        assert shared_loop().run(tasks_on_the_loop()) <= tasks
         assert len(process.net_connections("tcp")) <= POOLED_CONNECTIONS
         assert not lab.workload.saver.storage, "checkpoints of finished runs are dropped"
         gc.collect()

@@ -139,7 +139,7 @@ HARD = ("http_500@1:*:0.4", "trickle:planner:0.5", "retrieval_slow:*:0.5", "hang
 
 def test_the_same_order_gives_the_same_tables_whatever_was_measured_before(system):
     for services in (options(), options(*HARD), options(*HARD, stops_on_disconnect=False)):
-        made = orders(services, runs=2)
+        made = orders(services, runs=1)
         first = {order.facts.run_id: tables(system.measure(order, services)) for order in made}
         random.Random(1).shuffle(made)
         again = {order.facts.run_id: tables(system.measure(order, services)) for order in made}

@@ -104,7 +104,7 @@ def workers(stub: Stub, tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("calls", [5, pytest.param(250, marks=pytest.mark.full)])
+@pytest.mark.parametrize("calls", [3, pytest.param(250, marks=pytest.mark.full)])
 def test_both_workers_of_gunicorn_answer_under_every_alternative_and_never_late(
     workers: httpx.Client, calls: int
 ) -> None:

@@ -37,7 +37,7 @@ def keeping(graph: str) -> dict[str, str]:
     return {verdict.alternative: verdict.keeping for verdict in linted(graph).verdicts}
 
 
-@pytest.mark.parametrize("graph", often(GRAPHS, "graphs_agent:make", "graphs_mixed:make"))
+@pytest.mark.parametrize("graph", often(GRAPHS, "graphs_mixed:make"))
 def test_no_measured_overrun_lacks_a_finding_and_no_finding_a_run(graph: str) -> None:
     report = linted(graph)
     assert report.overruns
@@ -51,6 +51,7 @@ def test_no_measured_overrun_lacks_a_finding_and_no_finding_a_run(graph: str) ->
         assert ((finding.node, finding.kind) in late) == bool(finding.defeats)
 
 
+@pytest.mark.full
 def test_a_team_of_async_agents_is_kept_by_cancellation_and_not_past_the_waits_between_sync_tries() -> None:
     assert keeping("graphs_supervisor:team") == {
         "A": "does not keep",

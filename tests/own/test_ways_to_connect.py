@@ -34,6 +34,7 @@ import urllib3
 import websockets
 import zmq
 from curl_cffi import requests as curl_requests
+from often import often
 from own_runs import State, graph_of, simulated
 from websockets.sync.client import connect as connect_sync
 
@@ -188,7 +189,8 @@ def listener() -> Iterator[tuple[int, Callable[[], int]]]:
 # What a refusal leaves open is collected here, where nobody minds.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
-@pytest.mark.parametrize("way", REFUSED)
+# Often: every sixth, from a socket to a process.
+@pytest.mark.parametrize("way", often(REFUSED, *list(REFUSED)[::6]))
 def test_a_connection_is_refused_by_name_past_every_fallback(way: str, listener: tuple[int, Callable[[], int]]) -> None:
     port, arrivals = listener
 

@@ -82,6 +82,7 @@ def measured(known: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[tupl
     return {(row.way, row.fault): row for row in rows}
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_mark_is_the_known_truth(measured: dict[tuple[str, str], AgentRow]) -> None:
     assert {key: row.mark for key, row in measured.items()} == {
@@ -96,6 +97,7 @@ def test_a_mark_is_the_known_truth(measured: dict[tuple[str, str], AgentRow]) ->
     }
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_work_that_goes_on_is_counted_in_calls_seconds_and_tokens(
     measured: dict[tuple[str, str], AgentRow],
@@ -112,6 +114,7 @@ def test_work_that_goes_on_is_counted_in_calls_seconds_and_tokens(
     assert measured["stops", "ordinary"].tokens_after < 7
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_the_caller_is_timed_from_outside(measured: dict[tuple[str, str], AgentRow]) -> None:
     assert measured["waits", "ordinary"].late_s == WHOLE_S
@@ -122,6 +125,7 @@ def test_the_caller_is_timed_from_outside(measured: dict[tuple[str, str], AgentR
     assert json.loads(measured["stops", "ordinary"].left) == {"messages": 2, "open_tool_calls": 1}
 
 
+@pytest.mark.full
 @pytest.mark.wall
 def test_a_process_that_cannot_end_is_ended_and_said_so(measured: dict[tuple[str, str], AgentRow]) -> None:
     stays, stops = measured["stays", "ordinary"], measured["stops", "ordinary"]

@@ -99,14 +99,11 @@ def test_counters_are_read_from_prometheus_text_and_summed_over_their_labels(stu
 # ---- against our own service, whose behaviour is known
 
 
+@pytest.mark.full
 @pytest.mark.wall
 @pytest.mark.parametrize(
     ("behaviour", "by_waiting"),
-    [
-        ("mixed", False),
-        pytest.param("mixed", True, marks=pytest.mark.full),
-        *(pytest.param(name, how, marks=pytest.mark.full) for name in ("stops", "goes on") for how in (False, True)),
-    ],
+    [(name, how) for name in ("mixed", "stops", "goes on") for how in (False, True)],
 )
 def test_the_verdicts_are_the_behaviour_of_the_service(
     behaviour: str, by_waiting: bool, serving: Callable[..., Target]

@@ -92,6 +92,7 @@ def test_a_run_meets_it_over_sockets() -> None:
     assert slow["took_s"].sum() < 4 * usual["took_s"].sum() + 0.2 * len(usual)
 
 
+@pytest.mark.full
 def test_all_queries_of_a_load_study_meet_the_same_slow_minute() -> None:
     table = {"arrivals": "constant", "rates_per_s": [0.1], "fault": ["brownout=2@15-35"], "queries": 5}
     options = load_options(table) | {"replicates": 1, "warm_up_s": 0.0, "workers": 1, "alternatives": "unguarded"}

@@ -18,7 +18,7 @@ from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.tables import frames_of, rows_of_query
-from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
+from docmind_lab.experiments.measurement.simulation import SimulatedSystem, frozen_garbage, simulate
 from docmind_lab.services.server import ServiceOptions
 
 GPU = LatencyProfile.named("local_gpu")
@@ -147,7 +147,14 @@ def test_what_b_abandons_keeps_its_slots_and_what_c_cancels_does_not(overloaded)
     assert late["C"] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_a_crowd_gives_the_same_tables_again_to_the_last_bit(system, overloaded):
+@pytest.fixture
+def nothing_frozen():
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+def test_a_crowd_gives_the_same_tables_again_to_the_last_bit(system, overloaded, nothing_frozen):
     made = design(HardTimeout(), queries=6, rate_per_s=0.4, slots=SLOTS)
     threads = set(threading.enumerate())
     again = crowd(system, made)
@@ -155,6 +162,13 @@ def test_a_crowd_gives_the_same_tables_again_to_the_last_bit(system, overloaded)
     assert set(threading.enumerate()) == threads
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0
+
+
+def test_what_the_caller_has_frozen_stays_out_of_collections():
+    gc.freeze()
+    with frozen_garbage():
+        pass
+    assert gc.get_freeze_count() > 0
 
 
 # ---- callers
@@ -207,7 +221,7 @@ class NoLog:
 
 @pytest.mark.wall
 @pytest.mark.parametrize("callers", [None, 1])
-def test_on_the_wall_clock_what_a_run_raises_ends_the_services_and_begins_no_further_query(callers):
+def test_on_the_wall_clock_what_a_run_raises_ends_the_services_and_begins_no_further_query(callers, nothing_frozen):
     made = design(Cooperative(), queries=3, rate_per_s=0.01, slots=None)
     (point,) = made.points()
     ended, began_s = [], time.monotonic()

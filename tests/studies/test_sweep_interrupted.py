@@ -81,7 +81,7 @@ def killed_at_step(sweeps: JobProgram, out: Path, step: int) -> None:
 
 
 # From the first step, which makes the folder's files, to the last, which removes the cells of a finished study.
-@pytest.mark.parametrize("at", often([number / 11 for number in range(12)] + [0.5], 0.5, 1.0))
+@pytest.mark.parametrize("at", often([number / 11 for number in range(12)] + [0.5], 0.5))
 def test_killed_before_a_step_of_its_files_it_goes_on_to_the_same_tables(
     at: float, sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
 ) -> None:

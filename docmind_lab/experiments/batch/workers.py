@@ -186,12 +186,12 @@ def _window(executor: Executor, workers: int) -> int:
 
 
 def workers_for(runs: int, count: int | None = None) -> Workers:
-    """Return workers for this many runs: warm processes, or this process for a few runs or on one core.
+    """Return workers for this many runs: warm processes, or this process for a single worker or a few runs.
 
     count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
     """
     # A single process would import the stack and build the index a second time, and gain nothing.
-    if count is None and (runs <= _FEW_RUNS or cpu_count() == 1):
+    if count == 1 or (count is None and (runs <= _FEW_RUNS or cpu_count() == 1)):
         return Workers(InThisProcess)
     return kept_warm(count)
 

@@ -175,7 +175,7 @@ class CompareCall(CompareRequest):
     """How the comparison is carried out: the other keywords of `compare`.
 
     Args:
-        workers: Processes in virtual time. None means one on each core, or none for a few runs.
+        workers: Processes in virtual time. None means one on each core, or none for a few runs; 1 means none.
         settings: Settings; those of the environment when left out.
         out: A folder for tables, plots and the summary.
         progress: Called with (runs done, all runs).

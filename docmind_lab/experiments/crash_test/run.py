@@ -149,7 +149,7 @@ def _workers(subject: Subject, checkpointer: Any, count: int | None) -> Workers:
         raise ConfigurationError(
             "workers: a live graph or checkpointer is in this process only; name it as module:attribute"
         )
-    return Workers(InThisProcess) if is_live or count == 1 else workers_for(1_000, count)
+    return Workers(InThisProcess) if is_live else workers_for(1_000, count)
 
 
 @dataclass

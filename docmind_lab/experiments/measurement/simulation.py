@@ -93,8 +93,12 @@ def fixed_randomness(seed: int) -> Iterator[None]:
 def frozen_garbage() -> Iterator[None]:
     """Leave what is there already out of collections of garbage.
 
-    A full one goes through the whole imported stack, and stops every run in this process for a third of a second.
+    A full one goes through the whole imported stack, and stops every run in this process for a third of a second. What
+    the caller has frozen stays so.
     """
+    if gc.get_freeze_count():
+        yield
+        return
     gc.collect()
     gc.freeze()
     try:

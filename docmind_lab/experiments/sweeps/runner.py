@@ -144,13 +144,18 @@ def sweep(
         dl.sweep({"repeats": 20, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 10, 20]}})
         dl.sweep({"factors": {"decision_timeout_s": [5, 10, 20]}}, graph=my_graph, inputs=["…"])
 
-    design: a `StudyDesign`, what `StudyDesign.of` takes, or a TOML file. graph, inputs: a graph of one's own and its
-    inputs, as `compare` takes them, for a design that is a mapping. out: a folder; each finished cell is kept in
-    it, and the same call goes on where an earlier one ended, however it ended. Several processes may work on one
-    folder. executor: computes cells in virtual time: a process pool, `distributed.Client.get_executor()`; its owner
-    ends it. workers: processes when there is none; None for one on each core, or none for a few runs. progress: called
-    with (runs done, all runs); a progress bar on a terminal or in a notebook when left out. stop: set by another
-    thread, the study ends with what is done.
+    Args:
+        design: A `StudyDesign`, what `StudyDesign.of` takes, or a TOML file.
+        graph: A graph of one's own, as `compare` takes it, for a design that is a mapping.
+        inputs: Its inputs.
+        out: A folder; each finished cell is kept in it, and the same call goes on where an earlier one ended, however
+            it ended. Several processes may work on one folder.
+        executor: Computes cells in virtual time: a process pool, `distributed.Client.get_executor()`; its owner ends
+            it.
+        workers: Processes when there is none. None means one on each core, or none for a few runs; 1 means none.
+        settings: Settings; those of the environment when left out.
+        progress: Called with (runs done, all runs); a progress bar on a terminal or in a notebook when left out.
+        stop: Set by another thread, the study ends with what is done.
 
     The tables do not depend on who computes them, nor in how many attempts. A cell that is lost twice (its worker died
     or stalled, a run raised) is named in `manifest["failed_cells"]`, and the study is not complete; the same call tries

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import anthropic
-import jsonschema
 import ollama
 import openai
 import pytest
@@ -52,11 +51,17 @@ def test_an_async_client_gets_what_a_sync_one_gets(root: str, dialect: str, stre
     assert CLIENTS[dialect].on_a_loop(root, asked) == CLIENTS[dialect].sync(root, asked)
 
 
+def require_of_shape(value: Any) -> None:
+    import jsonschema  # takes two seconds in each process that only collects the tests
+
+    jsonschema.validate(value, SHAPE)
+
+
 @STREAMS
 @DIALECTS
 def test_an_answer_has_the_schema_asked_for(root: str, dialect: str, stream: bool) -> None:
     said = CLIENTS[dialect].sync(root, Asked(shape=SHAPE, stream=stream))
-    jsonschema.validate(json.loads(said.text), SHAPE)
+    require_of_shape(json.loads(said.text))
 
 
 @pytest.mark.parametrize("asked", [Asked(has_tool=True), Asked(has_tool=True, has_result=True), Asked(shape=SHAPE)])
@@ -237,7 +242,7 @@ def test_anthropic_is_called_with_the_tool_that_it_must_call(claude: anthropic.A
     (block,) = reply.content
     assert block.type == "tool_use"
     assert reply.stop_reason == "tool_use"
-    jsonschema.validate(block.input, SHAPE)
+    require_of_shape(block.input)
 
 
 def test_anthropics_stream_helper_gathers_the_message(claude: anthropic.Anthropic) -> None:

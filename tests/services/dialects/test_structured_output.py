@@ -6,7 +6,6 @@ import json
 import operator
 from typing import Annotated, Any, Literal, TypedDict
 
-import jsonschema
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -175,6 +174,8 @@ EMPTY_TEXTS = {"anyOf": [{"type": "null"}, _object({"query": {"type": "string", 
 @example({"type": "array", "items": EMPTY_TEXTS, "minItems": 2, "maxItems": 2}, 0)
 @settings(max_examples=300)
 def test_a_value_is_valid_under_its_schema(schema: dict[str, Any], seed: int) -> None:
+    import jsonschema  # takes two seconds in each process that only collects the tests
+
     whole = {**schema, "$defs": DEFINITIONS}
     value = value_for(whole, asked(seed=seed))
     jsonschema.validate(value, whole, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
