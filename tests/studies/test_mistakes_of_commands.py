@@ -22,7 +22,7 @@ from docmind_lab.experiments.sweeps.runner import sweep
 from docmind_lab.interfaces.cli import main
 
 FAILED, USAGE = 1, 2
-READERS = ("show", "report", "export", "recommend", "diff", "diff, second")
+READERS = ("show", "report", "recommend", "diff", "diff, second")
 TOML = (
     'name = "small"\ndocuments = "handbook"\nrepeats = 2\n[factors]\n'
     'alternative = ["A", "B"]\ndecision_timeout_s = [5, 30]\nlatency_profile = ["typical"]\n'
@@ -87,7 +87,6 @@ def words_of(command: str, folder: Path, places: Path, out: Path) -> list[str]:
     return {
         "show": ["show", "cooperative-1", "--study", str(folder)],
         "report": ["report", str(folder), "--out", str(out / "report.html")],
-        "export": ["export", str(folder), "--metrics-file", str(out / "runs.prom")],
         "recommend": ["recommend", str(folder)],
         "diff": ["diff", str(folder), study],
         "diff, second": ["diff", study, str(folder)],
@@ -167,7 +166,6 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("sweep {places}/load.toml", "a load study has its fields in [load]"),
         ("recommend {places}/study --target 2", "target"),
         ("report {places}/study --format pdf", "pdf"),
-        ("export {places}/study", "nothing to tell"),
         ("serve --port 99999", "port 99999"),
         ("ask question --decision-timeout -1", "agents.decision_timeout"),
         ("ask question --alternative A,B", "alternative must name one"),
