@@ -74,6 +74,11 @@ class DecisionTable(Shown):
         """The weights of the criteria, shares of 1."""
         return np.array([float(percent) for percent in self.weights_percent.values()]) / 100
 
+    @property
+    def selected(self) -> str:
+        """The name of the option that the record selects."""
+        return next(option.name for option in self.options if option.printed_decision == "Selected")
+
     def matrix(self) -> Matrix:
         """Return the scores as floats, a row for each option and a column for each criterion."""
         return np.array([[float(score) for score in option.scores] for option in self.options])
