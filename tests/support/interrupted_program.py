@@ -25,7 +25,6 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison import virtual as comparison_virtual
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.sweeps import cells as study_cells
 from docmind_lab.experiments.sweeps import runner
 from docmind_lab.interfaces.cli import main as command_line
 
@@ -98,7 +97,7 @@ def _in_this_process(begun: Path) -> None:
     def alone(*_: Any) -> Workers:
         return Workers(InThisProcess)
 
-    comparison_virtual.cells_of = study_cells.cells_of = small  # type: ignore[assignment]
+    comparison_virtual.cells_of = runner.cells_of = small  # type: ignore[assignment]
     comparison_virtual.workers_for = runner.workers_for = alone  # type: ignore[assignment]
     measure = SimulatedSystem.measure
 
