@@ -34,6 +34,7 @@ from docmind_lab.experiments.load import (
     run_load,
 )
 from docmind_lab.experiments.load.on_traces import POLICIES
+from docmind_lab.experiments.load.on_traces.shapes import shapes_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.interfaces.cli.app import app
 from docmind_lab.services.server import ServiceOptions
@@ -117,6 +118,35 @@ OFFERS: dict[str, Offer] = {
     ),
     **{f"{policy}, where none waits": (PAUSES, (100.0,), {"queue_policy": policy}) for policy in POLICIES},
 }
+
+
+def waits(*spans: tuple[str, str, float, float], **after: str) -> dict[str, tuple[list[str], float]]:
+    """For each call of a run, what it waits for and the pause before it. A span in capitals is an agent's."""
+    rows = [
+        Span("r", name, parent, "w", "agent" if name.isupper() else "llm", *times, after=after.get(name, "[]"))
+        for name, parent, *times in spans
+    ]
+    (shape,) = shapes_of(Traces.of([TracedRun("r", "r", "by hand", 20.0, 100.0, "answered")], rows))
+    names = [name for name, *_ in spans if not name.isupper()]
+    return {
+        name: ([names[each] for each in call.before], call.pause_s)
+        for name, call in zip(names, shape.calls, strict=True)
+    }
+
+
+def test_a_call_waits_for_those_that_had_ended_and_not_for_those_beside_it() -> None:
+    fork = [("plan", "", 1, 3), ("left", "", 4, 9), ("right", "", 4.5, 6), ("later", "", 6.5, 8), ("join", "", 10, 15)]
+    assert waits(*fork) == {
+        "plan": ([], 1),
+        "left": (["plan"], 1),
+        "right": (["plan"], 1.5),
+        "later": (["right"], 0.5),
+        "join": (["left", "later"], 1),
+    }
+    nested = [("A", "", 2, 9), ("a1", "A", 3, 5), ("a2", "A", 5.5, 8), ("b", "", 10, 12)]
+    assert waits(*nested) == {"a1": ([], 3), "a2": (["a1"], 0.5), "b": (["a2"], 2)}
+    # What a span names counts, though it overlaps.
+    assert waits(("a", "", 0, 5), ("b", "", 4.5, 8), b='["a"]')["b"] == (["a"], 0.0)
 
 
 def test_what_becomes_of_the_queries() -> None:
