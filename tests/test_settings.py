@@ -75,6 +75,14 @@ def test_an_argument_wins_over_the_environment(monkeypatch):
     assert Settings(agents={"decision_timeout": 2}).agents.decision_timeout == 2.0
 
 
+def test_settings_cannot_be_changed_in_place() -> None:
+    settings = Settings()
+    with pytest.raises(ValueError, match="frozen"):
+        settings.agents.decision_timeout = 1.0
+    with pytest.raises(ValueError, match="frozen"):
+        settings.agents = settings.agents
+
+
 # ---- refusing
 
 
