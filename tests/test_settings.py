@@ -9,6 +9,7 @@ from operator import attrgetter
 import pytest
 from pydantic import SecretStr
 
+from docmind_lab.core.addresses import same_origin
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 from docmind_lab.core.settings import Settings, variable_names
 
@@ -81,6 +82,14 @@ def test_settings_cannot_be_changed_in_place() -> None:
         settings.agents.decision_timeout = 1.0
     with pytest.raises(ValueError, match="frozen"):
         settings.agents = settings.agents
+
+
+@pytest.mark.parametrize(
+    "other", ["http://model:8000/v1", "https://model:8001/v1", "https://store:8000/v1", "https://model/v1", "model", ""]
+)
+def test_a_key_is_of_one_scheme_host_and_port(other: str) -> None:
+    assert same_origin("https://model:8000/v1", "https://MODEL:8000/other")
+    assert not same_origin("https://model:8000/v1", other)
 
 
 # ---- refusing
