@@ -24,18 +24,18 @@ import psutil
 
 from benchmarks.figures import Figure, sampled, table
 from docmind_lab.alternatives import AsyncCancellation, Cooperative
-from docmind_lab.analysis.agreement import MEAN_ERROR, MISSES_WITHIN_S, SAME_OUTCOME, Agreement, agreement
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.manifest import manifest_of
-from docmind_lab.analysis.study import Study
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import workers_for
 from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
+from docmind_lab.findings.agreement import MEAN_ERROR, MISSES_WITHIN_S, SAME_OUTCOME, Agreement, agreement
+from docmind_lab.findings.study import Study
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
-from docmind_lab.workloads import SupervisorWorkload
-from docmind_lab.workloads.kinds import Surroundings
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems import SupervisorWorkload
+from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.tables.manifest import manifest_of
 
 SEEDS = 40
 TIMEOUT_S, PROFILE = 20.0, "heavy_tail/3"
@@ -161,7 +161,7 @@ def _keep(out: Path, virtual: Study, wall: Study, found: Agreement) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from docmind_lab.analysis import plots
+    from docmind_lab.views import plots
 
     virtual.save(out / "virtual")
     wall.save(out / "wall")

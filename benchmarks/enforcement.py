@@ -23,9 +23,9 @@ import docmind_lab as dl
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import Work, built_for_good, pair_ratios
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.services.server import ServiceOptions, ServiceProcess
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 CPU_TARGETS = {"A": 1.05, "C": 1.15, "E": 1.15, "F": 1.15}
 INERT_TARGET, IMPORT_TARGET = 1.01, 1.15

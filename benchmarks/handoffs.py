@@ -26,8 +26,8 @@ from pydantic import Field
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import Work, pair_ratios
 from docmind_lab.core.levels import ROLES
-from docmind_lab.docmind.graphs import SupervisorBuildParams, build_multi_agent_supervisor_graph
-from docmind_lab.docmind.graphs.handoff import HANDOFF_PREFIX
+from docmind_lab.systems.docmind.graphs import SupervisorBuildParams, build_multi_agent_supervisor_graph
+from docmind_lab.systems.docmind.graphs.handoff import HANDOFF_PREFIX
 
 TARGET = 1.0
 REPEATS = 50

@@ -21,7 +21,7 @@ _TIMED = "import time; began = time.perf_counter(); import {module}; print(time.
 _FIRST_QUESTION = """
 import builtins, time
 from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
-from docmind_lab.docmind.coordinator import MultiAgentCoordinator
+from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
 from docmind_lab.core.settings import Settings
 
 settings = Settings(llm={"base_url": ADDRESSES.openai_base_url}, database={"qdrant_url": ADDRESSES.qdrant_url})

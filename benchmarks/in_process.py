@@ -17,11 +17,11 @@ from unittest.mock import patch
 import httpcore
 import httpcore2
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 # Nothing listens there: a client that went past the pools would be refused, not answered.
 ADDRESSES = ServiceAddresses.at_port(9)

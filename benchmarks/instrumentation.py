@@ -27,20 +27,20 @@ from docmind_lab.alternatives import Cooperative
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.levels import ROLES, SUPERVISOR_ROLE
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import handbook
-from docmind_lab.docmind.graphs import (
+from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.systems import SupervisorWorkload
+from docmind_lab.systems.docmind.documents import handbook
+from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
     SupervisorBuildParams,
     build_multi_agent_supervisor_graph,
     create_forward_message_tool,
 )
-from docmind_lab.docmind.graphs.history import TrimHistory
-from docmind_lab.docmind.graphs.roles import ROLE_PROMPTS, role_tools
-from docmind_lab.docmind.retrieval import Question, RetrievalResources, SearchIndex, load_questions
-from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.workloads import SupervisorWorkload
-from docmind_lab.workloads.kinds import Surroundings
+from docmind_lab.systems.docmind.graphs.history import TrimHistory
+from docmind_lab.systems.docmind.graphs.roles import ROLE_PROMPTS, role_tools
+from docmind_lab.systems.docmind.retrieval import Question, RetrievalResources, SearchIndex, load_questions
+from docmind_lab.systems.kinds import Surroundings
 
 TARGET = 1.10
 QUESTIONS, REPEATS = 4, 16

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from benchmarks.figures import Figure
 from benchmarks.pairs import DifferentWork
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.services.faults import Fault
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.tables.conditions import with_arms
 
 RUNS, TIMEOUT_S = 20, 1.0
 MEDIAN_MS, WORST_MS = 50.0, 150.0

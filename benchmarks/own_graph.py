@@ -18,11 +18,11 @@ from benchmarks.pairs import Work, pair_ratios
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.retrieval import Question
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.openai_service import MODEL_NAME
-from docmind_lab.workloads import Surroundings, workload_kind
-from docmind_lab.workloads.own.kind import own_graph
+from docmind_lab.systems import Surroundings, workload_kind
+from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.own.kind import own_graph
 
 TARGET = 1.10
 REPEATS = 60

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import Figure, sampled
-from docmind_lab.interfaces.panels import TunePanel, tune
+from docmind_lab.views.panels import TunePanel, tune
 
 MOVES = 24
 RUNS_OF_EACH = 40  # of four alternatives
@@ -70,7 +70,7 @@ def _moves(panel: TunePanel) -> tuple[list[float], list[float]]:
     return marked, drawn
 
 
-_CELL = "from docmind_lab.interfaces.panels import tune\npanel = tune(20.0, runs=4, documents='handbook')\npanel"
+_CELL = "from docmind_lab.views.panels import tune\npanel = tune(20.0, runs=4, documents='handbook')\npanel"
 # In the page: from the press of the key to the first change of the picture.
 _WATCH = """() => {
   window.frames_s = [];

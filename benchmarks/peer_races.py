@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult
+from docmind_lab.systems.peers.correlator import Correlator, TooLate
+from docmind_lab.systems.peers.stores import CorrelationStore, InProcessStore
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
-from docmind_lab.workloads.peers.correlator import Correlator, TooLate
-from docmind_lab.workloads.peers.stores import CorrelationStore, InProcessStore
 
 NEWS = ("answer", "timeout", "cancel", "sign_of_life", "duplicate")
 """What races. cancel: the parent is cancelled. duplicate: the same answer once more."""

@@ -17,16 +17,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from benchmarks.figures import Figure, sampled
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import RawEvent
 from docmind_lab.services.peers import PeerHabits
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
-from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
-from docmind_lab.workloads.peers.client import PeerClients
-from docmind_lab.workloads.peers.correlation import PeerTimeouts
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
+from docmind_lab.systems.peers.client import PeerClients
+from docmind_lab.systems.peers.correlation import PeerTimeouts
 
 DELIVERED_MS = 50.0
 """Within which the median cancel is to be at its peer's server, on loopback."""

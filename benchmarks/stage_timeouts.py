@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.alternatives import Unguarded
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.settings import Settings
@@ -28,12 +27,13 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
-from docmind_lab.workloads.kinds import Surroundings
-from docmind_lab.workloads.retries import retries_within_own_limits
-from docmind_lab.workloads.staged.chunks import StagedChunk, staged_chunks
-from docmind_lab.workloads.staged.state import StagedOptions
-from docmind_lab.workloads.staged.timeouts import AdaptiveTimeout, PrimaryTimeout
-from docmind_lab.workloads.staged.workload import StagedWorkload
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.systems.retries import retries_within_own_limits
+from docmind_lab.systems.staged.chunks import StagedChunk, staged_chunks
+from docmind_lab.systems.staged.state import StagedOptions
+from docmind_lab.systems.staged.timeouts import AdaptiveTimeout, PrimaryTimeout
+from docmind_lab.systems.staged.workload import StagedWorkload
 
 # Far beyond what any chunk takes; a run that hangs is given up at the timeout of its agent.
 _NO_DEADLINE_S = 600.0

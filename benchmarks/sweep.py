@@ -22,17 +22,17 @@ from numpy.typing import ArrayLike
 
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import DifferentWork
-from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.statistics.differences import paired_by_seed, values_of
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.system import named_corpus
 from docmind_lab.experiments.batch import processes
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.findings.study import Study
+from docmind_lab.statistics.differences import paired_by_seed, values_of
+from docmind_lab.systems.docmind.system import named_corpus
+from docmind_lab.tables.conditions import with_arms
+from docmind_lab.tables.records import TABLES
 
 # The issue's: 6 alternatives × 8 budgets × 50 seeds are 2,400 runs. Each budget is a part.
 ALTERNATIVES = "A,B,C,D,E,F"

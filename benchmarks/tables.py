@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.figures import Figure
-from docmind_lab.analysis.study import MANIFEST, Study
-from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.findings.study import MANIFEST, Study
+from docmind_lab.tables.records import TABLES
 
 CALLS = 1_000_000
 SECONDS_TARGET, MEMORY_TARGET_MB = 2.0, 1_000.0
@@ -32,7 +32,7 @@ _SMALL = {
 _READER = """
 import json, sys, time
 import pyarrow.parquet
-from docmind_lab.analysis.study import Study
+from docmind_lab.findings.study import Study
 begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
 study = Study.load(sys.argv[1])
 read_s = time.perf_counter() - begun_s

@@ -26,10 +26,8 @@ from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
 from benchmarks.instrumentation import _bare, _bare_graph
 from benchmarks.pairs import Work, built_for_good, pair_ratios
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import label_of, rank_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.retrieval import Question, load_questions
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement import simulation
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
@@ -40,6 +38,8 @@ from docmind_lab.services.plan import Plan, Service, ServiceRequest
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import VirtualDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.retrieval import Question, load_questions
 from docmind_lab.virtual_time import VirtualClock
 
 KERNEL_TARGET, WHOLE_TARGET = 1.15, 1.3

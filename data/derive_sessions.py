@@ -20,7 +20,7 @@ import pandas as pd
 from derive_profiles import CUT, as_json, significant
 from scipy import optimize, stats
 
-from docmind_lab.analysis.latency.sessions import fit_correlation
+from docmind_lab.statistics.latency.sessions import fit_correlation
 
 OUTPUT = Path(__file__).resolve().parent.parent / "docmind_lab" / "core" / "data" / "latency_profiles_2026.json"
 NAME = "coding_2026"

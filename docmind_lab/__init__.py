@@ -6,16 +6,16 @@
 Eleven packages, from the bottom up; each imports only from those above it in this list:
 
 core            errors, settings, deadlines, budgets, clocks, files, data
-analysis        tables in; statistics, findings, figures and sentences out
+tables          what was seen: runs, calls and events, and traces of other people's runs
 virtual_time    a clock on which waits take no time
+statistics      intervals, tests, and latency profiles
 network         the seam under every HTTP client: observes attempts, holds them to the deadline
 services        the simulated model server and vector store, as plans played over sockets
-alternatives    ways to enforce a deadline
-enforcement     an alternative around a user's graph, clients and services, in production
-docmind         the system the lab was made for: documents, retrieval, graphs, coordinator
-workloads       systems under a deadline, and a user's own graph
+alternatives    ways to enforce a deadline, measured and in production
+systems         what is put under a deadline: DocMind, four others, and a user's own graph, agent or program
+findings        what tables show: studies, choices, recommendations, what-if, diff, watch
 experiments     runs that are measured: one, a comparison, designed studies, load, recordings
-interfaces      the command line, notebook panels, reports, telemetry
+views           figures, the command line, notebook panels, reports, telemetry
 
 The other modules at the top are public names of what lies in one of these: graphs, telemetry, testing.
 
@@ -29,17 +29,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from docmind_lab.analysis import agreement, findings, plots
-    from docmind_lab.analysis.latency.profile import LatencyProfile
-    from docmind_lab.analysis.study import Study
-    from docmind_lab.analysis.traces.model import Traces
-    from docmind_lab.analysis.traces.what_if import what_if
-    from docmind_lab.core import errors
-    from docmind_lab.core.budgets import Budget, Price
-    from docmind_lab.core.deadlines import Deadline
-    from docmind_lab.core.settings import Settings
-    from docmind_lab.docmind.coordinator import AgentResponse, MultiAgentCoordinator
-    from docmind_lab.enforcement import (
+    from docmind_lab import findings
+    from docmind_lab.alternatives.enforcement import (
         CallCut,
         EnforcedAgent,
         Result,
@@ -52,53 +43,64 @@ if TYPE_CHECKING:
         transport,
         uninstall,
     )
+    from docmind_lab.core import errors
+    from docmind_lab.core.budgets import Budget, Price
+    from docmind_lab.core.deadlines import Deadline
+    from docmind_lab.core.settings import Settings
     from docmind_lab.experiments import lint
     from docmind_lab.experiments.comparison import compare
     from docmind_lab.experiments.crash_test import crash_test
     from docmind_lab.experiments.sweeps.design import StudyDesign
     from docmind_lab.experiments.sweeps.runner import sweep
-    from docmind_lab.interfaces.panels import tune
+    from docmind_lab.findings import agreement
+    from docmind_lab.findings.study import Study
+    from docmind_lab.findings.what_if.what_if import what_if
     from docmind_lab.network.deadline_headers import DeadlineOnWire, deadline_headers
+    from docmind_lab.statistics.latency.profile import LatencyProfile
+    from docmind_lab.systems.docmind.coordinator import AgentResponse, MultiAgentCoordinator
+    from docmind_lab.tables.traces.model import Traces
+    from docmind_lab.views import plots
+    from docmind_lab.views.panels import tune
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentResponse": "docmind_lab.docmind.coordinator",
+    "AgentResponse": "docmind_lab.systems.docmind.coordinator",
     "Budget": "docmind_lab.core.budgets",
-    "CallCut": "docmind_lab.enforcement",
+    "CallCut": "docmind_lab.alternatives.enforcement",
     "Deadline": "docmind_lab.core.deadlines",
     "DeadlineOnWire": "docmind_lab.network.deadline_headers",
-    "EnforcedAgent": "docmind_lab.enforcement",
-    "LatencyProfile": "docmind_lab.analysis.latency.profile",
-    "MultiAgentCoordinator": "docmind_lab.docmind.coordinator",
+    "EnforcedAgent": "docmind_lab.alternatives.enforcement",
+    "LatencyProfile": "docmind_lab.statistics.latency.profile",
+    "MultiAgentCoordinator": "docmind_lab.systems.docmind.coordinator",
     "Price": "docmind_lab.core.budgets",
-    "Result": "docmind_lab.enforcement",
+    "Result": "docmind_lab.alternatives.enforcement",
     "Settings": "docmind_lab.core.settings",
-    "Study": "docmind_lab.analysis.study",
+    "Study": "docmind_lab.findings.study",
     "StudyDesign": "docmind_lab.experiments.sweeps.design",
-    "Traces": "docmind_lab.analysis.traces.model",
+    "Traces": "docmind_lab.tables.traces.model",
     "compare": "docmind_lab.experiments.comparison",
     "crash_test": "docmind_lab.experiments.crash_test",
-    "deadline": "docmind_lab.enforcement",
+    "deadline": "docmind_lab.alternatives.enforcement",
     "deadline_headers": "docmind_lab.network.deadline_headers",
-    "disconnected": "docmind_lab.enforcement",
-    "enforce": "docmind_lab.enforcement",
-    "exclude": "docmind_lab.enforcement",
-    "install": "docmind_lab.enforcement",
-    "remaining_s": "docmind_lab.enforcement",
+    "disconnected": "docmind_lab.alternatives.enforcement",
+    "enforce": "docmind_lab.alternatives.enforcement",
+    "exclude": "docmind_lab.alternatives.enforcement",
+    "install": "docmind_lab.alternatives.enforcement",
+    "remaining_s": "docmind_lab.alternatives.enforcement",
     "sweep": "docmind_lab.experiments.sweeps.runner",
-    "transport": "docmind_lab.enforcement",
-    "tune": "docmind_lab.interfaces.panels",
-    "uninstall": "docmind_lab.enforcement",
-    "what_if": "docmind_lab.analysis.traces.what_if",
+    "transport": "docmind_lab.alternatives.enforcement",
+    "tune": "docmind_lab.views.panels",
+    "uninstall": "docmind_lab.alternatives.enforcement",
+    "what_if": "docmind_lab.findings.what_if.what_if",
 }
 
 _MODULES = {
-    "agreement": "docmind_lab.analysis.agreement",
+    "agreement": "docmind_lab.findings.agreement",
     "errors": "docmind_lab.core.errors",
-    "findings": "docmind_lab.analysis.findings",
+    "findings": "docmind_lab.findings",
     "lint": "docmind_lab.experiments.lint",
-    "plots": "docmind_lab.analysis.plots",
+    "plots": "docmind_lab.views.plots",
 }
 
 __all__ = [

@@ -1,6 +1,6 @@
 """`python -m docmind_lab`: the command line."""
 
-from docmind_lab.interfaces.cli import main
+from docmind_lab.views.cli import main
 
 if __name__ == "__main__":
     main()

@@ -1,5 +1,5 @@
 """Spans and metrics of runs under their public names."""
 
-from docmind_lab.interfaces.telemetry import Telemetry
+from docmind_lab.views.telemetry import Telemetry
 
 __all__ = ["Telemetry"]

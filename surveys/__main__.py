@@ -18,7 +18,7 @@ from rich.table import Table
 
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.whole_files import write_or_refuse
-from docmind_lab.interfaces.cli.console import ProgressBar, console
+from docmind_lab.views.cli.console import ProgressBar, console
 from surveys.agent_table import AgentRow, write_rows
 from surveys.agents import probe_agents
 from surveys.case_files import read_cases

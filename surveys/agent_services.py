@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast, get_args
 from urllib.parse import parse_qs
 
-from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.__main__ import main
 from docmind_lab.services.faults import Fault
@@ -24,6 +23,7 @@ from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service
 from docmind_lab.services.scripted_model import Conversation
 from docmind_lab.services.scripted_model.any_agent import ANSWER_TOKENS, is_answering, reply_of_agent
 from docmind_lab.services.wall_door import WallDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
 
 AgentFault = Literal["ordinary", "stream", "hang", "trickle", "retry", "sync_tool", "async_tool", "sub_agent"]
 """What the timeout of an agent falls into.

@@ -26,7 +26,6 @@ from urllib.parse import urlsplit
 import httpx
 import pandas as pd
 
-from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES
 from docmind_lab.experiments.batch.runner import Progress
@@ -34,6 +33,7 @@ from docmind_lab.experiments.probe.server import probe_server
 from docmind_lab.experiments.probe.truth import Target
 from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.services.server import ServiceOptions, ServiceProcess, bind
+from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
 
 # Gateways of one process are there within a second; one in Python takes longer to import what it needs.
 _START_LIMIT_S: Final = 120.0

@@ -15,9 +15,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from docmind_lab.analysis.plots import look
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_bytes, as_text, write_or_refuse
+from docmind_lab.views.plots import look
 from surveys.agent_services import AGENT_FAULTS, LASTS_S
 from surveys.agent_table import TOLERANCE_S, AgentRow, Mark, read_rows
 from surveys.agents import LIMIT_S, TIMEOUT_S

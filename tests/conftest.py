@@ -17,9 +17,9 @@ from manual_clock import ManualClock
 from stub_server import Answer, StubServer
 
 import docmind_lab as dl
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.enforcement.hooks import installed
+from docmind_lab.alternatives.enforcement.hooks import installed
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 # Two shared cores pause for longer than Hypothesis allows one example, which says nothing about the code. A clock
 # that is moved by hand carries nothing over from one example to the next that a deadline could see.

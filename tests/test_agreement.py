@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_runs import sample_run, study_of
 
-from docmind_lab.analysis.agreement import MEAN_ERROR, MISSES_WITHIN_S, SAME_OUTCOME, Agreement, agreement
-from docmind_lab.analysis.study import Study
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings.agreement import MEAN_ERROR, MISSES_WITHIN_S, SAME_OUTCOME, Agreement, agreement
+from docmind_lab.findings.study import Study
 
 
 def on(clock: str, *returns_s: float, alternative: str = "cooperative", **changes: object) -> Study:

@@ -15,11 +15,6 @@ from in_threads import in_threads
 from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
-from docmind_lab.analysis.conditions import by_condition, varying
-from docmind_lab.analysis.manifest import without_checksums
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.budgets import Budget, Meter, Price, ReplyCap, Spent
 from docmind_lab.core.errors import (
     BudgetError,
@@ -32,6 +27,11 @@ from docmind_lab.core.errors import (
 )
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.findings.study import Study
+from docmind_lab.tables.conditions import by_condition, varying
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.manifest import without_checksums
+from docmind_lab.tables.records import TABLES
 
 PRICE = Price(1.0, 4.0)
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from docmind_lab.analysis.study import Study
-from docmind_lab.interfaces.cli import main
-from docmind_lab.interfaces.cli.console import ProgressBar, prints_on_stderr
+from docmind_lab.findings.study import Study
+from docmind_lab.views.cli import main
+from docmind_lab.views.cli.console import ProgressBar, prints_on_stderr
 
 # Figures are drawn of what is done: some seconds, and many on a machine that does much else.
 CTRL_C_PATIENCE_S = 120
@@ -32,7 +32,7 @@ CONSOLE_SCRIPT = Path(sys.executable).parent / "docmind-lab"
 LISTENING_TO_CTRL_C = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from docmind_lab.interfaces.cli import main
+from docmind_lab.views.cli import main
 main()
 """
 FOLDER = {
@@ -330,7 +330,7 @@ def test_what_the_system_refuses_is_one_line(
     def refused(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("docmind_lab.interfaces.cli.doctor._run_checks", refused)
+    monkeypatch.setattr("docmind_lab.views.cli.doctor._run_checks", refused)
     done = run_here("doctor")
     assert done.returncode == 1
     assert done.stderr.startswith(f"docmind-lab: {line}")
@@ -357,7 +357,7 @@ def test_a_terminal_that_knows_ascii_only_is_written_to(monkeypatch: pytest.Monk
 def test_progress_is_drawn_while_nothing_is_done(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("docmind_lab.interfaces.cli.console._LOG_TICK_S", 0.001)
+    monkeypatch.setattr("docmind_lab.views.cli.console._LOG_TICK_S", 0.001)
     drawn = threading.Event()
     bar = ProgressBar("runs", "measuring", shown=True)
     refresh = bar._bar.refresh

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.analysis.study import Study
-from docmind_lab.interfaces.cli import main
+from docmind_lab.findings.study import Study
+from docmind_lab.views.cli import main
 
 STUDY = """
 repeats = 2

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import docmind_lab as dl
 from docmind_lab.core.budgets import Budget, Price
-from docmind_lab.interfaces.cli.app import app
-from docmind_lab.interfaces.telemetry import Telemetry
+from docmind_lab.views.cli.app import app
+from docmind_lab.views.telemetry import Telemetry
 
 
 class NotRun(Exception):

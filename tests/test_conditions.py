@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 from sample_runs import sample_run
 
-from docmind_lab.analysis.conditions import by_condition, joined_runs, varying, with_arms
-from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.tables.conditions import by_condition, joined_runs, varying, with_arms
+from docmind_lab.tables.frames import to_frame
 
 
 def runs_of(*changes: dict[str, Any]) -> pd.DataFrame:

@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_facts import DEADLINE_S, HORIZON_S, facts
 
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.levels import CALL_OUTCOMES, NAN, RUN_OUTCOMES
@@ -22,6 +20,8 @@ from docmind_lab.experiments.measurement.derive import Answer, call_records, der
 from docmind_lab.network import Attempt
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.log import RequestRow
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import CallRecord, EventRecord, RunRecord
 
 instants = st.floats(0, HORIZON_S, allow_nan=False).map(lambda value: round(value, 4))
 

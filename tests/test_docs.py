@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from docmind_lab.core.settings import variable_names
-from docmind_lab.interfaces.cli.app import app
+from docmind_lab.views.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 # Pages for contributors, which name files.

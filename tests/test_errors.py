@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
+from docmind_lab.alternatives.enforcement.result import CallCut, Result
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError, TokensSpent
-from docmind_lab.enforcement.result import CallCut, Result
 
 
 @pytest.mark.parametrize(

@@ -22,31 +22,31 @@ import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis import plots
-from docmind_lab.analysis.plots.look import colour_of
 from docmind_lab.core.catalogue import CATALOGUE, options_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint.run import lint_graph
+from docmind_lab.views import plots
+from docmind_lab.views.plots.look import colour_of
 
 PACKAGE = Path(dl.__file__).parent
 TESTS = Path(__file__).parent
 PACKAGES = {
     "core",
-    "analysis",
+    "tables",
+    "statistics",
     "virtual_time",
     "network",
     "services",
     "alternatives",
-    "enforcement",
-    "docmind",
-    "workloads",
+    "systems",
     "experiments",
-    "interfaces",
+    "findings",
+    "views",
 }
 # Public path → where its names are at home.
 PUBLIC_PATHS = {
-    "docmind_lab.graphs": "docmind_lab.docmind.graphs",
-    "docmind_lab.telemetry": "docmind_lab.interfaces.telemetry",
+    "docmind_lab.graphs": "docmind_lab.systems.docmind.graphs",
+    "docmind_lab.telemetry": "docmind_lab.views.telemetry",
     "docmind_lab.testing": "docmind_lab.experiments.testing",
 }
 
@@ -72,16 +72,16 @@ def test_a_public_path_hands_on_the_names_of_its_home(path: str) -> None:
 STACK = ("langgraph", "langchain_core", "openai", "qdrant_client", "httpx")
 ABSENT = {
     "docmind_lab": ("langchain", "langgraph", "openai", "qdrant_client", "pandas", "matplotlib", "numpy"),
-    "docmind_lab.interfaces.reports": STACK,
-    "docmind_lab.analysis.study": STACK,
+    "docmind_lab.views.reports": STACK,
+    "docmind_lab.findings.study": STACK,
     "docmind_lab.alternatives": ("pandas", "matplotlib"),
-    "docmind_lab.enforcement": ("pandas", "matplotlib", "pyarrow", "ipywidgets", "langchain", "openai"),
+    "docmind_lab.alternatives.enforcement": ("pandas", "matplotlib", "pyarrow", "ipywidgets", "langchain", "openai"),
     "docmind_lab.network": ("pandas", "matplotlib", "langgraph"),
 }
 
 
 # Often: what a production service imports. Each takes an interpreter of its own.
-@pytest.mark.parametrize("module", often(ABSENT, "docmind_lab.enforcement"))
+@pytest.mark.parametrize("module", often(ABSENT, "docmind_lab.alternatives.enforcement"))
 def test_importing_a_package_loads_nothing_that_it_does_not_need(module: str) -> None:
     code = f"import sys, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

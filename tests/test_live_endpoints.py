@@ -12,11 +12,11 @@ import pytest
 from served_here import Here
 
 import docmind_lab as dl
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.coordinator import MultiAgentCoordinator
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
 
 pytestmark = pytest.mark.wall
 

@@ -13,11 +13,11 @@ from run_facts import facts
 from docmind_lab.alternatives import Outcome
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ServiceError
-from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.network import Attempt
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.log import RequestRow
+from docmind_lab.systems.docmind.retrieval import Question
 
 # These runs last some hundredths of a second: the horizon is only reached where a test is about reaching it.
 TIMEOUT_S, HORIZON_S = 0.1, 0.3

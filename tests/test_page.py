@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from docmind_lab.analysis.page import Page, Paste
+from docmind_lab.findings.page import Page, Paste
 
 PAGE = Page(
     "A <title>",

@@ -13,11 +13,11 @@ from drawn_figures import assert_dark_on_white, assert_words_apart, described
 from golden import assert_golden
 from sample_runs import sample_run
 
-from docmind_lab.analysis.plots.frontiers import MEASURES, frontier, frontier_frame
-from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import default_alternatives
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.statistics.shares import share_interval
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
 
 BUDGETS_S = (10.0, 20.0, 40.0)
 

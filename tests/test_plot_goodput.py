@@ -12,9 +12,9 @@ import pytest
 from drawn_figures import described
 from golden import assert_golden
 
-from docmind_lab.analysis.plots.goodputs import abandoned_share, goodput, goodput_frame
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.load.measures import load_summary
+from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
 
 LOADS = (0.2, 0.5)
 ARMS = {"cooperative": "A  cooperative", "hard_timeout": "B  hard timeout"}

@@ -12,10 +12,10 @@ from drawn_figures import assert_dark_on_white, assert_words_apart, described, w
 from golden import assert_golden
 from sample_runs import sample_run
 
-from docmind_lab.analysis.findings import decision_table, scorecard
-from docmind_lab.analysis.plots.scorecards import scorecard_totals, scorecard_weights
-from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings import decision_table, scorecard
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
 
 # What the late runs of an arm were like: A keeps its deadline, B leaves work behind, C waits too long, D by a little.
 LATE = {

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_runs import sample_run
 
-from docmind_lab.analysis import plots
-from docmind_lab.analysis.agreement import agreement
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.catalogue import default_alternatives, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
+from docmind_lab.findings.agreement import agreement
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import CallRecord
+from docmind_lab.views import plots
 
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
 ROLES = ("supervisor", "router", "planner", "retrieval", "synthesis", "validation")
@@ -406,5 +406,5 @@ def test_a_file_that_cannot_be_renamed_leaves_no_temporary_one(tmp_path):
 
 @pytest.mark.full
 def test_importing_plots_does_not_import_pyplot():
-    code = "import sys, docmind_lab.analysis.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, docmind_lab.views.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,17 +14,17 @@ from laboratories import Laboratory
 from served_here import Here
 
 from docmind_lab.alternatives import ALTERNATIVES
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.manifest import manifest_of
-from docmind_lab.analysis.study import Study
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import Library
-from docmind_lab.docmind.retrieval import Chunk
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, measure
+from docmind_lab.findings.study import Study
 from docmind_lab.services.server import LogClient, ServiceOptions
-from docmind_lab.workloads import SupervisorWorkload
-from docmind_lab.workloads.kinds import Surroundings
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems import SupervisorWorkload
+from docmind_lab.systems.docmind.documents import Library
+from docmind_lab.systems.docmind.retrieval import Chunk
+from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.tables.manifest import manifest_of
 
 pytestmark = pytest.mark.wall
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from docmind_lab.analysis.tables.frames import positive_part, to_frame, with_dtypes
-from docmind_lab.analysis.tables.records import TABLES, EventRecord
 from docmind_lab.core.errors import RecordError
-from docmind_lab.interfaces.data_dictionary import whole_dictionary
+from docmind_lab.tables.frames import positive_part, to_frame, with_dtypes
+from docmind_lab.tables.records import TABLES, EventRecord
+from docmind_lab.views.data_dictionary import whole_dictionary
 
 EVENT = EventRecord("s", "r", 0.5, "returned", "", "{}")
 

@@ -14,17 +14,8 @@ from held_graphs import async_graph
 from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
+from docmind_lab import findings
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis import findings
-from docmind_lab.analysis.agreement import agreement
-from docmind_lab.analysis.latency.profile import QuantileTable
-from docmind_lab.analysis.statistics.answer_times import answer_times
-from docmind_lab.analysis.statistics.differences import paired_by_seed, paired_mean_difference
-from docmind_lab.analysis.statistics.interval import Interval
-from docmind_lab.analysis.statistics.sample_size import gated_quantile
-from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.traces.model import TracedRun
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.crash_test import CrashReport
 from docmind_lab.experiments.crash_test import Finding as CrashFinding
@@ -34,6 +25,15 @@ from docmind_lab.experiments.lint.report import Verdict
 from docmind_lab.experiments.load import LoadStudy
 from docmind_lab.experiments.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.findings.agreement import agreement
+from docmind_lab.statistics.answer_times import answer_times
+from docmind_lab.statistics.differences import paired_by_seed, paired_mean_difference
+from docmind_lab.statistics.interval import Interval
+from docmind_lab.statistics.latency.profile import QuantileTable
+from docmind_lab.statistics.sample_size import gated_quantile
+from docmind_lab.statistics.shares import share_interval
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.traces.model import TracedRun
 
 SECRET = "sk-not-to-be-shown"
 MOST_LINES, MOST_CHARACTERS = 60, 8_000

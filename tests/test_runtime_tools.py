@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
-from docmind_lab.docmind.runtime_tools import runtime_tool
+from docmind_lab.systems.docmind.runtime_tools import runtime_tool
 
 
 def tool(seen: list[Any]) -> Any:

@@ -23,16 +23,16 @@ from docmind_lab.alternatives import (
     Unguarded,
 )
 from docmind_lab.alternatives.hybrid import RETURN_SLACK_S
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.levels import STOP_REASONS, RunOutcome
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import handbook
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.documents import handbook
 
 TIMEOUT_S = 12.0
 OPTIONS = ServiceOptions(

@@ -10,12 +10,12 @@ import pytest
 from often import often
 from sample_runs import MANIFEST, sample_study
 
-from docmind_lab.analysis.manifest import flatten, without_checksums
-from docmind_lab.analysis.study import Study, prepare_folder
-from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import write_whole
+from docmind_lab.findings.study import Study, prepare_folder
+from docmind_lab.tables.manifest import flatten, without_checksums
+from docmind_lab.tables.records import TABLES
 
 
 def test_a_study_comes_back_from_its_folder_as_it_was(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ import pytest
 from golden import assert_golden
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
-from docmind_lab.analysis.manifest import chosen_by
-from docmind_lab.analysis.summary import Summary, summarise
-from docmind_lab.analysis.tables.records import RunRecord
-from docmind_lab.analysis.text import in_python
+from docmind_lab.core.text import in_python
+from docmind_lab.findings.summary import Summary, summarise
+from docmind_lab.tables.manifest import chosen_by
+from docmind_lab.tables.records import RunRecord
 
 CUT = {"outcome": "partial", "answered_in_time": False, "stop_reason": "deadline", "returned_at_s": 2.0}
 LATE = {"answered_in_time": False, "returned_at_s": 5.0, "caller_overrun_s": 3.0}

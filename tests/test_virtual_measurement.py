@@ -14,7 +14,6 @@ import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, StopFlag
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.core.settings import Settings
@@ -24,6 +23,7 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simu
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.virtual_time import VirtualClock
 
 EVERYONE = tuple(kind() for kind in ALTERNATIVES.values())

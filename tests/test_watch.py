@@ -21,12 +21,12 @@ from production_calls import Production, drawn, line_of, result_of, run_of, shar
 from sample_runs import study_of
 
 import docmind_lab as dl
-from docmind_lab.analysis.enforced_calls import read_enforced_calls
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.watch import CONFIDENCE, MEASURES, Watch, watch
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.cli import main
-from docmind_lab.interfaces.telemetry import Telemetry
+from docmind_lab.findings.enforced_calls import read_enforced_calls
+from docmind_lab.findings.study import Study
+from docmind_lab.findings.watch import CONFIDENCE, MEASURES, Watch, watch
+from docmind_lab.views.cli import main
+from docmind_lab.views.telemetry import Telemetry
 
 # The calls that are answered take some 10 ms of the machine, all together.
 LIMIT_S = 1.0

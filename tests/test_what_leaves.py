@@ -27,11 +27,11 @@ from docmind_lab.core.addresses import host_of, redact_url, without_credentials
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.interfaces.diagnosis import diagnose
-from docmind_lab.interfaces.telemetry import Telemetry
-from docmind_lab.interfaces.telemetry.spans import otlp_exporter, send_spans
 from docmind_lab.network.endpoints import endpoint_checks
 from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.views.diagnosis import diagnose
+from docmind_lab.views.telemetry import Telemetry
+from docmind_lab.views.telemetry.spans import otlp_exporter, send_spans
 
 PASSWORD, TOKEN = "swordfish", "opensesame"
 
@@ -148,8 +148,8 @@ def secret_settings(stub: Callable[..., StubServer]) -> Settings:
 def test_credentials_are_in_no_finding_of_doctor_and_in_no_log_line(
     secret_settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("docmind_lab.interfaces.diagnosis._simulated_services", lambda: ())
-    monkeypatch.setattr("docmind_lab.interfaces.diagnosis._timers", lambda: ())
+    monkeypatch.setattr("docmind_lab.views.diagnosis._simulated_services", lambda: ())
+    monkeypatch.setattr("docmind_lab.views.diagnosis._timers", lambda: ())
     monkeypatch.setenv("DOCMIND_LLM__BASE_URL", str(secret_settings.llm.base_url))
     with caplog.at_level(logging.DEBUG):
         findings = [repr(check) for check in diagnose(secret_settings)]

@@ -13,7 +13,7 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.workloads.kinds import workload_kind
+from docmind_lab.systems.kinds import workload_kind
 
 KILL: Final = "kill"
 """Stands where an alternative stands, for a process that is killed."""

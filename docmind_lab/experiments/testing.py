@@ -26,7 +26,7 @@ from docmind_lab.experiments.crash_test.run import crash_test, require_usable, v
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.report import summary_of
-from docmind_lab.workloads.own import Inputs
+from docmind_lab.systems.own import Inputs
 
 __all__ = ["assert_keeps_deadline", "assert_survives_cuts", "cut_at"]
 

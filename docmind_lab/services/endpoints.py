@@ -29,7 +29,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services import search_apis
@@ -38,6 +37,7 @@ from docmind_lab.services.fault_plans import REFUSALS, of_any_request, under_fau
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
 from docmind_lab.services.unanswered import PROVISIONAL
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 ENDPOINTS_PATH: Final = "/endpoints/"
 """Where the doors have them: the host and the path of the real service follow."""

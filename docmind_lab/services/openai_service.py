@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from docmind_lab.analysis.latency.profile import LatencyProfile, LlmLatency
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.dialects import Answer, Dialect, Dialects, Refusal, Route
 from docmind_lab.services.dialects.exchange import FinishReason, Rendering
@@ -46,6 +45,7 @@ from docmind_lab.services.scripted_model.roles import role_of
 from docmind_lab.services.scripted_model.time_pressure import UnderPressure
 from docmind_lab.services.scripted_model.tokens import count_tokens, first_tokens, pieces_of
 from docmind_lab.services.scripted_model.variation import vary_reply
+from docmind_lab.statistics.latency.profile import LatencyProfile, LlmLatency
 
 MODEL_NAME = "docmind-scripted"
 EMBEDDING_ROLE: Final = "embedding"

@@ -23,7 +23,6 @@ import httpx
 import typer
 import uvicorn
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import ConfigurationError, ServiceError
@@ -38,6 +37,7 @@ from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
 from docmind_lab.services.plan import Plan
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
 from docmind_lab.services.wall_door import WallDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 HOST = "127.0.0.1"
 # Importing the vector engine and uvicorn takes 2-3 s on a slow shared core; ten times that means it will not start.

@@ -21,11 +21,11 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from qdrant_client import QdrantClient, models
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.fault_plans import of_any_request, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.made_up_points import ACKNOWLEDGED, MadeUpPoints
 from docmind_lab.services.plan import ODD_REQUEST, Plan, ServiceRequest, Wait, json_steps
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 _COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")
 _SEARCHES = frozenset(

@@ -15,9 +15,9 @@ from agents_here import QUESTION
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint import lint_graph
-from docmind_lab.interfaces.cli.app import main
-from docmind_lab.workloads.agents.agent import text_of
-from docmind_lab.workloads.agents.load import as_question, load_agent
+from docmind_lab.systems.agents.agent import text_of
+from docmind_lab.systems.agents.load import as_question, load_agent
+from docmind_lab.views.cli.app import main
 
 
 def runs_of(agent: Any, *, decision_timeout_s: float = 30.0, **options: Any) -> pd.DataFrame:

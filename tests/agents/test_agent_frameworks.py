@@ -16,8 +16,8 @@ from often import often
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.workloads.agents import frameworks, load_agent
-from docmind_lab.workloads.programs.program import service_variables
+from docmind_lab.systems.agents import frameworks, load_agent
+from docmind_lab.systems.programs.program import service_variables
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -131,7 +131,7 @@ def test_the_python_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_the_commands_of_the_page_name_options_that_there_are() -> None:
-    options = (ROOT / "docmind_lab/interfaces/cli/compare.py").read_text(encoding="utf-8")
+    options = (ROOT / "docmind_lab/views/cli/compare.py").read_text(encoding="utf-8")
     for line in re.findall(r"^\$ docmind-lab compare (.*)$", PAGE, re.MULTILINE):
         for word in shlex.split(line):
             if word.startswith("--"):

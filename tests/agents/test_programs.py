@@ -23,12 +23,12 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, measure
-from docmind_lab.interfaces.cli import main
-from docmind_lab.interfaces.program_diagnosis import diagnose_program
 from docmind_lab.services.asgi import request_of_run
 from docmind_lab.services.plan import ServiceRequest
-from docmind_lab.workloads import Surroundings, workload_kind
-from docmind_lab.workloads.programs import own_program
+from docmind_lab.systems import Surroundings, workload_kind
+from docmind_lab.systems.programs import own_program
+from docmind_lab.views.cli import main
+from docmind_lab.views.program_diagnosis import diagnose_program
 
 SUPPORT = Path(__file__).parents[1] / "support"
 BUDGET_S = 1.5

@@ -9,14 +9,14 @@ from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives import Alternative, Cooperative, HardTimeout, Hybrid, Unguarded
 from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.tables.frames import to_frame
 
 # All of the first question takes 9.6 s; under equal shares of 8 s the router may work until 1.56 s, and needs longer.
 TIMEOUT_S = 8.0

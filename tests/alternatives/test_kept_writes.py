@@ -17,13 +17,13 @@ from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives.base import STREAM_MODES, RunProgress
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, policy_scope
-from docmind_lab.docmind.graphs.agent_node import AgentNode
-from docmind_lab.docmind.graphs.build_params import SupervisorBuildParams
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.graphs.agent_node import AgentNode
+from docmind_lab.systems.docmind.graphs.build_params import SupervisorBuildParams
 
 # Of forty repeats at 8 s, those that are cut in the middle of a fan-out of which one branch has finished.
 DISCORDANT = (169588488377777, 255242311270067)

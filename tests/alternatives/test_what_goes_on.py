@@ -15,7 +15,6 @@ from docmind_lab.alternatives import (
     StopFlag,
     Unguarded,
 )
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
@@ -23,6 +22,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 # A run takes 8 to 14 s; the deadline falls in the middle of it.
 TIMEOUT_S, RUNS = 5.0, 3

@@ -14,11 +14,11 @@ from often import often
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import TABLES, CallRecord, EventRecord
 from docmind_lab.core.errors import RecordError
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.tables.cell_store import CellStore
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import TABLES, CallRecord, EventRecord
 
 
 def call(run_id: str, **changes: Any) -> CallRecord:
@@ -106,7 +106,7 @@ def test_a_flipped_bit_is_an_error_or_changes_no_value(count: int, tmp_path: Pat
 
 def test_a_cell_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = CellStore(tmp_path)
-    monkeypatch.setattr("docmind_lab.analysis.cell_store.SCHEMA_VERSION", 99)
+    monkeypatch.setattr("docmind_lab.tables.cell_store.SCHEMA_VERSION", 99)
     store.write("000", [measured("cooperative", 1)])
     monkeypatch.undo()
     with pytest.raises(RecordError, match="schema version 99"):

@@ -15,7 +15,7 @@ import pytest
 from often import often
 from same_tables_program import digest, study
 
-from docmind_lab.analysis.study import Study
+from docmind_lab.findings.study import Study
 
 DIGESTS = Path(__file__).with_name("table_digests.json")
 ALTERNATIVES = "unguarded,A,B,C,D,E,F"

@@ -18,7 +18,6 @@ import pytest
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, Simulated, Workers, processes, run_cells, workers
@@ -26,6 +25,7 @@ from docmind_lab.experiments.batch.workers import kept_warm, workers_for
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 MANY_RUNS = 1_000
 

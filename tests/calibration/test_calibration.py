@@ -10,7 +10,7 @@ from advice_trials import DRAWN, HEADER, TRIALS, Trial, calibrated, drawn, means
 from often import often
 
 import docmind_lab as dl
-from docmind_lab.analysis.findings.choice import choose
+from docmind_lab.findings.choice import choose
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 

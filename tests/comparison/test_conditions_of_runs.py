@@ -11,16 +11,9 @@ import pandas as pd
 import pytest
 
 from docmind_lab.alternatives import Unguarded
-from docmind_lab.analysis.agreement import agreement
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.manifest import MachineUse
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.summary import summarise
-from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.system import handbook
 from docmind_lab.experiments.comparison import Comparison, compare, run_comparison
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE
 from docmind_lab.experiments.comparison.documents import Documents
@@ -28,7 +21,14 @@ from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.run import resolve
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.findings.agreement import agreement
+from docmind_lab.findings.study import Study
+from docmind_lab.findings.summary import summarise
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.system import handbook
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.manifest import MachineUse
 
 
 def studied(**options: object) -> Study:

@@ -13,13 +13,8 @@ import pytest
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.batch.cells import cells_of, run_cell
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
@@ -30,8 +25,13 @@ from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps import design as studies_design
 from docmind_lab.experiments.sweeps import settled as studies_settled
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.interfaces.reports.model import Facts
-from docmind_lab.interfaces.reports.sections import question_section
+from docmind_lab.findings.study import Study
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.documents import LibraryPlace
+from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.tables.records import TABLES
+from docmind_lab.views.reports.model import Facts
+from docmind_lab.views.reports.sections import question_section
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUESTIONS = EXAMPLES / "harbour-questions.jsonl"

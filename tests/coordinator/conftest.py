@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from served_here import Here
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.coordinator import MultiAgentCoordinator
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
 
 QUESTION = "What does a hard timeout leave running?"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.docmind.coordinator import AnalyticsEvent, MultiAgentCoordinator
-from docmind_lab.docmind.coordinator.delivery import Delivery
+from docmind_lab.systems.docmind.coordinator import AnalyticsEvent, MultiAgentCoordinator
+from docmind_lab.systems.docmind.coordinator.delivery import Delivery
 
 EVENT = AnalyticsEvent("t", "cooperative", "answered", "", 1.0, 2.0, 5, 9, False)
 
@@ -57,7 +57,7 @@ def test_a_sink_takes_one_event_at_a_time_whoever_reports_at_once(monkeypatch: p
 
     analytics = Delivery[AnalyticsEvent](lambda event: None, "sink")
     reporters = [threading.Thread(target=analytics.report, args=(EVENT,)) for _ in range(2)]
-    monkeypatch.setattr("docmind_lab.docmind.coordinator.delivery.threading", SimpleNamespace(Thread=Slow))
+    monkeypatch.setattr("docmind_lab.systems.docmind.coordinator.delivery.threading", SimpleNamespace(Thread=Slow))
     for reporter in reporters:
         reporter.start()
     for reporter in reporters:
@@ -68,7 +68,7 @@ def test_a_sink_takes_one_event_at_a_time_whoever_reports_at_once(monkeypatch: p
 
 
 def test_events_beyond_what_may_wait_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("docmind_lab.docmind.coordinator.delivery._MOST_WAITING", 1)
+    monkeypatch.setattr("docmind_lab.systems.docmind.coordinator.delivery._MOST_WAITING", 1)
     go_on, taken = threading.Event(), threading.Event()
 
     def sink(event: AnalyticsEvent) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from often import often
 
-from docmind_lab.docmind.coordinator import AgentResponse, AnswerStream, MultiAgentCoordinator
-from docmind_lab.docmind.coordinator.answer_stream import chunks_of
+from docmind_lab.systems.docmind.coordinator import AgentResponse, AnswerStream, MultiAgentCoordinator
+from docmind_lab.systems.docmind.coordinator.answer_stream import chunks_of
 
 QUESTION = "What does a hard timeout leave running?"
 Made = Callable[..., MultiAgentCoordinator]

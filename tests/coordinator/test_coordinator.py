@@ -13,7 +13,7 @@ from often import often
 from docmind_lab.alternatives import ALTERNATIVES, StopFlag
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.coordinator import MultiAgentCoordinator
+from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
 
 pytestmark = pytest.mark.wall
 

@@ -8,9 +8,9 @@ import pytest
 from stub_server import StubConnection, StubRequest, StubServer
 from typer.testing import CliRunner
 
-from docmind_lab.docmind.coordinator import MultiAgentCoordinator
-from docmind_lab.interfaces.cli.app import app
 from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
+from docmind_lab.views.cli.app import app
 
 pytestmark = pytest.mark.wall
 

@@ -15,11 +15,11 @@ from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.coordinator.delivery import CloseTime, EndedQuery
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.interfaces.telemetry import Telemetry
-from docmind_lab.interfaces.telemetry.exporter import measured_query
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.systems.docmind.coordinator.delivery import CloseTime, EndedQuery
+from docmind_lab.views.telemetry import Telemetry
+from docmind_lab.views.telemetry.exporter import measured_query
 
 pytest.importorskip("opentelemetry.exporter.prometheus")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -107,7 +107,7 @@ def test_queries_that_nobody_was_told_of_are_counted_at_the_end(
     def broken(*arguments: Any) -> None:
         raise RuntimeError("no run can be made of it")
 
-    monkeypatch.setattr("docmind_lab.interfaces.telemetry.exporter.measured_query", broken)
+    monkeypatch.setattr("docmind_lab.views.telemetry.exporter.measured_query", broken)
     asked = coordinator(timeout_s=0.001, telemetry=Telemetry(metrics=Scraped()))
     asked.process_query(QUESTION)
     asked.close()

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Headers, ServiceRequest
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 CALL = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]}
 QUESTION = {"role": "user", "content": "Hello"}

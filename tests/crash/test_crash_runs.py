@@ -26,7 +26,7 @@ from docmind_lab.experiments.batch.workers import Workers, processes
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
 from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
-from docmind_lab.interfaces.cli import main
+from docmind_lab.views.cli import main
 
 GRAPHS = Path(__file__).parents[1] / "support"
 CHARGE = "planted_double_charge.py"
@@ -251,7 +251,7 @@ def test_the_figure_has_each_cut_at_its_place_with_its_worst_verdict() -> None:
 LISTENING_TO_CTRL_C = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from docmind_lab.interfaces.cli import main
+from docmind_lab.views.cli import main
 main()
 """
 PATIENCE_S = 120.0
@@ -305,7 +305,7 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("docmind_lab.interfaces.cli.console._WIDTH", 80)
+    monkeypatch.setattr("docmind_lab.views.cli.console._WIDTH", 80)
     words = given_to("planted_double_charge.py:broken", tmp_path, "--alternatives", "A", "--no-kill", "--runs", "9")
     Path(words[words.index("--inputs") + 1]).write_text('{"order": "17"}\n')
     assert exit_code([*words, "--endpoints", "crash_services.toml", "--workers", "1"]) == 1

@@ -32,10 +32,10 @@ from a2a.types import (
 from served_in_loop import served
 from starlette.applications import Starlette
 
+from docmind_lab.alternatives.enforcement.scope import deadline, remaining_s
+from docmind_lab.alternatives.enforcement.wire.a2a import DeadlineExecutor, DeadlineInterceptor
+from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.enforcement.scope import deadline, remaining_s
-from docmind_lab.enforcement.wire.a2a import DeadlineExecutor, DeadlineInterceptor
-from docmind_lab.enforcement.wire.limits import METADATA_KEY
 
 # A busy machine between the message and the executor, or between the deadline and the end of the task.
 BUSY_S = 3.0

@@ -31,12 +31,12 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket
 
+from docmind_lab.alternatives.enforcement import enforce
+from docmind_lab.alternatives.enforcement.scope import deadline, remaining_s
+from docmind_lab.alternatives.enforcement.wire.asgi import DeadlineMiddleware
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT
 from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded
 from docmind_lab.core.holds import current_hold
-from docmind_lab.enforcement import enforce
-from docmind_lab.enforcement.scope import deadline, remaining_s
-from docmind_lab.enforcement.wire.asgi import DeadlineMiddleware
 from docmind_lab.network.deadline_headers import DeadlineOnWire, deadline_headers
 
 # From the deadline until the caller of a cut handler is back, on two shared cores; one that is not cut takes 30 s.

@@ -62,7 +62,7 @@ print(asyncio.run(agent.ainvoke({"n": 1})).outcome, agent.check())
 dl.install(["httpx"])
 with dl.deadline(1):
     assert dl.remaining_s() > 0
-import docmind_lab.enforcement.wire.asgi
+import docmind_lab.alternatives.enforcement.wire.asgi
 """
     done = python_with_the_core_alone(code)
     assert (done.returncode, done.stdout) == (0, "timed_out ()\n"), done.stderr
@@ -79,6 +79,6 @@ def test_what_the_core_lacks_names_the_extra(name: str) -> None:
 
 
 def test_the_command_says_where_it_is() -> None:
-    done = python_with_the_core_alone("import docmind_lab.interfaces.cli")
+    done = python_with_the_core_alone("import docmind_lab.views.cli")
     assert done.returncode == 1
     assert done.stderr == "docmind-lab: the commands are in the extra lab; run: pip install 'docmind_lab[lab]'\n"

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from manual_clock import ManualClock
 
+from docmind_lab.alternatives.enforcement.scope import deadline, remaining_s
 from docmind_lab.core.deadlines import Deadline, current_deadline
 from docmind_lab.core.errors import DeadlineExceeded, RunCut
 from docmind_lab.core.holds import current_hold
-from docmind_lab.enforcement.scope import deadline, remaining_s
 
 
 async def cut_request() -> None:

@@ -15,8 +15,8 @@ from served_in_loop import caller_of
 from stub_server import StubServer
 
 import docmind_lab as dl
-from docmind_lab.enforcement import Result
-from docmind_lab.enforcement.hooks import installed
+from docmind_lab.alternatives.enforcement import Result
+from docmind_lab.alternatives.enforcement.hooks import installed
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "enforce.md").read_text(encoding="utf-8")

@@ -22,9 +22,9 @@ from in_threads import in_threads
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
+from docmind_lab.alternatives.enforcement.hooks import installed
 from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded, RunCut
 from docmind_lab.core.holds import Hold, blocking_on, hold_scope
-from docmind_lab.enforcement.hooks import installed
 
 Stub = Callable[..., StubServer]
 OWNERS = [

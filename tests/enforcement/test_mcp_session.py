@@ -22,9 +22,9 @@ from mcp.client.streamable_http import streamable_http_client
 from served_in_loop import served
 
 import docmind_lab as dl
+from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY
+from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline, with_deadlines
 from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded
-from docmind_lab.enforcement.wire.limits import METADATA_KEY
-from docmind_lab.enforcement.wire.mcp import ToolDeadline, with_deadlines
 
 IS_MCP_1 = importlib.metadata.version("mcp").startswith("1.")
 HAS_ADAPTERS = importlib.util.find_spec("langchain_mcp_adapters") is not None

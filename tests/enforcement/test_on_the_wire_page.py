@@ -15,8 +15,8 @@ from served_in_loop import asked
 from starlette.routing import Route
 
 import docmind_lab as dl
+from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER
-from docmind_lab.enforcement.wire.limits import METADATA_KEY
 from docmind_lab.network.deadline_headers import wire_in_force
 
 ROOT = Path(__file__).parents[2]

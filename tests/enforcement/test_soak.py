@@ -22,8 +22,8 @@ import pytest
 from held_graphs import async_graph, sync_graph, wait_until
 
 import docmind_lab as dl
+from docmind_lab.alternatives.enforcement.call import EnforcedCall
 from docmind_lab.core.holds import Hold, current_hold
-from docmind_lab.enforcement.call import EnforcedCall
 
 SERVICE = Path(__file__).parents[2] / "examples" / "service"
 AT_ONCE = 50

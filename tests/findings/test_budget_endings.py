@@ -3,10 +3,10 @@ from __future__ import annotations
 from made_up_findings import left_alone, table
 from sample_runs import MANIFEST, sample_run
 
-from docmind_lab.analysis.findings import enforcement, recommend
-from docmind_lab.analysis.findings.endings import budget_notes
-from docmind_lab.analysis.summary import summarise
-from docmind_lab.analysis.tables.records import RunRecord
+from docmind_lab.findings import enforcement, recommend
+from docmind_lab.findings.endings import budget_notes
+from docmind_lab.findings.summary import summarise
+from docmind_lab.tables.records import RunRecord
 
 CUT = {"outcome": "failed", "answered_in_time": False, "stop_reason": "call_budget", "source_recall": 0.0}
 

@@ -12,10 +12,10 @@ import pytest
 from golden import assert_golden
 from sample_runs import sample_run, study_of
 
-from docmind_lab.analysis.findings.choice import FEWEST_PAIRS, Choice, choose
-from docmind_lab.analysis.summary import summarise
-from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.catalogue import is_mistake
+from docmind_lab.findings.choice import FEWEST_PAIRS, Choice, choose
+from docmind_lab.findings.summary import summarise
+from docmind_lab.tables.records import RunRecord
 
 
 def runs_of(*records: RunRecord) -> pd.DataFrame:

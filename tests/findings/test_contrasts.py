@@ -11,10 +11,10 @@ import pytest
 from golden import assert_golden
 from sample_runs import sample_run
 
-from docmind_lab.analysis.findings.contrasts import MEASURES, contrasts
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings.contrasts import MEASURES, contrasts
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import RunRecord
 
 
 def runs_of(*records: RunRecord) -> pd.DataFrame:

@@ -11,10 +11,10 @@ from made_up_findings import late, left_alone, table
 from sample_runs import sample_run
 from scipy import stats
 
-from docmind_lab.analysis.findings import enforcement
-from docmind_lab.analysis.statistics.differences import column_values, mean_difference
-from docmind_lab.analysis.statistics.shares import share_difference
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings import enforcement
+from docmind_lab.statistics.differences import column_values, mean_difference
+from docmind_lab.statistics.shares import share_difference
 
 MEASURES = (
     *("answered_in_time", "caller_overrun_s", "work_overrun_s", "busy_after_deadline_s", "source_recall"),

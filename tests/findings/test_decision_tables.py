@@ -6,9 +6,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from docmind_lab.analysis.findings import decision_table
-from docmind_lab.analysis.findings.decision_tables import weights_in_steps, winner_of
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings import decision_table
+from docmind_lab.findings.decision_tables import weights_in_steps, winner_of
 
 
 def test_every_total_of_adr_056_follows_from_its_scores() -> None:

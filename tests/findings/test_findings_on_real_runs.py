@@ -8,7 +8,7 @@ from sample_runs import concatenated
 
 import docmind_lab as dl
 from docmind_lab.alternatives.controls import FakeTimeout
-from docmind_lab.analysis.findings import enforcement, recommend, scorecard
+from docmind_lab.findings import enforcement, recommend, scorecard
 
 EVERY = ("unguarded", "A", "B", "C", "D", "E", "F", "B:naive", FakeTimeout())
 BUDGET_S = 10.0

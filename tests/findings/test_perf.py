@@ -7,9 +7,9 @@ import pytest
 from made_up_findings import four_options, late, left_alone, table
 from sample_runs import concatenated, sample_run
 
-from docmind_lab.analysis.findings import PerfMap
-from docmind_lab.analysis.findings.perf import COMPONENTS, measures_of
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings import PerfMap
+from docmind_lab.findings.perf import COMPONENTS, measures_of
 
 
 def plain_means(runs):

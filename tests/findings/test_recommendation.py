@@ -17,12 +17,12 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.controls import FakeTimeout
-from docmind_lab.analysis.findings import recommend
-from docmind_lab.analysis.findings.recommendation import missing_runs
-from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings import recommend
+from docmind_lab.findings.recommendation import missing_runs
+from docmind_lab.statistics.shares import share_interval
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import RunRecord
 
 Cells = tuple[tuple[float, int, int], ...]
 

@@ -9,9 +9,9 @@ from golden import assert_golden
 from made_up_findings import LETTERS, four_options
 from sample_runs import concatenated
 
-from docmind_lab.analysis.findings import PerfMap, Scorecard, scorecard
-from docmind_lab.analysis.findings.perf import COMPONENTS
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings import PerfMap, Scorecard, scorecard
+from docmind_lab.findings.perf import COMPONENTS
 
 # What A would be like if its deadline hardly held and much went on afterwards.
 BAD_A = {"caller_overrun_s": 3.0, "busy_after_deadline_s": 5.0, "source_recall": 0.0, "outcome": "timed_out"}

@@ -43,11 +43,11 @@ from docmind_lab.alternatives import Cooperative, Unguarded
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
 from docmind_lab.core.levels import ROLES, SUPERVISOR_ROLE
-from docmind_lab.docmind.graphs import MultiAgentGraphState, SupervisorBuildParams
-from docmind_lab.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.docmind.graphs.roles import role_middleware
-from docmind_lab.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.network.recorder import recording
+from docmind_lab.systems.docmind.graphs import MultiAgentGraphState, SupervisorBuildParams
+from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.systems.docmind.graphs.roles import role_middleware
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 
 EVERYONE = {*ROLES, SUPERVISOR_ROLE}
 ABSENT = "absent"

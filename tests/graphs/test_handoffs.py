@@ -19,13 +19,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Send
 
 from docmind_lab.core.errors import GraphError
-from docmind_lab.docmind.graphs import (
+from docmind_lab.systems.docmind.graphs import (
     MultiAgentGraphState,
     SupervisorBuildParams,
     create_forward_message_tool,
     create_handoff_tool,
 )
-from docmind_lab.docmind.graphs.handoff import normalised_name
+from docmind_lab.systems.docmind.graphs.handoff import normalised_name
 
 FORWARD = create_forward_message_tool(supervisor_name="supervisor")
 

@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.graphs.history import TrimHistory, trim_messages, whole_messages
+from docmind_lab.systems.docmind.graphs.history import TrimHistory, trim_messages, whole_messages
 
 # A history is a row of turns: 0 a user's message, -1 an agent's text, n > 0 a message with n tool calls and results.
 TURNS = st.lists(st.integers(-1, 4), min_size=1, max_size=25).map(lambda turns: [0, *turns])

@@ -17,9 +17,9 @@ from langchain_openai import ChatOpenAI
 
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, deadline_scope, policy_scope
 from docmind_lab.core.errors import BudgetRefused, DeadlineExceeded
-from docmind_lab.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
 
 REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
 

@@ -46,21 +46,21 @@ from langgraph.managed import RemainingSteps
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-import docmind_lab.docmind.graphs
+import docmind_lab.systems.docmind.graphs
 from docmind_lab.alternatives import Cooperative, Unguarded
 from docmind_lab.core.errors import ConfigurationError, GraphError
-from docmind_lab.docmind.graphs import (
+from docmind_lab.network.recorder import recording
+from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
     SupervisorBuildParams,
     build_multi_agent_supervisor_graph,
     create_forward_message_tool,
 )
-from docmind_lab.docmind.graphs.observer import RunCallbacks
-from docmind_lab.docmind.graphs.roles import role_tools
-from docmind_lab.docmind.graphs.state import keep_reason, merge_documents, merge_visits
-from docmind_lab.docmind.retrieval.tool import RetrievalResources
-from docmind_lab.network.recorder import recording
+from docmind_lab.systems.docmind.graphs.observer import RunCallbacks
+from docmind_lab.systems.docmind.graphs.roles import role_tools
+from docmind_lab.systems.docmind.graphs.state import keep_reason, merge_documents, merge_visits
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 
 THREAD = {"configurable": {"thread_id": "t"}}
 
@@ -442,10 +442,10 @@ def test_an_async_run_hands_nothing_of_ours_to_a_thread(found_in: RetrievalResou
 
 @pytest.mark.full
 def test_nothing_deprecated_is_imported():
-    command = [sys.executable, "-W", "error::DeprecationWarning", "-c", "import docmind_lab.docmind.graphs"]
+    command = [sys.executable, "-W", "error::DeprecationWarning", "-c", "import docmind_lab.systems.docmind.graphs"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    for path in Path(docmind_lab.docmind.graphs.__file__).parent.glob("*.py"):
+    for path in Path(docmind_lab.systems.docmind.graphs.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

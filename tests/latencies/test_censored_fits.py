@@ -5,10 +5,10 @@ import pytest
 from made_up_calls import CUT, LEVELS, TIMEOUTS, TRUTHS, durations
 from scipy import stats
 
-from docmind_lab.analysis.latency import families
-from docmind_lab.analysis.latency.durations import DurationFit, Sample, fit_durations
-from docmind_lab.analysis.latency.families import best_family
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.statistics.latency import families
+from docmind_lab.statistics.latency.durations import DurationFit, Sample, fit_durations
+from docmind_lab.statistics.latency.families import best_family
 
 # A second mode that one limit hides cannot be known beyond the limit: there the mixture is held to what was seen.
 CASES = [(name, how) for name in TRUTHS for how in TIMEOUTS]

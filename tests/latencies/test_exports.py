@@ -13,11 +13,11 @@ from golden import assert_golden
 from typer.testing import CliRunner
 
 import docmind_lab as dl
-from docmind_lab.analysis.latency.calls import ObservedCalls
-from docmind_lab.analysis.latency.fitting import FitOptions, fit_profiles
-from docmind_lab.analysis.latency.sources import read_calls
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.cli.app import app
+from docmind_lab.statistics.latency.calls import ObservedCalls
+from docmind_lab.statistics.latency.fitting import FitOptions, fit_profiles
+from docmind_lab.statistics.latency.sources import read_calls
+from docmind_lab.views.cli.app import app
 
 CALLS = 24
 

@@ -14,18 +14,18 @@ import typer
 from sample_calls import call
 from sample_runs import sample_run
 
-from docmind_lab.analysis import plots
-from docmind_lab.analysis.latency.decompose import split_calls
-from docmind_lab.analysis.latency.fitting import save_profile
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.latency.sources import read_calls
-from docmind_lab.analysis.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import EventRecord
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.interfaces.cli.profile import profile as profile_command
+from docmind_lab.findings.study import Study
+from docmind_lab.statistics.latency.decompose import split_calls
+from docmind_lab.statistics.latency.fitting import save_profile
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.sources import read_calls
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import EventRecord
+from docmind_lab.views import plots
+from docmind_lab.views.cli.profile import profile as profile_command
+from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
 
 MAPPED = {"latency_s": "duration_ms:ms", "output_tokens": "tokens", "outcome": "status"}
 

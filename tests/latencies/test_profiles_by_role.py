@@ -9,15 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 import docmind_lab as dl
-from docmind_lab.analysis.latency.by_role import latency_profile
-from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.interfaces.cli.app import app
-from docmind_lab.interfaces.cli.servers import serve
 from docmind_lab.services import server
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.by_role import latency_profile
+from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.views.cli.app import app
+from docmind_lab.views.cli.servers import serve
 
 GRAPH = """
 from typing import TypedDict

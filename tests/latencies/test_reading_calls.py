@@ -10,12 +10,12 @@ from exported_spans import otlp, otlp_span
 from sample_calls import call
 from sample_runs import sample_run
 
-from docmind_lab.analysis.latency.decompose import split_calls
-from docmind_lab.analysis.latency.sources import read_calls
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import EventRecord
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings.study import Study
+from docmind_lab.statistics.latency.decompose import split_calls
+from docmind_lab.statistics.latency.sources import read_calls
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import EventRecord
 
 ROWS = [
     {"duration_ms": 900.0, "ttft_ms": 400.0, "tokens": 25, "status": "ok", "type": "llm"},

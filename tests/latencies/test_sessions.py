@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from docmind_lab.analysis.latency.fitting import fit_profile, load_profile, save_profile
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.latency.sessions import fit_correlation
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.statistics.latency.fitting import fit_profile, load_profile, save_profile
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.sessions import fit_correlation
 
 
 def calls_of(name: str, sessions: int = 150, calls: int = 6) -> pd.DataFrame:

@@ -9,9 +9,16 @@ import pytest
 from qdrant_client import QdrantClient
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.documents import handbook
-from docmind_lab.docmind.retrieval import Question, RetrievedDocument, SearchIndex, answer_score, load_questions, search
-from docmind_lab.docmind.retrieval.questions import contains_fact, normalise
+from docmind_lab.systems.docmind.documents import handbook
+from docmind_lab.systems.docmind.retrieval import (
+    Question,
+    RetrievedDocument,
+    SearchIndex,
+    answer_score,
+    load_questions,
+    search,
+)
+from docmind_lab.systems.docmind.retrieval.questions import contains_fact, normalise
 
 LIBRARY = handbook()
 QUESTIONS = load_questions("handbook")

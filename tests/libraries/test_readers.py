@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.docmind.documents.readers import SUFFIXES, UnreadableDocument, clean_text, decode, read_document
-from docmind_lab.docmind.retrieval.corpus import CHUNK_CHARACTERS
+from docmind_lab.systems.docmind.documents.readers import (
+    SUFFIXES,
+    UnreadableDocument,
+    clean_text,
+    decode,
+    read_document,
+)
+from docmind_lab.systems.docmind.retrieval.corpus import CHUNK_CHARACTERS
 
 
 def passages(name: str, text: str | bytes) -> list[tuple[str, str]]:

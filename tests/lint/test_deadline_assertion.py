@@ -23,7 +23,7 @@ from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.testing import assert_keeps_deadline
-from docmind_lab.interfaces.cli import main
+from docmind_lab.views.cli import main
 
 INPUT = {"question": "What is yield?"}
 

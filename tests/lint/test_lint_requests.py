@@ -15,8 +15,8 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import StructuredTool
 from langgraph.types import interrupt
 
+from docmind_lab.alternatives.enforcement import enforce
 from docmind_lab.core.errors import GraphError, NotSimulated
-from docmind_lab.enforcement import enforce
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.report import lines_of

@@ -25,14 +25,14 @@ from own_runs import ASKED, State, graph_of, measured_on_the_wall, services, sim
 from qdrant_client import QdrantClient
 
 import docmind_lab as dl
-from docmind_lab.analysis.summary import summarise
 from docmind_lab.core.errors import GraphError, NotSimulated
 from docmind_lab.experiments.crash_test import crash_test
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.experiments.testing import assert_keeps_deadline
-from docmind_lab.interfaces.cli import main
+from docmind_lab.findings.summary import summarise
 from docmind_lab.services.endpoints import read_endpoints
 from docmind_lab.services.unanswered import Unanswered, rows_to_fill_in
+from docmind_lab.views.cli import main
 
 
 def run(node: Any, alternative: str = "A") -> Any:

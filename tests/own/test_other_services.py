@@ -19,7 +19,6 @@ from stub_server import StubConnection, StubRequest, StubServer
 from tavily import TavilyClient
 
 import docmind_lab as dl
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import (
@@ -35,7 +34,8 @@ from docmind_lab.services.endpoints import (
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Wait
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.workloads.own import own_graph
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.own import own_graph
 
 TABLE = """
 [[endpoint]]

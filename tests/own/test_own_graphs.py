@@ -18,8 +18,8 @@ from langchain_openai import ChatOpenAI
 from often import often
 from own_runs import EVERY, GRAPHS, measured_on_the_wall, services, simulated
 
-from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.tables.records import CallRecord
 
 PROPAGATING = "A,B:propagate,C:propagate,D:propagate,E,F:propagate"
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag", "hybrid", "native")

@@ -16,8 +16,8 @@ from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.workloads.own import read_inputs
-from docmind_lab.workloads.own.inputs import fingerprint
+from docmind_lab.systems.own import read_inputs
+from docmind_lab.systems.own.inputs import fingerprint
 
 
 class Report(TypedDict, total=False):

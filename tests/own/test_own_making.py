@@ -14,7 +14,7 @@ from own_runs import graph_of, simulated
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.network.replacements import Replacements
-from docmind_lab.workloads.own.tokenizer import provide_vocabularies
+from docmind_lab.systems.own.tokenizer import provide_vocabularies
 
 MODULE = """
 from typing import TypedDict

@@ -14,8 +14,8 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.workloads.kinds import shown_name
-from docmind_lab.workloads.own import own_graph
+from docmind_lab.systems.kinds import shown_name
+from docmind_lab.systems.own import own_graph
 
 MODULE = """
 from typing import TypedDict

@@ -21,13 +21,13 @@ from langgraph.pregel import Pregel
 from own_runs import QUESTION, graph_of
 
 import docmind_lab as dl
-from docmind_lab.analysis.study import Study
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import compare
-from docmind_lab.workloads import workload_kind
-from docmind_lab.workloads.own import load_graph, own_graph
-from docmind_lab.workloads.own.kind import is_async_only
+from docmind_lab.findings.study import Study
+from docmind_lab.systems import workload_kind
+from docmind_lab.systems.own import load_graph, own_graph
+from docmind_lab.systems.own.kind import is_async_only
 
 BUILDER = StateGraph(MessagesState)
 BUILDER.add_node("only", lambda state: {})

@@ -30,12 +30,12 @@ from own_runs import ASKED, EVERY, simulated
 from typing_extensions import TypedDict
 
 import docmind_lab as dl
-from docmind_lab.analysis.summary import summarise
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint import lint_graph
-from docmind_lab.workloads import workload_kind
-from docmind_lab.workloads.own import load_graph, own_graph, read_inputs
-from docmind_lab.workloads.own.settings import RunSettings
+from docmind_lab.findings.summary import summarise
+from docmind_lab.systems import workload_kind
+from docmind_lab.systems.own import load_graph, own_graph, read_inputs
+from docmind_lab.systems.own.settings import RunSettings
 
 
 class State(TypedDict, total=False):

@@ -8,7 +8,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import run
 from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.interfaces.panels.choice import PanelChoice
+from docmind_lab.views.panels.choice import PanelChoice
 
 CHOICES = (
     PanelChoice(),

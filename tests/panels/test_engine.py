@@ -12,9 +12,9 @@ from scripted_runs import PATIENCE_S, SMALL, Scripted
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
-from docmind_lab.interfaces.panels.engine import Engine
-from docmind_lab.interfaces.panels.newest import Newest
-from docmind_lab.interfaces.panels.panel_run import PanelRun
+from docmind_lab.views.panels.engine import Engine
+from docmind_lab.views.panels.newest import Newest
+from docmind_lab.views.panels.panel_run import PanelRun
 
 
 def _engine(executor: Scripted) -> tuple[Engine, list[PanelRun]]:

@@ -10,8 +10,8 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.engine import KnownRuns
+from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.views.panels.engine import KnownRuns
 
 
 def _orders(choice: PanelChoice) -> tuple[list[RunOrder], Simulated]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.cli import servers
-from docmind_lab.interfaces.cli.servers import lab
+from docmind_lab.views.cli import servers
+from docmind_lab.views.cli.servers import lab
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from docmind_lab.interfaces.panels import tune
+from docmind_lab.views.panels import tune
 
 
 @pytest.mark.full

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.tune_panel import TunePanel, tune
+from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.views.panels.tune_panel import TunePanel, tune
 
 CHOICE = PanelChoice(decision_timeout_s=20.0, runs=2, alternatives=("A", "B", "D"), corpus="handbook")
 PATIENCE_S = 240.0

@@ -28,7 +28,7 @@ LOOK_EVERY_S = 0.2
 # Far more runs than are done before anybody can click.
 MAKE = """
 import ipykernel
-from docmind_lab.interfaces.panels import tune
+from docmind_lab.views.panels import tune
 panel = tune(20, runs=400, alternatives=("A", "B"), documents="handbook")
 at_clicks = []
 panel.stop_button.on_click(lambda _: at_clicks.append(len(panel._sweep.measured)))

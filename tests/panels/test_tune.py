@@ -15,16 +15,16 @@ from eighth_alternative import ROW, Eighth
 from ipywidgets.widgets.widget import _instances
 from scripted_runs import PATIENCE_S, SMALL, Scripted, measured_of
 
-from docmind_lab.analysis.study import Study
 from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
-from docmind_lab.interfaces.panels import engine as engine_module
-from docmind_lab.interfaces.panels.choice import PanelChoice
-from docmind_lab.interfaces.panels.study_tabs import VIEWS, StudyTabs
-from docmind_lab.interfaces.panels.tune_panel import TunePanel, tune
-from docmind_lab.workloads import workload_kind
+from docmind_lab.findings.study import Study
+from docmind_lab.systems import workload_kind
+from docmind_lab.views.panels import engine as engine_module
+from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.views.panels.study_tabs import VIEWS, StudyTabs
+from docmind_lab.views.panels.tune_panel import TunePanel, tune
 
 
 @pytest.fixture

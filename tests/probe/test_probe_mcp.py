@@ -13,8 +13,8 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.probe.mcp_tools import as_markdown, probe_mcp
-from docmind_lab.interfaces.cli.app import main
 from docmind_lab.services.server import bind
+from docmind_lab.views.cli.app import main
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "data" / "mcp_probes.csv"

@@ -22,20 +22,20 @@ from served_here import Here
 from service_doors import always
 
 import docmind_lab as dl
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
 from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
 from docmind_lab.experiments.probe.bench import Bench
 from docmind_lab.experiments.probe.truth import Counters, LabLog, Look, truth_of
 from docmind_lab.experiments.probe.verdicts import check_period_s, work_ends_of
-from docmind_lab.interfaces.cli.app import main
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.scripted_model import Reply
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.tiny_server import MODULES, TinyServer
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.wall_door import WallDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.views.cli.app import main
 
 # One call at a time; the first token after 0.4 s, nine tokens in 1.3 s.
 PROFILE = LatencyProfile("probed", "Nine tokens.", "a test", always(0.4), always(0.1), always(0.01), slots=1)

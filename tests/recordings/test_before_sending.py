@@ -21,7 +21,7 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.live_estimate import RequestEstimate, expected_to_send
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.run import resolve
-from docmind_lab.interfaces.cli.compare import confirm_sending, notes_on_sending
+from docmind_lab.views.cli.compare import confirm_sending, notes_on_sending
 
 
 class Declined(Exception):

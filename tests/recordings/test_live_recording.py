@@ -12,14 +12,14 @@ import pytest
 from served_here import Here
 
 import docmind_lab as dl
-from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.study import Study
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.fidelity import fidelity
+from docmind_lab.findings.study import Study
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.tables.cell_store import CellStore
 
 pytestmark = pytest.mark.wall
 

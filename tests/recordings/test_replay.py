@@ -10,7 +10,6 @@ import pytest
 from recorded_runs import recorded_call, recorded_run, recording_of
 
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.recordings import RecordedRun
@@ -18,6 +17,7 @@ from docmind_lab.experiments.recordings.replay import ReplayedService, request_d
 from docmind_lab.experiments.recordings.timings import Timing
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 CALL = "llm/planner/2.0.1"
 (ORDER,) = Comparison(runs=1, seed=7, alternatives=(Cooperative(),)).orders()

@@ -12,8 +12,6 @@ import pytest
 from recorded_runs import recorded_call, recorded_run, written
 
 import docmind_lab as dl
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.summary import summarise
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.randomness import run_seed
@@ -26,6 +24,8 @@ from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.estimate import estimate
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 from docmind_lab.experiments.sweeps.settled import SETTLED_FACTORS
+from docmind_lab.findings.study import Study
+from docmind_lab.findings.summary import summarise
 
 SETTLED_FIELDS = ("seed", "horizon_factor", "side_by_side", "documents", "questions")
 SLOWER = 3.0

@@ -10,9 +10,6 @@ from chained_runs import recorded_under, replayed_length_s, true_length_s
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.analysis.findings.recommendation import recommend
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.comparison import Comparison
@@ -21,6 +18,9 @@ from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.experiments.recordings.live_study import RecordingWriter
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.findings.recommendation import recommend
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.shares import share_interval
 
 RUNS = 40
 

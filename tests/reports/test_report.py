@@ -17,16 +17,16 @@ from golden import assert_golden
 from matplotlib.axes import Axes
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
-from docmind_lab.analysis.plots.files import save_study
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.reports import Report, build_report, figures, write_report
-from docmind_lab.interfaces.reports.build import _advice
-from docmind_lab.interfaces.reports.figures import PNG, SVG, image_of
-from docmind_lab.interfaces.reports.formats import as_html, as_json, as_markdown
-from docmind_lab.interfaces.reports.model import Figure
+from docmind_lab.findings.study import Study
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import CallRecord
+from docmind_lab.views.plots.files import save_study
+from docmind_lab.views.reports import Report, build_report, figures, write_report
+from docmind_lab.views.reports.build import _advice
+from docmind_lab.views.reports.figures import PNG, SVG, image_of
+from docmind_lab.views.reports.formats import as_html, as_json, as_markdown
+from docmind_lab.views.reports.model import Figure
 
 matplotlib.use("Agg")
 

@@ -21,11 +21,11 @@ from qdrant_client import QdrantClient
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.retrieval import Chunk, RetrievedDocument, SearchIndex
-from docmind_lab.docmind.retrieval.injection import calling_state, check_endpoints
-from docmind_lab.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.systems.docmind.retrieval import Chunk, RetrievedDocument, SearchIndex
+from docmind_lab.systems.docmind.retrieval.injection import calling_state, check_endpoints
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),

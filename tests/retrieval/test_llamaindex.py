@@ -12,11 +12,11 @@ from langchain.tools import ToolRuntime
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.docmind.retrieval import Chunk, SearchIndex, search, search_async
-from docmind_lab.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
+from docmind_lab.systems.docmind.retrieval import Chunk, SearchIndex, search, search_async
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is an optional extra: docmind_lab[llamaindex]")
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.docmind.retrieval import (
+from docmind_lab.systems.docmind.retrieval import (
     Question,
     RetrievedDocument,
     answer_score,
     source_recall,
 )
-from docmind_lab.docmind.retrieval.questions import split_sentences
+from docmind_lab.systems.docmind.retrieval.questions import split_sentences
 
 QUESTION = Question("q", "?", ("with", "try"), ("the suite is executed", "an exception is suppressed"))
 DOCUMENTS = (

@@ -17,21 +17,21 @@ from qdrant_client import QdrantClient
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.docmind.graphs import (
+from docmind_lab.network import HttpClients
+from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.services.server import ServiceProcess
+from docmind_lab.systems.docmind.graphs import (
     MultiAgentGraphState,
     build_multi_agent_supervisor_graph,
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.docmind.graphs.model_client import ModelClient
-from docmind_lab.docmind.graphs.observer import ObservedSaver
-from docmind_lab.docmind.retrieval import Chunk, RetrievalResources, SearchIndex, search
-from docmind_lab.docmind.retrieval.injection import RouterCall
-from docmind_lab.docmind.router import RouterEngine
-from docmind_lab.network import HttpClients
-from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.services.server import ServiceProcess
+from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.systems.docmind.graphs.model_client import ModelClient
+from docmind_lab.systems.docmind.graphs.observer import ObservedSaver
+from docmind_lab.systems.docmind.retrieval import Chunk, RetrievalResources, SearchIndex, search
+from docmind_lab.systems.docmind.retrieval.injection import RouterCall
+from docmind_lab.systems.docmind.router import RouterEngine
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),

@@ -21,15 +21,15 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.retrieval import STRATEGIES, Chunk, SearchIndex
-from docmind_lab.docmind.retrieval.tool import (
+from docmind_lab.network import current_call
+from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.systems.docmind.retrieval import STRATEGIES, Chunk, SearchIndex
+from docmind_lab.systems.docmind.retrieval.tool import (
     RetrievalResources,
     create_retrieve_documents,
     optimised_query,
     retrieve_documents,
 )
-from docmind_lab.network import current_call
-from docmind_lab.network.recorder import Recorder, recording
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),

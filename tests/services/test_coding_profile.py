@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 DATA_FOLDER = Path(__file__).resolve().parents[2] / "data"
 SHIPPED = resources.files("docmind_lab.core.data").joinpath("latency_profiles_2026.json").read_text(encoding="utf-8")

@@ -11,8 +11,6 @@ import pytest
 from scipy import stats
 from service_doors import MODEL, QUESTION, always, openai_at, tags
 
-from docmind_lab.analysis.latency.dependence import correlation_in, without_correlation
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.faults import Fault
@@ -20,6 +18,8 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.statistics.latency.dependence import correlation_in, without_correlation
+from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.virtual_time import VirtualClock
 
 HEAVY = LatencyProfile.named("heavy_tail/3")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.fault_plans import KEEP_ALIVE_GAP_S, under_fault
 from docmind_lab.services.faults import DEFAULT_CALLS, FAULT_KINDS, Fault
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait, json_steps
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 BODY = bytes(range(256)) * 3
 PLAN = Plan(

@@ -17,10 +17,10 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from service_doors import MODEL, QUESTION, TOKENS, Here, Untold, new_run, openai_at, streamed_text, tags
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.network import HttpClients, LogicalCall, call_scope
 from docmind_lab.services.faults import FAULT_KINDS, Fault
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 QUICK = LatencyProfile.named("typical/100")
 # Two shared cores pause for tens of milliseconds.

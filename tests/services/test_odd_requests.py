@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Headers, Plan, ServiceRequest
 from docmind_lab.services.vector_service import VectorService
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 PROFILE = LatencyProfile.named("typical")
 MODEL = OpenAIService(PROFILE)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait
 from docmind_lab.services.scripted_model.tokens import count_tokens
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 PROFILE = LatencyProfile.named("typical")
 SERVICE = OpenAIService(PROFILE)

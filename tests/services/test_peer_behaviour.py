@@ -7,12 +7,12 @@ import math
 
 import pytest
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
 from docmind_lab.services.peers.executor import answer_task
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 PROFILE = LatencyProfile.named("typical")
 KEYS = [DrawKey(seed, "reader_1", "0.0.1") for seed in range(400)]

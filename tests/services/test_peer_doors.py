@@ -12,7 +12,6 @@ import httpx
 import pytest
 from service_doors import Here, always, new_run, tags
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PeerBehaviour, PeerHabits
@@ -20,6 +19,7 @@ from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.services.wall_door import WallDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.virtual_time import VirtualClock
 
 # Two steps of 0.2 s + 40 tokens × 0.01 s: every task takes 1.2 s.

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from docmind_lab.analysis.latency.profile import PROFILE_NAMES, LatencyProfile
+from docmind_lab.statistics.latency.profile import PROFILE_NAMES, LatencyProfile
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = ("fast", "typical", "heavy_tail", "local_gpu")

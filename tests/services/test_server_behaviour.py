@@ -15,7 +15,6 @@ import pytest
 from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, TOKENS, always, new_run, openai_at, tags
 
 import docmind_lab as dl
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
 from docmind_lab.services.log import RequestRow
@@ -23,6 +22,7 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.virtual_time import VirtualClock
 
 # Nine tokens: the first after 0.4 s, the answer after 1.3 s.

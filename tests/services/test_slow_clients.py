@@ -11,12 +11,12 @@ import httpx
 import pytest
 from served_here import Here
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, ServiceRequest, json_steps
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.wall_door import WallDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 pytestmark = pytest.mark.wall
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from qdrant_client import models
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait
 from docmind_lab.services.vector_service import VectorService
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 PROFILE = LatencyProfile.named("typical")
 SCHEMA = {

@@ -34,7 +34,6 @@ from service_doors import (
     tags,
 )
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.network import HttpClients, LogicalCall, call_scope
@@ -45,6 +44,7 @@ from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceR
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.virtual_time import VirtualClock
 
 ANSWER = "Scripted reply: When does the quoll hunt in"

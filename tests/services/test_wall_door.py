@@ -33,7 +33,6 @@ from service_doors import (
     tags,
 )
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
 from docmind_lab.services.faults import Fault
@@ -41,6 +40,7 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess, bind
 from docmind_lab.services.wall_door import WallDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 DOCUMENT = "A quoll is a spotted marsupial. The quoll hunts at night in the eucalyptus forest."
 CONVERSATION: Any = [

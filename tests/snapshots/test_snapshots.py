@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 import docmind_lab as dl
-from docmind_lab.interfaces.cli import printing
+from docmind_lab.views.cli import printing
 
 HERE = Path(__file__).parent
 INPUTS = [{"question": "What is it?"}]

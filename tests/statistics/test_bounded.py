@@ -5,8 +5,8 @@ import pytest
 from intervals import holds
 from scipy import stats
 
-from docmind_lab.analysis.statistics.means import bounded_mean_interval
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.statistics.means import bounded_mean_interval
 
 MOST = 0.55
 HEALTHY, COLLAPSED = 0.44, 0.02

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from made_up_arms import arm, study_runs
 from scipy import stats
 
-from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes, answer_times
-from docmind_lab.analysis.statistics.completion_curves import aalen_johansen, completion_curve, completion_curves
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes, answer_times
+from docmind_lab.statistics.completion_curves import aalen_johansen, completion_curve, completion_curves
 
 TIMES = st.lists(
     st.tuples(st.integers(1, 12), st.sampled_from([ANSWERED, COMPETING, CENSORED])), min_size=2, max_size=30

@@ -10,13 +10,13 @@ from intervals import holds
 from often import often
 from scipy import stats
 
-from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
-from docmind_lab.analysis.statistics.completion_curves import completion_curve
-from docmind_lab.analysis.statistics.differences import mean_difference, mean_p_value
-from docmind_lab.analysis.statistics.interval import difference_of
-from docmind_lab.analysis.statistics.means import studentised_interval
-from docmind_lab.analysis.statistics.restricted_means import pseudo_values, restricted_mean
-from docmind_lab.analysis.statistics.shares import paired_share_difference, share_difference, share_interval
+from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
+from docmind_lab.statistics.completion_curves import completion_curve
+from docmind_lab.statistics.differences import mean_difference, mean_p_value
+from docmind_lab.statistics.interval import difference_of
+from docmind_lab.statistics.means import studentised_interval
+from docmind_lab.statistics.restricted_means import pseudo_values, restricted_mean
+from docmind_lab.statistics.shares import paired_share_difference, share_difference, share_interval
 
 REPEATS = 500
 # As many runs as a recommendation at 0.95 asks for at least. With 20 runs and skewed differences no interval that was

@@ -7,14 +7,14 @@ import pytest
 from made_up_arms import arm, study_runs
 from scipy import stats
 
-from docmind_lab.analysis.statistics.differences import (
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.statistics.differences import (
     column_values,
     mean_difference,
     paired_by_seed,
     paired_mean_difference,
     values_of,
 )
-from docmind_lab.core.errors import ConfigurationError
 
 RNG = np.random.default_rng(4)
 LATENCY_S = RNG.lognormal(2.0, 0.8, 40)

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from docmind_lab.analysis.statistics.differences import holm, tarone
-from docmind_lab.analysis.statistics.interval import Interval, difference_of
-from docmind_lab.analysis.statistics.sample_size import TooFewRuns, gated_quantile, runs_needed
-from docmind_lab.analysis.statistics.shares import (
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.statistics.differences import holm, tarone
+from docmind_lab.statistics.interval import Interval, difference_of
+from docmind_lab.statistics.sample_size import TooFewRuns, gated_quantile, runs_needed
+from docmind_lab.statistics.shares import (
     paired_share_difference,
     runs_needed_for_share,
     share_difference,
     share_interval,
 )
-from docmind_lab.core.errors import ConfigurationError
 
 
 def test_an_interval_is_text_with_its_estimate_and_bounds():

@@ -7,16 +7,16 @@ import pytest
 from censored_examples import LEUKAEMIA, WORKED
 from made_up_arms import arm, study_runs
 
-from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes, answer_times
-from docmind_lab.analysis.statistics.completion_curves import aalen_johansen
-from docmind_lab.analysis.statistics.interval import difference_of
-from docmind_lab.analysis.statistics.restricted_means import (
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes, answer_times
+from docmind_lab.statistics.completion_curves import aalen_johansen
+from docmind_lab.statistics.interval import difference_of
+from docmind_lab.statistics.restricted_means import (
     paired_restricted_mean_difference,
     pseudo_values,
     restricted_mean,
     restricted_means,
 )
-from docmind_lab.core.errors import ConfigurationError
 
 
 def test_a_restricted_mean_is_the_textbooks():

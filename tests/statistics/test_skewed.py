@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from docmind_lab.analysis.statistics.differences import sign_flip_tests
-from docmind_lab.analysis.statistics.means import skewed_paired_interval
+from docmind_lab.statistics.differences import sign_flip_tests
+from docmind_lab.statistics.means import skewed_paired_interval
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 WORLDS: dict[str, tuple[Draw, float]] = {

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from often import often
 
-from docmind_lab.analysis.statistics.differences import mean_difference, paired_mean_difference
-from docmind_lab.analysis.statistics.means import adjusted_paired_interval
+from docmind_lab.statistics.differences import mean_difference, paired_mean_difference
+from docmind_lab.statistics.means import adjusted_paired_interval
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 

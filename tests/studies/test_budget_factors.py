@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from small_studies import DESIGN
 
-from docmind_lab.analysis.study import Study
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.findings.study import Study
 
 
 def design(price: str | None = None, repeats: int = 1, **factors: Any) -> StudyDesign:

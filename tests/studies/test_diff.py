@@ -12,10 +12,10 @@ import pytest
 from golden import assert_golden
 from sample_runs import MANIFEST, sample_run, study_of
 
-from docmind_lab.analysis.diff import StudyDiff, diff
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.records import RunRecord
 from docmind_lab.core.levels import NAN
+from docmind_lab.findings.diff import StudyDiff, diff
+from docmind_lab.findings.study import Study
+from docmind_lab.tables.records import RunRecord
 
 Change = Callable[[int], dict[str, Any]]
 LATE = {"outcome": "timed_out", "answered_in_time": False, "returned_at_s": 2.0}
@@ -159,7 +159,7 @@ def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     import typer
     from typer.testing import CliRunner
 
-    from docmind_lab.interfaces.cli.diff import diff as command
+    from docmind_lab.views.cli.diff import diff as command
 
     app = typer.Typer()
     app.command()(command)

@@ -19,10 +19,10 @@ from small_studies import DESIGN, RUNS, assert_same_tables, small_cells
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
-from docmind_lab.analysis.study import Study
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.findings.study import Study
 
 
 def swept(**options: Any) -> Study:

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from docmind_lab.alternatives import AsyncCancellation, Cooperative, HardTimeout
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import handbook
 from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.tables import frames_of, rows_of_query
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, frozen_garbage, simulate
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.documents import handbook
 
 GPU = LatencyProfile.named("local_gpu")
 # Alone, a query of the handbook takes some 7 s with these latencies.

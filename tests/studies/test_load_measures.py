@@ -9,13 +9,13 @@ import pytest
 from sample_runs import sample_run
 from scipy import stats
 
-from docmind_lab.analysis.statistics.means import bounded_mean_interval
-from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 from docmind_lab.experiments.load.measures import goodput_differences, load_summary, mean_interval, replicate_measures
 from docmind_lab.experiments.load.study import LoadStudy
 from docmind_lab.experiments.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of, rows_of_query
+from docmind_lab.statistics.means import bounded_mean_interval
+from docmind_lab.statistics.shares import share_interval
 
 # Budget 2 s; queries arrive at 0, 10, 12, 14, 16; those from 10 on and before 18 are counted, over 8 s, with 2 slots.
 WINDOW = {"window_from_s": 10.0, "window_until_s": 18.0}

@@ -14,12 +14,12 @@ from often import often
 from sample_runs import sample_study
 from small_studies import DESIGN, Scripted
 
-from docmind_lab.analysis.cell_store import CellStore
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import sweep
-from docmind_lab.interfaces.cli import main
+from docmind_lab.tables.cell_store import CellStore
+from docmind_lab.views.cli import main
 
 FAILED, USAGE = 1, 2
 READERS = ("show", "report", "recommend", "diff", "diff, second")

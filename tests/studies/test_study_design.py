@@ -11,13 +11,13 @@ import pytest
 from small_studies import DESIGN, small_cells
 
 from docmind_lab.alternatives import Cooperative, HardTimeout
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps import design as design_module
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 
 def design(repeats: int = 2, **factors: Any) -> StudyDesign:

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from small_studies import DESIGN, RUNS, Scripted, assert_same_tables, made_up_cell, small_cells
 
-from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.study import Study, prepare_folder
-from docmind_lab.analysis.study_folder import StudyFolder, load
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.batch import Cell, CellResult
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.findings.study import Study, prepare_folder
+from docmind_lab.findings.study_folder import StudyFolder, load
+from docmind_lab.tables.cell_store import CellStore
 
 STUDY = StudyDesign.of(DESIGN)
 
@@ -194,7 +194,7 @@ def test_the_manifest_is_the_last_to_be_written(tmp_path: Path, monkeypatch: pyt
         written.append(path.name)
         return write_whole(path, write)
 
-    monkeypatch.setattr("docmind_lab.analysis.study_folder.write_whole", noted)
+    monkeypatch.setattr("docmind_lab.findings.study_folder.write_whole", noted)
     finished(tmp_path)
     assert (written[0], written[-1]) == ("design.json", "manifest.json")
     assert set(written[1:-1]) == {"runs.parquet", "calls.parquet", "events.parquet"}

@@ -17,14 +17,14 @@ from small_studies import CELLS, DESIGN, RUNS, Scripted, assert_same_tables, mad
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
-from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.study_folder import load
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.findings.study import Study
+from docmind_lab.findings.study_folder import load
+from docmind_lab.tables.cell_store import CellStore
 
 
 def swept(executor: Scripted, out: Path | None = None, **options: Any) -> Study:

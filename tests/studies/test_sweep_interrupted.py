@@ -14,11 +14,11 @@ from often import often
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
 from sweeping_program import INTERRUPTED
 
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.study_folder import load
-from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.findings.study import Study
+from docmind_lab.findings.study_folder import load
+from docmind_lab.tables.records import TABLES
 
 
 @pytest.fixture(scope="module")

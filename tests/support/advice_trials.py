@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.diff import diff
-from docmind_lab.analysis.findings.choice import choose
-from docmind_lab.analysis.findings.criteria import CRITERIA, Criterion
-from docmind_lab.analysis.findings.recommendation import recommend
-from docmind_lab.analysis.statistics.means import skewed_paired_interval
-from docmind_lab.analysis.study import Study
+from docmind_lab.findings.choice import choose
+from docmind_lab.findings.criteria import CRITERIA, Criterion
+from docmind_lab.findings.diff import diff
+from docmind_lab.findings.recommendation import recommend
+from docmind_lab.findings.study import Study
+from docmind_lab.statistics.means import skewed_paired_interval
+from docmind_lab.tables.conditions import with_arms
 
 POOLS = Path(__file__).parents[1] / "calibration"
 MANIFEST = {"schema_version": 3, "study_id": "pool", "design": {"seed": 0}}
@@ -76,7 +76,7 @@ HEADER = (
 
 def pool(name: str = "pool") -> pd.DataFrame:
     """The runs of a pool."""
-    from docmind_lab.analysis.tables.frames import with_dtypes
+    from docmind_lab.tables.frames import with_dtypes
 
     return with_dtypes("runs", pd.read_parquet(POOLS / f"{name}.parquet"))
 
@@ -207,8 +207,8 @@ LIMITS: dict[str, Callable[[np.random.Generator, int, float, float], np.ndarray]
 
 def what_ifs(repetitions: int, runs: pd.DataFrame, kind: str, count: int = 100, seed: int = 9) -> Calibration:
     """The interval of a what-if has the true share in time, where runs were cut as `kind` says."""
-    from docmind_lab.analysis.traces.model import TracedRun, Traces
-    from docmind_lab.analysis.traces.shares import in_time_shares
+    from docmind_lab.findings.what_if.shares import in_time_shares
+    from docmind_lab.tables.traces.model import TracedRun, Traces
 
     rng, kept, given = np.random.default_rng(seed), 0, 0
     needed_s = _time_needed(runs).to_numpy(dtype="float64")
@@ -354,7 +354,7 @@ def _faults(runs: pd.DataFrame) -> str:
 def _study(runs: pd.DataFrame) -> Study:
     from sample_runs import concatenated
 
-    from docmind_lab.analysis.tables.frames import to_frame
+    from docmind_lab.tables.frames import to_frame
 
     return Study(concatenated("runs", [runs]), to_frame("calls", []), to_frame("events", []), MANIFEST)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from docmind_lab.analysis.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
+from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
 
 # The 6-mercaptopurine arm of Freireich et al. (1963), as in Klein and Moeschberger (2003), table 1.2: weeks.
 RELAPSES = (6, 6, 6, 7, 10, 13, 16, 22, 23)

@@ -6,10 +6,10 @@ import functools
 
 from recorded_runs import recorded_call, recorded_run, recording_of
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.replay import drawn_wait_s, find
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 ROLES = ("router", "planner", "retrieval", "validation", "synthesis")
 TOKENS = (10, 60, 30, 40, 150)

@@ -6,8 +6,8 @@ import asyncio
 
 from mcp.server.mcpserver import MCPServer
 
-from docmind_lab.enforcement.scope import remaining_s
-from docmind_lab.enforcement.wire.mcp import ToolDeadline
+from docmind_lab.alternatives.enforcement.scope import remaining_s
+from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline
 
 server = MCPServer("held", version="1", middleware=[ToolDeadline(at_most_s=20)])
 

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from docmind_lab.analysis.plots.look import INK, PAPER
+from docmind_lab.views.plots.look import INK, PAPER
 
 
 def words_of(ax: Axes) -> list[Text]:

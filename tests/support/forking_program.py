@@ -26,8 +26,8 @@ from langgraph.graph import END, START, StateGraph
 
 import docmind_lab as dl
 from docmind_lab.alternatives import event_loop
+from docmind_lab.alternatives.enforcement import hooks
 from docmind_lab.core.holds import current_hold
-from docmind_lab.enforcement import hooks
 
 LETTERS = "ABCDEF"
 SLOW_S, DEADLINE_OF_SLOW_S = 0.8, 0.2

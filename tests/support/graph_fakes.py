@@ -18,7 +18,9 @@ from pydantic import Field, PrivateAttr
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.docmind.graphs import (
+from docmind_lab.network.recorder import Recorder
+from docmind_lab.services.scripted_model import Conversation, reply_to
+from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
     SupervisorBuildParams,
@@ -26,10 +28,8 @@ from docmind_lab.docmind.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.docmind.retrieval import Chunk, SearchIndex
-from docmind_lab.docmind.retrieval.tool import RetrievalResources
-from docmind_lab.network.recorder import Recorder
-from docmind_lab.services.scripted_model import Conversation, reply_to
+from docmind_lab.systems.docmind.retrieval import Chunk, SearchIndex
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 
 Say = Callable[[list[BaseMessage], Mapping[str, Any]], AIMessage]
 

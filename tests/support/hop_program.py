@@ -23,8 +23,8 @@ from starlette.requests import Request  # noqa: E402
 from starlette.responses import JSONResponse, Response  # noqa: E402
 from starlette.routing import Route  # noqa: E402
 
-from docmind_lab.enforcement.scope import remaining_s  # noqa: E402
-from docmind_lab.enforcement.wire.asgi import DeadlineMiddleware  # noqa: E402
+from docmind_lab.alternatives.enforcement.scope import remaining_s  # noqa: E402
+from docmind_lab.alternatives.enforcement.wire.asgi import DeadlineMiddleware  # noqa: E402
 
 seen: dict[str, object] = {}
 

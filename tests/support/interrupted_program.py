@@ -17,7 +17,6 @@ from typing import Any
 from tqdm.std import tqdm
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess, Workers, cells
 from docmind_lab.experiments.batch.cells import run_cell
@@ -26,7 +25,8 @@ from docmind_lab.experiments.comparison import virtual as comparison_virtual
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps import runner
-from docmind_lab.interfaces.cli import main as command_line
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.views.cli import main as command_line
 
 STUDY = """
 name = "interrupted"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docmind_lab.analysis.statistics.interval import Interval
+from docmind_lab.statistics.interval import Interval
 
 
 def holds(interval: Interval, value: float) -> bool:

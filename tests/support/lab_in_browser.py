@@ -114,9 +114,7 @@ def _server(folder: Path, *, dark: bool) -> Iterator[str]:
     # As root, as in a container, it would not start; its list of extensions would come from a registry.
     config = {"ServerApp": {"allow_root": True}, "LabApp": {"extension_manager": "readonly"}}
     (Path(environment["JUPYTER_CONFIG_DIR"]) / "jupyter_server_config.json").write_text(json.dumps(config))
-    program = (
-        f"from docmind_lab.interfaces.cli.servers import lab; lab({str(folder)!r}, port={_free_port()}, browser=False)"
-    )
+    program = f"from docmind_lab.views.cli.servers import lab; lab({str(folder)!r}, port={_free_port()}, browser=False)"
     with open(folder / ".jupyter" / "log", "w") as log:
         process = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=log, stderr=log)
         try:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from served_here import Here
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
-from docmind_lab.workloads import SupervisorWorkload
-from docmind_lab.workloads.kinds import Surroundings
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems import SupervisorWorkload
+from docmind_lab.systems.kinds import Surroundings
 
 
 @dataclass

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 from sample_runs import sample_run
 
-from docmind_lab.analysis.tables.frames import to_frame
+from docmind_lab.tables.frames import to_frame
 
 
 def arm(*ends, alternative="cooperative", timeout_s=10.0, horizon_s=50.0, first_seed=0):

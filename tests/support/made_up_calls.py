@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, stats
 
-from docmind_lab.analysis.latency.durations import Sample
+from docmind_lab.statistics.latency.durations import Sample
 
 LEVELS = np.arange(0.05, 0.951, 0.05)
 ROWS = 1000

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 from sample_runs import sample_run
 
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import RunRecord
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import RunRecord
 
 BUDGET_S = 2.0
 LETTERS = {"A": "cooperative", "B": "hard_timeout", "C": "async_cancellation", "D": "stop_flag", "E": "hybrid"}

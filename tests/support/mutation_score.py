@@ -26,7 +26,7 @@ PARTS = {
     ),
     "network": (["network"], ["network", "own", "enforcement"]),
     "derive": (["experiments/measurement/derive.py"], ["test_derive.py", "test_measurement.py", "test_agreement.py"]),
-    "choice": (["analysis/findings/choice.py"], ["findings", "test_summary.py", "snapshots"]),
+    "choice": (["findings/choice.py"], ["findings", "test_summary.py", "snapshots"]),
     "enforcement": (["enforcement"], ["enforcement"]),
 }
 COMPARISONS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not"}

@@ -13,7 +13,6 @@ from served_here import Here
 from typing_extensions import TypedDict
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
@@ -21,8 +20,9 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.workloads import Surroundings, workload_kind
-from docmind_lab.workloads.own import own_graph
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems import Surroundings, workload_kind
+from docmind_lab.systems.own import own_graph
 
 with warnings.catch_warnings():
     # The package still takes an older way to make agents from LangGraph.

@@ -15,9 +15,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from sample_runs import sample_run, study_of
 
-from docmind_lab.analysis.study import Study
-from docmind_lab.enforcement.result import Result
-from docmind_lab.enforcement.telemetry import CallTelemetry
+from docmind_lab.alternatives.enforcement.result import Result
+from docmind_lab.alternatives.enforcement.telemetry import CallTelemetry
+from docmind_lab.findings.study import Study
 
 
 class Production:

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Cooperative, HardTimeout, Outcome
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.enforcement.wire.asgi import Application, DeadlineMiddleware
+from docmind_lab.alternatives.enforcement.wire.asgi import Application, DeadlineMiddleware
 from docmind_lab.graphs import (
     MultiAgentGraphState,
     SupervisorBuildParams,
@@ -23,8 +23,8 @@ from docmind_lab.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.interfaces.panels import TunePanel
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.views.panels import TunePanel
 
 
 def compare_and_look() -> pd.DataFrame:

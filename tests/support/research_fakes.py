@@ -15,14 +15,14 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import RunControl
 
-from docmind_lab.docmind.retrieval.encoders import SparseEncoder
-from docmind_lab.docmind.sync_async import Operation
+from docmind_lab.systems.docmind.retrieval.encoders import SparseEncoder
+from docmind_lab.systems.docmind.sync_async import Operation
+from docmind_lab.systems.research.graph import ResearchGraph, config_of
+from docmind_lab.systems.research.ledger import ResearchLedger
+from docmind_lab.systems.research.loop import SourceLoop
+from docmind_lab.systems.research.sources import Item, Source, SourceSpec
+from docmind_lab.systems.research.tasks import Hypothesis, ResearchLimits, ResearchTask
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads.research.graph import ResearchGraph, config_of
-from docmind_lab.workloads.research.ledger import ResearchLedger
-from docmind_lab.workloads.research.loop import SourceLoop
-from docmind_lab.workloads.research.sources import Item, Source, SourceSpec
-from docmind_lab.workloads.research.tasks import Hypothesis, ResearchLimits, ResearchTask
 
 CONTINUE = json.dumps({"decision": "CONTINUE", "reasoning": "more may come"})
 SATURATED = json.dumps({"decision": "SATURATED", "reasoning": "nothing new"})

@@ -7,15 +7,15 @@ import json
 import sys
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.records import TABLES
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
+from docmind_lab.findings.study import Study
 from docmind_lab.services.faults import Fault
-from docmind_lab.workloads import workload_kind
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems import workload_kind
+from docmind_lab.tables.records import TABLES
 
 ALTERNATIVES = "unguarded,A,B,C,D,E,F,A:per_read,B:drain,D:interrupt,F:per_step"
 

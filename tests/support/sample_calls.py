@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.levels import NAN
+from docmind_lab.tables.records import CallRecord
 
 
 def call(run_id: str, role: str, began_s: float, ended_s: float, step: str = "1.0.1", **changes: Any) -> CallRecord:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.frames import to_frame, with_dtypes
-from docmind_lab.analysis.tables.records import EventRecord, RunRecord
+from docmind_lab.findings.study import Study
+from docmind_lab.tables.frames import to_frame, with_dtypes
+from docmind_lab.tables.records import EventRecord, RunRecord
 
 MANIFEST: dict[str, Any] = {"schema_version": 1, "study_id": "made-up", "design": {"seed": 7}}
 LEVELS = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")

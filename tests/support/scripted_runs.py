@@ -11,10 +11,10 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.analysis.tables.records import EventRecord, RunRecord
 from docmind_lab.experiments.batch import Cell, CellResult, Workers
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
-from docmind_lab.interfaces.panels.choice import PanelChoice
+from docmind_lab.tables.records import EventRecord, RunRecord
+from docmind_lab.views.panels.choice import PanelChoice
 
 # Far more than a made-up run takes on any machine; only a defect makes anybody wait so long.
 PATIENCE_S = 60.0

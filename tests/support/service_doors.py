@@ -10,9 +10,9 @@ from typing import Any
 import openai
 from served_here import Here as Here
 
-from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.network import Attempt
 from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
 
 MODEL = "docmind-scripted"
 QUESTION: Any = [{"role": "user", "content": "When does the quoll hunt in the forest?"}]

@@ -12,11 +12,11 @@ import pandas as pd
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.records import TABLES, EventRecord
 from docmind_lab.experiments.batch import Cell, CellResult
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.findings.study import Study
+from docmind_lab.tables.records import TABLES, EventRecord
 
 # Budgets that cut some runs and not others, so that tables hold every kind of row.
 DESIGN: dict[str, Any] = {

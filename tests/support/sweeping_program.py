@@ -20,12 +20,12 @@ from typing import Any
 from small_studies import DESIGN, small_cells
 from tqdm.std import tqdm
 
-from docmind_lab.analysis.study_folder import StudyFolder
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.batch.cells import run_cell
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.findings.study_folder import StudyFolder
 
 INTERRUPTED, BROKEN = 130, 70
 _FILE_STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod"}

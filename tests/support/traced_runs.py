@@ -84,7 +84,7 @@ def main() -> None:
         count("query", langsmith_tracing._direct_client() if allowed else None)
     else:
         from docmind_lab import compare
-        from docmind_lab.docmind.coordinator import MultiAgentCoordinator
+        from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
 
         with MultiAgentCoordinator(settings) as coordinator:
             response = coordinator.process_query("What does a hard timeout leave running?")

@@ -7,17 +7,17 @@ from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.node_modes import NodeMode
-from docmind_lab.docmind.system import named_corpus
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
+from docmind_lab.systems.docmind.system import named_corpus
 
 # The first question takes 10.1 s when nothing goes wrong. At 8 s validation is under way until 8.966.
 TIMEOUT_S, CALL_ENDS_S, ALL_ENDS_S = 8.0, 8.966, 10.117

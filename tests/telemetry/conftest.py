@@ -7,16 +7,16 @@ import dataclasses
 import pytest
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import Library
-from docmind_lab.docmind.retrieval import Chunk
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.documents import Library
+from docmind_lab.systems.docmind.retrieval import Chunk
+from docmind_lab.tables.manifest import manifest_of
 
 QUESTION_CANARY, DOCUMENT_CANARY = "zephyrquark", "marmaladeobelisk"
 TEXT = f"The zephyrquark pump is primed by the {DOCUMENT_CANARY} before every start of the zephyrquark line."

@@ -15,7 +15,7 @@ from sample_runs import sample_run
 import docmind_lab as dl
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.interfaces.telemetry import Telemetry
+from docmind_lab.views.telemetry import Telemetry
 
 pytest.importorskip("opentelemetry.exporter.prometheus")
 from scraped_metrics import Scraped

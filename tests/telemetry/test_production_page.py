@@ -17,7 +17,7 @@ from scraped_metrics import Scraped
 
 import docmind_lab as dl
 from docmind_lab.core import telemetry_names
-from docmind_lab.interfaces.cli import main
+from docmind_lab.views.cli import main
 
 ROOT = Path(__file__).parents[2]
 WHOLE = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")

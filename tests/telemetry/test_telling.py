@@ -17,7 +17,7 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.interfaces.telemetry import Telemetry
+from docmind_lab.views.telemetry import Telemetry
 
 pytest.importorskip("opentelemetry.exporter.prometheus")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import docmind_lab as dl
-from docmind_lab.analysis.traces.agreement import SAME_SHARE, agreement_with_stack
-from docmind_lab.analysis.traces.studies import traces_of_study
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings.what_if.trace_agreement import SAME_SHARE, agreement_with_stack
+from docmind_lab.tables.traces.studies import traces_of_study
 
 # Each with a deadline that cuts a good part of its runs. The seeds are used nowhere else.
 CASES: tuple[dict[str, Any], ...] = (

@@ -20,13 +20,13 @@ from opentelemetry.trace import Span, Status, StatusCode, set_span_in_context
 from production_calls import line_of
 from typer.testing import CliRunner
 
-from docmind_lab.analysis.traces.importers import FORMATS, import_traces
-from docmind_lab.analysis.traces.importers.records import json_values, records_in
-from docmind_lab.analysis.traces.importers.spans import outcome_of_error
-from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.experiments.recordings.recording import FORMAT, RecordedCall, RecordedRun
-from docmind_lab.interfaces.cli.app import app
+from docmind_lab.findings.what_if.formats import FORMATS, import_traces
+from docmind_lab.tables.traces.importers.records import json_values, records_in
+from docmind_lab.tables.traces.importers.spans import outcome_of_error
+from docmind_lab.tables.traces.model import Traces
+from docmind_lab.views.cli.app import app
 
 EXPORTS = Path(__file__).parent / "exports"
 BEGAN_NS = 1_700_000_000_000_000_000

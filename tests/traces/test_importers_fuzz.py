@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from often import often
 
-from docmind_lab.analysis.traces.importers import FORMATS, import_traces
-from docmind_lab.analysis.traces.model import Traces
 from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.findings.what_if.formats import FORMATS, import_traces
+from docmind_lab.tables.traces.model import Traces
 
 HUGE = 10**400
 # A record, or a whole trace, as each tool writes it.

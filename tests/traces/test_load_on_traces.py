@@ -14,12 +14,6 @@ from golden import assert_golden
 from typer.testing import CliRunner
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.plots.goodputs import goodput_frame
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
-from docmind_lab.analysis.traces.studies import traces_of_study
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
@@ -36,8 +30,14 @@ from docmind_lab.experiments.load import (
 from docmind_lab.experiments.load.on_traces import POLICIES
 from docmind_lab.experiments.load.on_traces.shapes import shapes_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.interfaces.cli.app import app
+from docmind_lab.findings.study import Study
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.traces.model import Span, TracedRun, Traces
+from docmind_lab.tables.traces.studies import traces_of_study
+from docmind_lab.views.cli.app import app
+from docmind_lab.views.plots.goodputs import goodput_frame
 
 _SAME = ["counted", "goodput_per_s", "share_in_time", "response_median_s", "live_queue_wait_s", "busy_share"]
 

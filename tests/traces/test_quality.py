@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
-from docmind_lab.analysis.traces.shares import good_shares
+from docmind_lab.findings.what_if.shares import good_shares
+from docmind_lab.tables.traces.model import Span, TracedRun, Traces
 
 NAN = float("nan")
 

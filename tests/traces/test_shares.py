@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from docmind_lab.analysis.statistics.answer_times import AnswerTimes
-from docmind_lab.analysis.statistics.completion_curves import aalen_johansen
-from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.traces.model import TracedRun, Traces
-from docmind_lab.analysis.traces.shares import in_time_shares, predicted_shares
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings.what_if.shares import in_time_shares, predicted_shares
+from docmind_lab.statistics.answer_times import AnswerTimes
+from docmind_lab.statistics.completion_curves import aalen_johansen
+from docmind_lab.statistics.shares import share_interval
+from docmind_lab.tables.traces.model import TracedRun, Traces
 
 
 def runs_of(durations: list[tuple[str, float]], cut_at_s: float = np.inf, outcome: str = "answered") -> Traces:

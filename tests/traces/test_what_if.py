@@ -11,11 +11,11 @@ import pytest
 from golden import assert_golden
 
 import docmind_lab as dl
-from docmind_lab.analysis.plots.what_ifs import what_if_frontier
-from docmind_lab.analysis.traces.model import Span, TracedRun, Traces
-from docmind_lab.analysis.traces.rules import rule_of
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.interfaces.cli import main
+from docmind_lab.tables.traces.model import Span, TracedRun, Traces
+from docmind_lab.tables.traces.rules import rule_of
+from docmind_lab.views.cli import main
+from docmind_lab.views.plots.what_ifs import what_if_frontier
 
 
 def runs_of_one_call(count: int, cut_at_s: float = math.inf) -> Traces:

@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 from sample_runs import MANIFEST, sample_run
 
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.study_folder import load
-from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
@@ -21,12 +18,15 @@ from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.interfaces.reports.build import build_report
+from docmind_lab.findings.study import Study
+from docmind_lab.findings.study_folder import load
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.views.reports.build import build_report
 
 NAME = "made_up_elsewhere:KIND"
 MODULE = """
-from docmind_lab.workloads.kinds import ExtraTable, WorkloadKind
-from docmind_lab.workloads.supervisor import KIND as SUPERVISOR
+from docmind_lab.systems.kinds import ExtraTable, WorkloadKind
+from docmind_lab.systems.docmind.supervisor import KIND as SUPERVISOR
 
 TABLE = ExtraTable("mine", "Its runs.", (), lambda events, runs, calls: runs[["run_id"]])
 KIND = WorkloadKind("mine", "Mine", "tasks", SUPERVISOR.cases, SUPERVISOR.build, SUPERVISOR.defaults, tables=(TABLE,))

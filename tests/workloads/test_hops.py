@@ -17,7 +17,6 @@ import pytest
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, Hybrid
 from docmind_lab.alternatives.hybrid import RETURN_SLACK_S
-from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import STOP_REASONS, RunOutcome
 from docmind_lab.core.randomness import DrawKey
@@ -34,8 +33,9 @@ from docmind_lab.services.hops.processes import APART_S, HopServices
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.virtual_door import PORT
+from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.systems.hops import KIND
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads.hops import KIND
 
 # Of its runs at 10 s about half are late, by 8 s on average.
 PROFILE = LatencyProfile.named("heavy_tail/3")

@@ -11,12 +11,12 @@ from dataclasses import KW_ONLY, dataclass
 
 from docmind_lab.core.errors import SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import LibraryPlace
-from docmind_lab.docmind.graphs.node_modes import NodeMode
-from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.systems.docmind.documents import LibraryPlace
+from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
+from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
 
 # Small enough that little is lost with one and that a stop is quick, large enough that its file costs nothing beside.
 RUNS_PER_CELL = 10

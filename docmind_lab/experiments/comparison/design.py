@@ -13,8 +13,7 @@ from typing import Any, cast
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.async_form import on_event_loop
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.analysis.latency.by_role import require_roles
-from docmind_lab.analysis.latency.profile import LatencyProfile
+from docmind_lab.alternatives.enforcement.measured import Enforced
 from docmind_lab.core.budgets import Budget, require_one_time_budget
 from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.clock import CLOCKS, ClockName, CpuCharge, check_charge
@@ -23,9 +22,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour, behaviour_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode, effective_node_mode
-from docmind_lab.docmind.retrieval import Question
-from docmind_lab.enforcement.measured import Enforced
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
@@ -33,7 +29,11 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.hops import checked_adoption
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
-from docmind_lab.workloads.kinds import WorkloadKind, shown_name, workload_kind
+from docmind_lab.statistics.latency.by_role import require_roles
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, checked_node_mode, effective_node_mode
+from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.kinds import WorkloadKind, shown_name, workload_kind
 
 
 def node_mode_of(alternative: Alternative, node_mode: NodeMode = "own") -> str:

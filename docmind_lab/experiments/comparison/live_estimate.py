@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from docmind_lab.analysis.text import count_of
 from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.text import count_of
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.replays import simulated_name

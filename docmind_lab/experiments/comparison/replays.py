@@ -15,7 +15,6 @@ from typing import Any
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.clock import ClockName
@@ -29,7 +28,8 @@ from docmind_lab.experiments.comparison.virtual import replaying, simulated
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
-from docmind_lab.workloads.kinds import OWN_PREFIX, WORKLOADS
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.kinds import OWN_PREFIX, WORKLOADS
 
 # Inputs that lead through other nodes are rare beside the first ones, and each costs a run.
 _MOST_INPUTS = 5

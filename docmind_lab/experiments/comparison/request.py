@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.analysis.latency.by_role import ProfileChoice
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import CommonOptions
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.caps import Caps
 from docmind_lab.experiments.recordings.live_study import RecordingOptions
 from docmind_lab.services.faults import Fault
-from docmind_lab.workloads.own import Inputs, Services, StoreMaker
+from docmind_lab.statistics.latency.by_role import ProfileChoice
+from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.own import Inputs, Services, StoreMaker
 
 DEFAULT_SEED = 7
 DEFAULT_WORKLOAD = "supervisor"

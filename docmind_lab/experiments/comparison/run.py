@@ -12,10 +12,6 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.latency.by_role import latency_profile
-from docmind_lab.analysis.manifest import MachineUse, manifest_of
-from docmind_lab.analysis.study import Study, prepare_folder
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, RecordError
@@ -34,8 +30,12 @@ from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
 from docmind_lab.experiments.recordings.recording import RUNS, Recording
+from docmind_lab.findings.study import Study, prepare_folder
 from docmind_lab.services.faults import Fault
-from docmind_lab.workloads.kinds import systems_said, workload_kind
+from docmind_lab.statistics.latency.by_role import latency_profile
+from docmind_lab.systems.kinds import systems_said, workload_kind
+from docmind_lab.tables.cell_store import CellStore
+from docmind_lab.tables.manifest import MachineUse, manifest_of
 
 CELLS = "cells"
 """Where the finished cells of a comparison are while it goes on; its tables take their place."""
@@ -221,10 +221,10 @@ def run_comparison(
     notes = notes_on(study, comparison.kind.parts, recording.replay)
     study = dataclasses.replace(study, manifest={**study.manifest, **notes})
     if folder is not None and measured:
-        # Function-level: drawing is slow to import and not needed to measure.
-        from docmind_lab.analysis.plots.files import save_study  # noqa: PLC0415
+        # By its public name: figures are a view, which stands above what is measured.
+        from docmind_lab import plots  # noqa: PLC0415
 
-        save_study(study, folder)
+        plots.save_study(study, folder)
         CellStore(folder / CELLS).remove()
     if telemetry is not None:
         # Now that nothing is measured any more.

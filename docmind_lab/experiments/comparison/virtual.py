@@ -8,8 +8,6 @@ from pathlib import Path
 
 from loky.backend.reduction import dumps
 
-from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.manifest import MachineUse
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess, Simulated, Workers, run_cells, workers_for
@@ -19,6 +17,8 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.recordings.replay import replay_options
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.tables.cell_store import CellStore
+from docmind_lab.tables.manifest import MachineUse
 
 # A table fills from its first second on when little is computed at a time.
 _RUNS_PER_CELL = 5

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.alternatives import Alternative, AsyncCancellation, Cooperative
-from docmind_lab.analysis.manifest import MachineUse
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.virtual import simulated
@@ -21,8 +20,9 @@ from docmind_lab.experiments.recordings.caps import CapReached
 from docmind_lab.network.endpoints import require_endpoints
 from docmind_lab.network.taps import Tap, attach_taps
 from docmind_lab.services.server import LogClient
-from docmind_lab.workloads import Surroundings
-from docmind_lab.workloads.kinds import Workload, itself
+from docmind_lab.systems import Surroundings
+from docmind_lab.systems.kinds import Workload, itself
+from docmind_lab.tables.manifest import MachineUse
 
 # Long enough for the first use of every code path, short enough not to be noticed.
 _WARM_UP_S = 3.0

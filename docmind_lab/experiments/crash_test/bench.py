@@ -18,7 +18,6 @@ from langgraph.pregel import Pregel
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.bound import copy_with
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
@@ -32,12 +31,13 @@ from docmind_lab.services.plan import Chunk, Headers
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
-from docmind_lab.workloads.kinds import OWN_PREFIX
-from docmind_lab.workloads.own import GraphInput, Inputs, graph_named, load_graph, own_graph
-from docmind_lab.workloads.own.inputs import inputs_named
-from docmind_lab.workloads.own.making import simulated_while_made
-from docmind_lab.workloads.own.references import AGENT_PREFIX, AnyGraph, compile_graph, load_object
-from docmind_lab.workloads.own.settings import store_for_run
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.kinds import OWN_PREFIX
+from docmind_lab.systems.own import GraphInput, Inputs, graph_named, load_graph, own_graph
+from docmind_lab.systems.own.inputs import inputs_named
+from docmind_lab.systems.own.making import simulated_while_made
+from docmind_lab.systems.own.references import AGENT_PREFIX, AnyGraph, compile_graph, load_object
+from docmind_lab.systems.own.settings import store_for_run
 
 DURABILITIES: Final = ("sync", "async", "exit")
 _DURABILITY_KEY: Final = "__pregel_durability"

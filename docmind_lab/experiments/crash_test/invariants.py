@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from docmind_lab.analysis.text import count_of
+from docmind_lab.core.text import count_of
 from docmind_lab.experiments.crash_test.observation import (
     ASKED,
     BEGINNINGS,

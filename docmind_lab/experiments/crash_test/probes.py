@@ -21,11 +21,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, Op, PutOp, Result
 
 from docmind_lab.alternatives.passing_saver import PassingSaver
-from docmind_lab.docmind.graphs.observer import is_node
 from docmind_lab.experiments.crash_test.observation import WRITE_S, Journal
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointService
 from docmind_lab.services.plan import Chunk, Headers, Plan, Service, ServiceRequest
+from docmind_lab.systems.docmind.graphs.observer import is_node
 
 _KEY_HEADERS = ("idempotency-key", "x-idempotency-key")
 

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
-from docmind_lab.analysis.text import count_of
+from docmind_lab.core.text import count_of
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Verdict
 from docmind_lab.experiments.crash_test.observation import FIRST, RESUMED, Observation
 from docmind_lab.experiments.examination import Trial

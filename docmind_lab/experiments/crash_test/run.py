@@ -28,8 +28,8 @@ from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference,
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.report import Coverage, CrashReport, Finding, timeline_of
 from docmind_lab.experiments.examination import KILL, Trial
-from docmind_lab.workloads.kinds import workload_kind
-from docmind_lab.workloads.own import GraphInput, Inputs, graph_named
+from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.own import GraphInput, Inputs, graph_named
 
 _VERDICT_COLUMNS: Final = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
 

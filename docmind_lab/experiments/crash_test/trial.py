@@ -53,12 +53,12 @@ from docmind_lab.network.snapshots import Snapshot
 from docmind_lab.services.endpoints import EndpointTable
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT
+from docmind_lab.systems.own import GraphInput, OwnWorkload
+from docmind_lab.systems.own.references import AnyGraph
+from docmind_lab.systems.own.unsimulated import REMEDY as RUN_REMEDY
+from docmind_lab.systems.own.watch import SimulatedDestinations
 from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.virtual_time.clock import REMEDY as CLOCK_REMEDY
-from docmind_lab.workloads.own import GraphInput, OwnWorkload
-from docmind_lab.workloads.own.references import AnyGraph
-from docmind_lab.workloads.own.unsimulated import REMEDY as RUN_REMEDY
-from docmind_lab.workloads.own.watch import SimulatedDestinations
 
 if TYPE_CHECKING:
     from docmind_lab.experiments.crash_test.bench import CrashBench

@@ -13,10 +13,8 @@ from pydantic.errors import PydanticSchemaGenerationError
 
 from docmind_lab.alternatives.async_form import awaited
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import NotSimulated, SimulationStalled
-from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.examination import Bench, Trial
@@ -24,9 +22,11 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.unanswered import Unanswered
-from docmind_lab.workloads.own import Inputs, OwnWorkload, graph_named, own_graph
-from docmind_lab.workloads.own.references import AGENT_PREFIX
-from docmind_lab.workloads.own.unsimulated import REMEDY, RUNS_FOR_REAL
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.own import Inputs, OwnWorkload, graph_named, own_graph
+from docmind_lab.systems.own.references import AGENT_PREFIX
+from docmind_lab.systems.own.unsimulated import REMEDY, RUNS_FOR_REAL
 
 _CANNOT_BE_JUDGED = "cannot be judged in virtual time"
 _VIRTUAL_ONLY = "the deadline lint runs in virtual time only; measure this graph with docmind-lab compare --clock wall"

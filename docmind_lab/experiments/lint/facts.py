@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from docmind_lab.analysis.text import count_of
+from docmind_lab.core.text import count_of
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.overruns import length_of, length_s, requests_of, span_of, within

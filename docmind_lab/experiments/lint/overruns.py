@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from docmind_lab.analysis.tables.records import CallRecord
-from docmind_lab.analysis.text import node_in_words
+from docmind_lab.core.text import node_in_words
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.tables.records import CallRecord
 
 Cause = Literal["call", "per_read", "retries", "code", "blocks_loop", "thread", "graph"]
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from docmind_lab.alternatives.bound import without_wrappers
-from docmind_lab.analysis.text import count_of, guessed_shape
 from docmind_lab.core.errors import GraphError
-from docmind_lab.docmind.graphs.observer import role_of
+from docmind_lab.core.text import count_of, guessed_shape
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.facts import (
     SLOWEST_GAP_S,
@@ -31,7 +30,8 @@ from docmind_lab.experiments.lint.facts import (
 )
 from docmind_lab.experiments.lint.overruns import length_of
 from docmind_lab.experiments.lint.scenes import INTERRUPTED, UNTIMED, UNTIMED_ASYNC, Scene, observe_run
-from docmind_lab.workloads.own.references import AnyGraph
+from docmind_lab.systems.docmind.graphs.observer import role_of
+from docmind_lab.systems.own.references import AnyGraph
 
 # Of a stretch that cannot be cut: early enough that most of it is still to come.
 _CUT_AFTER = 0.1

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
-from docmind_lab.analysis.text import count_of, join_names, node_in_words
 from docmind_lab.core.errors import GraphError
+from docmind_lab.core.text import count_of, join_names, node_in_words
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.findings import Finding, lateness_of
 from docmind_lab.experiments.lint.overruns import Overrun

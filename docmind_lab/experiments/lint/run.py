@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from docmind_lab.analysis.text import node_in_words
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_of
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
 from docmind_lab.core.errors import ConfigurationError, GraphError, NotSimulated
+from docmind_lab.core.text import node_in_words
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.bench import TrialBench
@@ -23,10 +23,10 @@ from docmind_lab.experiments.lint.probing import GraphProbe
 from docmind_lab.experiments.lint.report import LintReport, Verdict, failed_after_made_up, verdict_of
 from docmind_lab.experiments.lint.scenes import UNTIMED, Scene
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.workloads.own import Inputs, StoreMaker
-from docmind_lab.workloads.own.inputs import input_keys
-from docmind_lab.workloads.own.kind import parts_of
-from docmind_lab.workloads.own.references import AnyGraph
+from docmind_lab.systems.own import Inputs, StoreMaker
+from docmind_lab.systems.own.inputs import input_keys
+from docmind_lab.systems.own.kind import parts_of
+from docmind_lab.systems.own.references import AnyGraph
 
 
 def lint_graph(

@@ -18,7 +18,6 @@ from langgraph.graph import START
 
 from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.analysis.tables.records import CallRecord
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.users_code import line_of_error
@@ -37,10 +36,11 @@ from docmind_lab.experiments.lint.overruns import (
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.faults import Fault
+from docmind_lab.systems.own.calls import Place, RunTree
+from docmind_lab.systems.own.references import one_line
+from docmind_lab.systems.own.watch import SentRequest, watch_of_calling_code
+from docmind_lab.tables.records import CallRecord
 from docmind_lab.virtual_time import current_clock
-from docmind_lab.workloads.own.calls import Place, RunTree
-from docmind_lab.workloads.own.references import one_line
-from docmind_lab.workloads.own.watch import SentRequest, watch_of_calling_code
 
 # So long that no limit is met, and no alternative has anything to do.
 AMPLE_S = 3600.0

@@ -29,8 +29,8 @@ from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_door import VirtualDoor
+from docmind_lab.systems.kinds import Workload
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads.kinds import Workload
 
 Kept = TypeVar("Kept")
 

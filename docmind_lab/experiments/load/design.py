@@ -13,12 +13,12 @@ from docmind_lab.alternatives import Alternative
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
-from docmind_lab.docmind.retrieval import load_questions
-from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.comparison.design import Comparison, alternatives_json, study_id_of
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, horizon_of
+from docmind_lab.systems.docmind.retrieval import load_questions
+from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES = 2_000

@@ -32,12 +32,12 @@ from typing import Any, Final, Literal, Self, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 
-from docmind_lab.analysis.traces.importers import import_traces
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.load.on_traces import load_on_traces
 from docmind_lab.experiments.load.run import run_load
 from docmind_lab.experiments.sweeps.design import explain
+from docmind_lab.findings.what_if.formats import import_traces
 
 
 class ArrivalsTable(BaseModel):

@@ -26,11 +26,11 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from docmind_lab.analysis.conditions import with_arms
-from docmind_lab.analysis.statistics.differences import mean_p_value
-from docmind_lab.analysis.statistics.means import bounded_mean_interval
-from docmind_lab.analysis.statistics.shares import share_interval
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.statistics.differences import mean_p_value
+from docmind_lab.statistics.means import bounded_mean_interval
+from docmind_lab.statistics.shares import share_interval
+from docmind_lab.tables.conditions import with_arms
 
 CountedFrom = Literal["arrival", "start"]
 

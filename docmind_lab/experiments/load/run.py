@@ -14,8 +14,6 @@ from typing import Any
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.by_role import ProfileChoice, latency_profile
-from docmind_lab.analysis.manifest import manifest_of
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
@@ -34,7 +32,9 @@ from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceProcess
-from docmind_lab.workloads import Surroundings, workload_kind
+from docmind_lab.statistics.latency.by_role import ProfileChoice, latency_profile
+from docmind_lab.systems import Surroundings, workload_kind
+from docmind_lab.tables.manifest import manifest_of
 
 # The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The
 # openai client's own default, which is made for many conversations at once, is 1,000.

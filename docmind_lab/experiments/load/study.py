@@ -14,13 +14,8 @@ from typing import Any, ClassVar, Final, TypeVar
 
 import pandas as pd
 
-from docmind_lab.analysis.conditions import budgets_in_words
-from docmind_lab.analysis.manifest import MachineUse, check_table, checked_manifest
-from docmind_lab.analysis.page import Page, Shown
-from docmind_lab.analysis.study import MANIFEST, files_of, prepare_folder, require_known_schema
-from docmind_lab.analysis.tables.frames import read_parquet
-from docmind_lab.analysis.text import count_of
 from docmind_lab.core.errors import RecordError, SimulationError
+from docmind_lab.core.text import count_of
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.batch.cells import CellOutcome
 from docmind_lab.experiments.batch.runner import AnyCell, AnyOutcome, Progress, compute_cells
@@ -33,6 +28,11 @@ from docmind_lab.experiments.load.measures import (
     replicate_measures,
 )
 from docmind_lab.experiments.load.tables import concat_queries, concat_servings
+from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.study import MANIFEST, files_of, prepare_folder, require_known_schema
+from docmind_lab.tables.conditions import budgets_in_words
+from docmind_lab.tables.frames import read_parquet
+from docmind_lab.tables.manifest import MachineUse, check_table, checked_manifest
 
 _DAMAGED: Final = "; take the folder from a copy, or run the load study again into another folder"
 # Less is lost in what the machine does anyway.

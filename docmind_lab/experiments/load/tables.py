@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.analysis.tables.frames import to_frame, with_dtypes
-from docmind_lab.analysis.tables.records import CallRecord, RunRecord
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
 from docmind_lab.experiments.load.crowd import QueryResult
+from docmind_lab.tables.frames import to_frame, with_dtypes
+from docmind_lab.tables.records import CallRecord, RunRecord
 
 # Instants that were added up in two ways differ in their last digits only.
 _SAME_INSTANT_S = 1e-6

@@ -13,9 +13,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from docmind_lab.alternatives.base import Alternative, options_json
-from docmind_lab.analysis.tables.dictionary import EVENTS
-from docmind_lab.analysis.tables.frames import positive_part
-from docmind_lab.analysis.tables.records import CallRecord, EventRecord, RunRecord
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import ENDED_UNANSWERED, NAN, CallOutcome, RunOutcome
@@ -30,6 +27,9 @@ from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.recorder import Recorder, detail_json
 from docmind_lab.network.snapshots import RawEvent, Snapshot
 from docmind_lab.services.log import RequestRow
+from docmind_lab.tables.dictionary import EVENTS
+from docmind_lab.tables.frames import positive_part
+from docmind_lab.tables.records import CallRecord, EventRecord, RunRecord
 
 # What ends the work of a run, on either clock: see "quiescent" in docs/architecture.md.
 WORK_EVENTS = frozenset({"checkpoint_put", "node_ended", "thread_ended", "tokens_generated"})

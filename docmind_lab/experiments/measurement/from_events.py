@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from docmind_lab.analysis.tables.records import EventRecord
 from docmind_lab.core.levels import NAN
 from docmind_lab.network.recorder import time_outside
+from docmind_lab.tables.records import EventRecord
 
 
 def tokens_after(events: Iterable[EventRecord], deadline_s: float) -> float:

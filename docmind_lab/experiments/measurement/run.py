@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from docmind_lab.alternatives.base import Alternative, Outcome
-from docmind_lab.analysis.tables.records import RunRows
 from docmind_lab.core.budgets import Meter, metering
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.docmind.retrieval import Question
 from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import RawEvent
 from docmind_lab.services.log import RequestRow
-from docmind_lab.workloads.kinds import Workload
+from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.kinds import Workload
+from docmind_lab.tables.records import RunRows
 
 # A request whose bytes were written reaches the service within a round trip on loopback; one that has not after this
 # long was cut before it got there.

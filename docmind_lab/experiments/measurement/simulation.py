@@ -18,12 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import Library, LibraryPlace
-from docmind_lab.docmind.graphs.node_modes import NodeMode
-from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.replay import ReplayOptions
 from docmind_lab.network.openai_parameters import plain_parameters
@@ -31,9 +27,13 @@ from docmind_lab.services.plan import Plan
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems import Surroundings, workload_kind
+from docmind_lab.systems.docmind.documents import Library, LibraryPlace
+from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
+from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.kinds import Workload
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads import Surroundings, workload_kind
-from docmind_lab.workloads.kinds import Workload
 
 # Beyond a run's own horizon: for what was cut there to unwind, and for a thread that sleeps to be left.
 _AFTER_HORIZON_S = 60.0

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from docmind_lab.analysis.agreement import SAME_OUTCOME, Agreement, agreement
-from docmind_lab.analysis.statistics.interval import Interval
-from docmind_lab.analysis.statistics.shares import share_interval
-from docmind_lab.analysis.tables.frames import HasRuns
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings.agreement import SAME_OUTCOME, Agreement, agreement
+from docmind_lab.statistics.interval import Interval
+from docmind_lab.statistics.shares import share_interval
+from docmind_lab.tables.frames import HasRuns
 
 DISTANCE: Final = 0.02
 """Greatest Kolmogorov–Smirnov distance of the completion times."""

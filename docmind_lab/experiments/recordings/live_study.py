@@ -17,11 +17,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
-from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.tables.records import CallRecord
-from docmind_lab.analysis.text import join_names
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.text import join_names
 from docmind_lab.core.whole_files import as_json, write_whole
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.caps import CapMeter, Caps, text_of
@@ -30,6 +28,8 @@ from docmind_lab.experiments.recordings.replay import request_digest
 from docmind_lab.network.attempts import Attempt, LogicalCall
 from docmind_lab.network.grpc_channels import grpc_targets
 from docmind_lab.network.taps import Tap, Traffic
+from docmind_lab.tables.cell_store import CellStore
+from docmind_lab.tables.records import CallRecord
 
 _WARM_UP = "warm-up-"
 

@@ -35,7 +35,6 @@ from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.experiments.comparison.design import RUN_SEEDS, alternatives_json, short_label, study_id_of
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.run import default_side_by_side
@@ -51,7 +50,8 @@ from docmind_lab.experiments.sweeps.settled import (
     with_own_graph,
 )
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
-from docmind_lab.workloads.kinds import shown_name
+from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.kinds import shown_name
 
 MOST_RUNS = 1_000_000
 MOST_REPEATS = 10_000

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from loky import cpu_count
 
-from docmind_lab.analysis.cell_store import CellStore
-from docmind_lab.analysis.text import count_of
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.text import count_of
 from docmind_lab.experiments.batch import Cell, Simulated
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import SweepBench, benches_of
+from docmind_lab.tables.cell_store import CellStore
 
 # More would make a pilot a study.
 _MOST_RUNS = 12

@@ -12,8 +12,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.by_role import latency_profile
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind, Price
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
@@ -21,6 +19,8 @@ from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.services.faults import Fault
+from docmind_lab.statistics.latency.by_role import latency_profile
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 NoLimit = Literal["none"]
 """The level of a factor that sets no limit: `NO_BUDGETS`."""

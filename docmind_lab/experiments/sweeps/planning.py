@@ -16,7 +16,6 @@ from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
-from docmind_lab.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
@@ -32,7 +31,8 @@ from docmind_lab.experiments.sweeps.factors import (
 )
 from docmind_lab.experiments.sweeps.settled import replay_comparison
 from docmind_lab.services.hops import checked_adoption
-from docmind_lab.workloads.kinds import WORKLOADS, workload_kind
+from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, checked_node_mode
+from docmind_lab.systems.kinds import WORKLOADS, workload_kind
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from docmind_lab.analysis.manifest import MachineUse, manifest_of
-from docmind_lab.analysis.study import Study
-from docmind_lab.analysis.study_folder import StudyFolder
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.settings import Settings
@@ -45,9 +42,12 @@ from docmind_lab.experiments.comparison.virtual import (
 from docmind_lab.experiments.comparison.wall import has_server_log, wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.workloads import systems_said
-from docmind_lab.workloads.kinds import workload_kind
-from docmind_lab.workloads.own import Inputs
+from docmind_lab.findings.study import Study
+from docmind_lab.findings.study_folder import StudyFolder
+from docmind_lab.systems import systems_said
+from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.own import Inputs
+from docmind_lab.tables.manifest import MachineUse, manifest_of
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from docmind_lab.analysis.latency.profile import LlmLatency
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model.conversation import Reply
+from docmind_lab.statistics.latency.profile import LlmLatency
 
 CREATED: Final = 0
 """When every answer was made: not the time, so that the same request gets the same bytes."""

@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 HOPS_PATH: Final = "/hops/"
 """Where the hops of a service are: `/hops/<role>`."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 PEERS_PATH = "/a2a/"
 """Where the peers of a service are: `/a2a/<peer>`."""

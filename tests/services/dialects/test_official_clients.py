@@ -14,9 +14,9 @@ from dialect_clients import CLIENTS, MODEL, QUESTION, RESULT, SHAPE, TOOL, Asked
 from pydantic import BaseModel, Field
 from service_doors import Here
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceProcess
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 ANSWER = "The quoll hunts at night in the eucalyptus forest. [c1]"
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from docmind_lab.analysis.latency.profile import LatencyProfile, QuantileTable
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
@@ -19,10 +18,11 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
+from docmind_lab.systems.peers.client import PeerClients
+from docmind_lab.systems.peers.correlation import PeerResult, PeerTimeouts
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
-from docmind_lab.workloads.peers.client import PeerClients
-from docmind_lab.workloads.peers.correlation import PeerResult, PeerTimeouts
 
 
 def always(seconds: float) -> QuantileTable:

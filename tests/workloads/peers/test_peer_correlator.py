@@ -7,8 +7,8 @@ import logging
 import pytest
 from manual_clock import ManualClock
 
-from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult
-from docmind_lab.workloads.peers.correlator import Correlator
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult
+from docmind_lab.systems.peers.correlator import Correlator
 
 
 def entry(number: int, peer: str = "reader_1") -> CorrelationEntry:

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.peer_races import NEWS, explored
-from docmind_lab.workloads.peers.correlation import CorrelationEntry
-from docmind_lab.workloads.peers.stores import InProcessStore, SqliteStore
+from docmind_lab.systems.peers.correlation import CorrelationEntry
+from docmind_lab.systems.peers.stores import InProcessStore, SqliteStore
 
 WITHOUT_CANCEL = tuple(name for name in NEWS if name != "cancel")
 

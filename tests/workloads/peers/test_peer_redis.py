@@ -19,11 +19,11 @@ import pytest
 import redis
 
 from docmind_lab.core.errors import ConfigurationError, StoreError
-from docmind_lab.workloads.peers.caller import PeerCall, PeerCaller
-from docmind_lab.workloads.peers.client import PeerNews
-from docmind_lab.workloads.peers.correlation import CorrelationEntry, PeerResult, PeerTimeouts
-from docmind_lab.workloads.peers.correlator import Correlator
-from docmind_lab.workloads.peers.stores import RedisStore
+from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
+from docmind_lab.systems.peers.client import PeerNews
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult, PeerTimeouts
+from docmind_lab.systems.peers.correlator import Correlator
+from docmind_lab.systems.peers.stores import RedisStore
 
 pytestmark = [
     pytest.mark.wall,

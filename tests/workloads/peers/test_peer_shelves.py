@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.retrieval import Chunk, load_questions
-from docmind_lab.docmind.system import named_corpus
-from docmind_lab.workloads.peers.shelves import PASSAGES, shelves, task_for
+from docmind_lab.systems.docmind.retrieval import Chunk, load_questions
+from docmind_lab.systems.docmind.system import named_corpus
+from docmind_lab.systems.peers.shelves import PASSAGES, shelves, task_for
 
 PEERS = ("a", "b", "c", "d")
 

@@ -13,8 +13,8 @@ import fakeredis
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.workloads.peers.correlation import CorrelationEntry
-from docmind_lab.workloads.peers.stores import CorrelationStore, InProcessStore, RedisStore, SqliteStore
+from docmind_lab.systems.peers.correlation import CorrelationEntry
+from docmind_lab.systems.peers.stores import CorrelationStore, InProcessStore, RedisStore, SqliteStore
 
 ENTRY = CorrelationEntry("s/1", "call_1", {"position": "0.0"}, "ask_reader_1", "reader_1", "task", "task/0", 8.0)
 
@@ -93,7 +93,7 @@ def test_two_connections_to_one_file_share_its_entries(tmp_path: Path) -> None:
 
 _CLAIMER = """
 import sys
-from docmind_lab.workloads.peers.stores import SqliteStore
+from docmind_lab.systems.peers.stores import SqliteStore
 store = SqliteStore(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

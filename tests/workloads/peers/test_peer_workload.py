@@ -12,9 +12,6 @@ import pandas as pd
 import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, Unguarded
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.tables.frames import to_frame
-from docmind_lab.analysis.tables.records import DTYPES
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
@@ -22,9 +19,12 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
 from docmind_lab.services.peers import PeerHabits
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.workloads import workload_kind
-from docmind_lab.workloads.peers import KIND
-from docmind_lab.workloads.peers.events import PEER_TASKS
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems import workload_kind
+from docmind_lab.systems.peers import KIND
+from docmind_lab.systems.peers.events import PEER_TASKS
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.records import DTYPES
 
 # With this profile and seed the model has delegated at 2.9 s, and the peers are at work until 5.4 to 5.7 s.
 PROFILE = LatencyProfile.named("typical")

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, task, two_items
 
-from docmind_lab.docmind.sync_async import finish
-from docmind_lab.workloads.research import ledger as ledger_module
-from docmind_lab.workloads.research.exits import COMPLETE, EXIT_REASONS
-from docmind_lab.workloads.research.graph import run_to_end
-from docmind_lab.workloads.research.ledger import ResearchLedger
-from docmind_lab.workloads.research.loop import SourceRun
-from docmind_lab.workloads.research.model_calls import CallPlace
-from docmind_lab.workloads.research.tasks import ResearchLimits
+from docmind_lab.systems.docmind.sync_async import finish
+from docmind_lab.systems.research import ledger as ledger_module
+from docmind_lab.systems.research.exits import COMPLETE, EXIT_REASONS
+from docmind_lab.systems.research.graph import run_to_end
+from docmind_lab.systems.research.ledger import ResearchLedger
+from docmind_lab.systems.research.loop import SourceRun
+from docmind_lab.systems.research.model_calls import CallPlace
+from docmind_lab.systems.research.tasks import ResearchLimits
 
 BOTH = ("one", "two")
 

@@ -17,8 +17,8 @@ from research_fakes import (
     two_items,
 )
 
-from docmind_lab.workloads.research.sources import Item
-from docmind_lab.workloads.research.tasks import ResearchLimits
+from docmind_lab.systems.research.sources import Item
+from docmind_lab.systems.research.tasks import ResearchLimits
 
 NODE_MODES = pytest.mark.parametrize("mode", ["sync", "async"])
 

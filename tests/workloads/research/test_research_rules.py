@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.workloads.research.exits import CUT_SHORT, EXIT_REASONS, exit_after_attempt
-from docmind_lab.workloads.research.ledger import AskedQueries, word_jaccard, words_of
-from docmind_lab.workloads.research.model_calls import Accepted, MalformedDecision, NextQuery, Saturation
-from docmind_lab.workloads.research.sources import Item, unseen
-from docmind_lab.workloads.research.tasks import DEFAULT_MAX_QUERIES, ResearchLimits
+from docmind_lab.systems.research.exits import CUT_SHORT, EXIT_REASONS, exit_after_attempt
+from docmind_lab.systems.research.ledger import AskedQueries, word_jaccard, words_of
+from docmind_lab.systems.research.model_calls import Accepted, MalformedDecision, NextQuery, Saturation
+from docmind_lab.systems.research.sources import Item, unseen
+from docmind_lab.systems.research.tasks import DEFAULT_MAX_QUERIES, ResearchLimits
 
 # ---- limits
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 from qdrant_client import models
 
-from docmind_lab.analysis.latency.profile import LatencyProfile
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.docmind.documents import handbook
-from docmind_lab.docmind.retrieval import load_questions
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model import Conversation, reply_to
 from docmind_lab.services.scripted_model.research import ROLES
 from docmind_lab.services.vector_service import VectorService
-from docmind_lab.workloads.research.prompts import PROMPTS
-from docmind_lab.workloads.research.sources import SourceSpec, load_sources, passages_of
-from docmind_lab.workloads.research.tasks import as_task, load_tasks
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.documents import handbook
+from docmind_lab.systems.docmind.retrieval import load_questions
+from docmind_lab.systems.research.prompts import PROMPTS
+from docmind_lab.systems.research.sources import SourceSpec, load_sources, passages_of
+from docmind_lab.systems.research.tasks import as_task, load_tasks
 
 # ---- what they hold
 

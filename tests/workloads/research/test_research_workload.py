@@ -11,26 +11,26 @@ import pandas as pd
 import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.docmind.documents import handbook
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
-from docmind_lab.workloads.kinds import Surroundings
-from docmind_lab.workloads.research import (
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.documents import handbook
+from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.systems.research import (
     KIND,
     ResearchLimits,
     SimulatedResearch,
     load_tasks,
     research_async,
 )
-from docmind_lab.workloads.research.exits import COMPLETE
+from docmind_lab.systems.research.exits import COMPLETE
+from docmind_lab.tables.frames import to_frame
 
 TIMEOUT_S = 20.0
 # Two hypotheses over a corpus of a few dozen passages, which costs little CPU to fill sources with.

@@ -9,8 +9,8 @@ from damage_operators import OPERATORS, damaged_chunk, random_calls
 from langchain_core.messages import AIMessage
 from staged_fakes import SaidModel
 
-from docmind_lab.workloads.staged import GraphStore, build_staged_graph, process_chunk, staged_chunks
-from docmind_lab.workloads.staged.graph_store import TABLES, key_of
+from docmind_lab.systems.staged import GraphStore, build_staged_graph, process_chunk, staged_chunks
+from docmind_lab.systems.staged.graph_store import TABLES, key_of
 
 SEED = 20_251_012
 

@@ -11,7 +11,7 @@ from staged_fakes import TEXT, FailingStore, SaidModel, calling, climbed, entity
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.workloads.staged import (
+from docmind_lab.systems.staged import (
     GraphStore,
     LadderFailed,
     StagedOptions,

@@ -10,7 +10,7 @@ from damage_operators import OPERATORS, Damaged, damaged_texts
 from langchain_core.messages import AIMessage
 from malformed_tool_calls import CASES
 
-from docmind_lab.workloads.staged.parsing import ToolCall, parse_message, parse_text, parse_tool_calls
+from docmind_lab.systems.staged.parsing import ToolCall, parse_message, parse_text, parse_tool_calls
 
 SEED = 20_251_011
 

@@ -13,8 +13,6 @@ import pytest
 
 from benchmarks.stage_timeouts import compare_timeouts, timeouts_summary
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.analysis.latency.profile import LatencyProfile
-from docmind_lab.analysis.tables.frames import to_frame
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
@@ -23,10 +21,12 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.scripted_model.staged import MANNERS, manner_of
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.workloads.kinds import workload_kind
-from docmind_lab.workloads.staged import AdaptiveTimeout, FixedTimeout, staged_chunks
-from docmind_lab.workloads.staged.chunks import recall_and_f1
-from docmind_lab.workloads.staged.events import COLUMNS, stages_table
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.staged import AdaptiveTimeout, FixedTimeout, staged_chunks
+from docmind_lab.systems.staged.chunks import recall_and_f1
+from docmind_lab.systems.staged.events import COLUMNS, stages_table
+from docmind_lab.tables.frames import to_frame
 
 EVERYONE = "control,A,B,C,D,E,F"
 

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from docmind_lab.analysis.traces.outcomes import ENDINGS
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.experiments.load.on_traces.design import TracedCell
 from docmind_lab.experiments.load.on_traces.server import Request, Slots, end_when_left, next_write
 from docmind_lab.experiments.load.on_traces.shapes import RunShape
+from docmind_lab.findings.what_if.outcomes import ENDINGS
 
 _STEP_OF: Final = {"to_end_of_step": 0, "to_end_of_outer_step": 1}
 # With this much left or less a propagated deadline refuses a call.

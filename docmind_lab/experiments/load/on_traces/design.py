@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from docmind_lab.analysis.traces.rules import NamedRule
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.experiments.comparison.design import study_id_of
@@ -20,6 +19,7 @@ from docmind_lab.experiments.load.on_traces.shapes import Recorded
 from docmind_lab.experiments.measurement.derive import horizon_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Pace
+from docmind_lab.tables.traces.rules import NamedRule
 
 # Beyond that, the arrays of one crowd no longer fit beside each other in a worker.
 _MOST_QUERIES: Final = 1_000_000

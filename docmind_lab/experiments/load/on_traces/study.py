@@ -17,19 +17,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from docmind_lab.analysis.manifest import manifest_of
-from docmind_lab.analysis.page import Page
-from docmind_lab.analysis.statistics.interval import Floats
-from docmind_lab.analysis.study import MANIFEST
-from docmind_lab.analysis.text import count_of
-from docmind_lab.analysis.traces.model import Traces
-from docmind_lab.analysis.traces.outcomes import ENDINGS
-from docmind_lab.analysis.traces.rules import NamedRule, rules_of
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.text import count_of
 from docmind_lab.experiments.batch import Workers, workers_for
 from docmind_lab.experiments.batch.cells import CellOutcome
 from docmind_lab.experiments.batch.runner import Progress
@@ -40,7 +33,14 @@ from docmind_lab.experiments.load.on_traces.design import TracedCell, TracedLoad
 from docmind_lab.experiments.load.on_traces.shapes import Recorded, shapes_of
 from docmind_lab.experiments.load.study import SavedStudy, study_of_crowds
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
+from docmind_lab.findings.page import Page
+from docmind_lab.findings.study import MANIFEST
+from docmind_lab.findings.what_if.outcomes import ENDINGS
 from docmind_lab.services.faults import Fault
+from docmind_lab.statistics.interval import Floats
+from docmind_lab.tables.manifest import manifest_of
+from docmind_lab.tables.traces.model import Traces
+from docmind_lab.tables.traces.rules import NamedRule, rules_of
 
 # One run of a trace costs about a thousandth of a run of the whole stack.
 _QUERIES_LIKE_A_RUN: Final = 1_000

@@ -1,0 +1,328 @@
+"""Advice on which arm of one condition to choose, in sentences.
+
+`findings.choice` decides; here it is put into words, with the settings to paste and what the runs cannot say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.core.catalogue import Chooses, choice_to_paste, with_label
+from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.levels import TIMEOUT_REASONS
+from docmind_lab.core.text import count_of, join_names, one_line, percent
+from docmind_lab.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
+from docmind_lab.findings.controls import control_failed
+from docmind_lab.findings.endings import budget_notes, ended_by_budget, errors_in_words
+from docmind_lab.statistics.shares import share_of_unseen
+from docmind_lab.tables.conditions import CONTROL
+
+Row = Mapping[str, Any]
+
+_HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
+# More runs than this are not proposed: whoever would need them is told that no practical number settles it.
+_MOST_MORE: Final = 100_000
+
+
+def advice_of(
+    rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None = None, *, chosen_by: Chooses = "settings"
+) -> Iterator[str]:
+    """Yield sentences of advice: what to choose, why, what stays open, and the settings; the choice comes first.
+
+    rows: rows of `summary.Summary.table`, one for each arm, with their `label`. runs: the runs that the rows are of, of
+    one condition. cpu_s_per_run: CPU seconds that a run took, as the manifest has them; None if it has none. chosen_by:
+    by what the system is given the choice in production.
+    """
+    result = choose(runs)
+    by_label = {str(row["label"]): row for row in rows}
+    enforcing = [row for row in rows if row["alternative"] != CONTROL]
+    if not enforcing:
+        yield "Nothing to choose from: no alternative that enforces the deadline was run."
+    elif not result.chosen:
+        yield _no_choice(result, by_label)
+    elif control_failed(runs):
+        yield (
+            "Nothing to choose: every run without a deadline failed, so there is no answer that a deadline could cost "
+            "or keep. Have the runs answer first."
+        )
+    else:
+        yield from _choice(result, by_label, runs, chosen_by)
+    yield from _failures(rows, runs, chosen_by)
+    if (
+        not any(str(fault) == "none" for fault in runs["fault"].unique())
+        and runs["faulted_calls"].sum(skipna=False) == 0
+    ):
+        yield f"The fault {runs['fault'].iloc[0]} struck no call of any run: nothing here shows what it does."
+    yield from budget_notes(runs)
+    control = next((row for row in rows if row["alternative"] == CONTROL), None)
+    if control is not None:
+        yield _timeout_advice(control, float(runs["horizon_s"].iloc[0]))
+    yield _limits(rows, runs, cpu_s_per_run, chosen_by)
+
+
+def _met_deadline(runs: pd.DataFrame) -> bool:
+    """Whether the deadline ended or was passed by some run, the control among them."""
+    ended = runs["stop_reason"].astype("str").isin(TIMEOUT_REASONS)
+    in_time = runs["returned_at_s"] <= runs["decision_timeout_s"]
+    went_on = (runs["work_overrun_s"] > 0) | (runs["busy_after_deadline_s"] > 0)
+    return bool((ended | ~in_time | went_on).any())
+
+
+def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
+    preferred = found.preferred
+    names = _names(preferred, "or")
+    if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
+        yield f"Only {names} was run: {_facts(preferred, rows, runs, chosen_by)}"
+    elif found.too_few:
+        yield (
+            f"Too few runs to choose among {_names(found.chosen)}: {found.runs} of each "
+            f"{'is' if found.runs == 1 else 'are'} compared seed by seed, and nothing is told apart below "
+            f"{FEWEST_PAIRS}. Add --runs {2 * FEWEST_PAIRS} or more."
+        )
+    else:
+        open_pairs = [item for item in found.undecided if {item.first, item.second} <= set(preferred)]
+        not_told = "these runs do not tell them apart; " if open_pairs else ""
+        yield f"Choose {names}: {not_told}{_facts(preferred, rows, runs, chosen_by)}"
+    yield from evidence_of(found)
+    yield from (_open_difference(item) for item in found.undecided)
+    if len(preferred) > 1:
+        same = [f"{_names(group)} gave the same result in every run." for group in found.same]
+        by_price = ["Choose among them by what each asks of your code: --verbose lists it."] * (not found.too_few)
+        if same or by_price:
+            yield " ".join([*same, *by_price])
+    first = rows[preferred[0]]
+    if not found.too_few and not any(rows[arm]["answered_in_time"] for arm in preferred):
+        timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
+        yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
+    if not _met_deadline(runs):
+        timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
+        yield f"No run reached the deadline of {timeout}: nothing here shows how an alternative keeps it."
+    timeout_s = float(runs["decision_timeout_s"].iloc[0])
+    chosen = str(first["alternative"]), timeout_s, str(first["alternative_options"])
+    if not found.too_few and (line := choice_to_paste(chosen_by, *chosen)):
+        yield with_label(line)
+
+
+def _each(arms: Sequence[str]) -> str:
+    return "each of them" if len(arms) > 1 else "it"
+
+
+def _answered(arms: Sequence[str], rows: Mapping[str, Row]) -> str:
+    return f"{_range([rows[arm]['answered_in_time'] for arm in arms])} of {rows[arms[0]]['runs']}"
+
+
+def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> str:
+    """Return a sentence of facts that hold for every chosen arm."""
+    members = [rows[arm] for arm in chosen]
+    # Of a graph of one's own, doctor says what happens where services do fail.
+    where = "where no service fails, " if chosen_by == "enforce" and _is_without_fault(runs) else ""
+    late = [row for row in members if row["overran"]]
+    parts = []
+    if late:
+        waited = [f"{_name(row)} in {row['overran']} of {row['runs']} runs" for row in late]
+        parts.append(f"{where}the caller waited too long under {join_names(waited)}")
+    else:
+        parts.append(f"{where}under {_each(chosen)} every caller was back {_HELD}")
+    parts.append(f"{_answered(chosen, rows)} runs were answered in time")
+    busy = [row["busy_after_deadline_s"] for row in members]
+    if any(math.isnan(value) for value in busy):
+        parts.append("what servers did after the deadline is not known without their log, and decided nothing")
+    else:
+        least = "at least " if any(row["work_censored"] for row in members) else ""
+        parts.append(f"servers worked {least}{_range(busy, 2)} s a run after the deadline")
+    went_on: dict[str, list[str]] = {}
+    for row in members:
+        if row["worked_on"]:
+            least = "at least " if row["work_censored"] else ""
+            until = f"{least}{row['work_overrun_worst_s']:.1f} s"
+            text = f"work went on in {count_of(row['worked_on'], 'run')}, for up to {until}"
+            went_on.setdefault(text, []).append(_name(row))
+    parts += [f"under {join_names(names)} {text}" for text, names in went_on.items()]
+    return f"{'; '.join(parts)}."
+
+
+_ENDED = {
+    "failed": "every run{} failed",
+    "interrupted": "every run{} stopped at an interrupt",
+    "past its budget": "runs{} went past a budget that is only measured there",
+}
+
+
+def evidence_of(found: Choice) -> Iterator[str]:
+    """Yield why the other arms are not chosen, with intervals."""
+    worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
+    if worse:
+        yield (
+            f"Not chosen, by paired differences with intervals (95 % for all pairs and measures together): "
+            f"{'; '.join(worse)}."
+        )
+    by_seconds = [by for by in found.beaten.values() if by.unseen]
+    if by_seconds:
+        most, rare = max(by.unseen for by in by_seconds), percent(share_of_unseen(found.runs))
+        yield (
+            f"An event that no run showed, in up to {rare} of runs, could still cost the better alternative up to "
+            f"{most:.2f} s a run."
+        )
+    if not found.too_few and found.seen_worse:
+        seen = [
+            f"{one_line(arm)} (worse than {one_line(than)} in {count} of {found.runs} runs)"
+            for arm, (than, count) in found.seen_worse.items()
+        ]
+        yield f"Never better in these runs, and not ruled out by them: {'; '.join(seen)}."
+    mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
+    if mistakes:
+        yield f"Never recommended, as documented mistakes: {join_names(mistakes)}."
+    for reason, words in _ENDED.items():
+        ended = [one_line(arm) for arm, why in found.refused.items() if why == reason and "unguarded" not in arm]
+        if ended:
+            yield f"Not chosen, because {words.format('')}: {join_names(ended)}."
+    late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
+    if late:
+        yield f"Not chosen, because callers were not back {_HELD}: {join_names(late)}."
+
+
+def _worse(by: Beaten) -> str:
+    criterion, interval = by.criterion, by.worse_by
+    digits = criterion.digits
+    direction = "more" if criterion.better < 0 else "less"
+    in_runs = f", which was in none of {interval.n} runs worse, in {by.runs_worse} better" if not by.runs_better else ""
+    return (
+        f"{criterion.words}: {interval.estimate:.{digits}f}{criterion.unit} {direction} than {one_line(by.by)} "
+        f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]{in_runs}"
+    )
+
+
+def _open_difference(item: Undecided) -> str:
+    """Return a sentence on a difference that these runs do not settle, and how many more runs would."""
+    digits, by = item.criterion.digits, item.better_by
+    if item.more_runs > _MOST_MORE:
+        more = "No practical number of runs would settle it at this difference."
+    else:
+        more = f"About {count_of(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
+    if item.unseen:
+        rare = percent(share_of_unseen(by.n))
+        more = (
+            f"An event that no run showed, in up to {rare} of runs, could cost {one_line(item.first)} up to "
+            f"{item.unseen:.{digits}f}{item.criterion.unit} a run and outweigh it. {more}"
+        )
+    margin = (
+        f" A difference up to {item.criterion.margin:g}{item.criterion.unit} would not matter."
+        if item.criterion.margin
+        else ""
+    )
+    return (
+        f"Not told apart: {item.criterion.words}, better under {one_line(item.first)} than under "
+        f"{one_line(item.second)} by {by.estimate:.{digits}f}{item.criterion.unit} "
+        f"[{by.low:.{digits}f}, {by.high:.{digits}f}].{margin} {more}"
+    )
+
+
+def _range(values: Sequence[float], digits: int = 0) -> str:
+    """Return the common value, or the least and the greatest: "20", "18 to 20"."""
+    shown = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
+    return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+
+
+def _no_choice(found: Choice, rows: Mapping[str, Row]) -> str:
+    """Return a sentence on why no arm can be chosen."""
+    why = {arm: reason for arm, reason in found.refused.items() if rows[arm]["alternative"] != CONTROL}
+    ended = {reason: [arm for arm, each in why.items() if each == reason] for reason in _ENDED}
+    phrases = [_ENDED[reason].format(f" under {_names(arms)}") for reason, arms in ended.items() if arms]
+    if sum(map(len, ended.values())) == len(why):
+        return f"Nothing to choose: {join_names(phrases)}."
+    late = [rows[arm] for arm, reason in why.items() if reason == "late"]
+    others = "".join(f" {phrase[0].upper()}{phrase[1:]}." for phrase in phrases)
+    if not late:
+        return f"Nothing to choose: only documented mistakes were run, which are never recommended.{others}"
+    best = min(late, key=lambda row: (row["overran"], row["caller_overrun_worst_s"]))
+    return (
+        f"Nothing to choose: no alternative had its callers back {_HELD}. {_name(best)} came closest: late in "
+        f"{best['overran']} of {best['runs']} runs, at worst by {best['caller_overrun_worst_s']:.2f} s.{others}"
+    )
+
+
+def _failures(rows: Sequence[Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
+    """Yield which errors ended runs, each once, with the node and the count."""
+    failed = runs[(runs["outcome"].astype("str") == "failed") & ~ended_by_budget(runs)]
+    waiting = runs[runs["outcome"].astype("str") == "interrupted"]
+    if len(waiting):
+        nodes = [str(node) for node in waiting["error_node"].unique() if node]
+        yield (
+            f"Interrupted: {len(waiting)} of {count_of(len(runs), 'run')} stopped to wait for a person "
+            f"{f'in node {join_names(nodes)}' if nodes else 'at a breakpoint'}. "
+            'Each interrupt takes an answer: --resume (resume=[...]), or "resume" in the input.'
+        )
+    if failed.empty:
+        return
+    # Tables keep no words of an error, which may quote what a user asked.
+    where = " What it says, and its line: docmind-lab doctor --graph." if chosen_by == "enforce" else ""
+    yield f"Failed: {len(failed)} of {len(runs)} runs, with {errors_in_words(failed)}.{where}"
+
+
+def _timeout_advice(control: Row, horizon_s: float) -> str:
+    """Return what the control shows about a timeout; a run cut at the horizon might still have answered."""
+    phrases = []
+    if control["unfinished"]:
+        phrases.append(
+            f"{control['unfinished']} of {count_of(control['runs'], 'run')} had not ended after {horizon_s:g} s, when "
+            "observation stopped. No timeout up to then would have had them answered"
+        )
+    if control["interrupted"]:
+        phrases.append(f"{control['interrupted']} of {count_of(control['runs'], 'run')} waited for a person")
+    if control["failed"]:
+        phrases.append(f"{control['failed']} of {count_of(control['runs'], 'run')} failed, which no timeout changes")
+    if phrases:
+        return f"Without a deadline, {'; '.join(phrases)}."
+    return (
+        f"Without a deadline, half of the runs took up to {control['returned_median_s']:.2f} s and the longest "
+        f"{control['returned_worst_s']:.2f} s: that is what a timeout must exceed to have these questions answered."
+    )
+
+
+def _is_without_fault(runs: pd.DataFrame) -> bool:
+    return all(str(fault) == "none" for fault in runs["fault"].unique())
+
+
+def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None, chosen_by: Chooses) -> str:
+    """Return what these runs cannot show, and what to run next."""
+    fewest = min(row["runs"] for row in rows)
+    rare = percent(share_of_unseen(fewest))
+    text = f"Limits: an event that no run of {fewest} showed may still occur in up to {rare} of runs."
+    clocks = {str(clock) for clock in runs["clock"]}
+    if clocks == {"trace"}:
+        text += " No agent ran: recorded runs were replayed, and knew nothing of this deadline."
+    elif "wall" in clocks:
+        text += " Differences of a few milliseconds are noise of this machine."
+    else:
+        text += " In virtual time the work of Python itself takes no time; --clock wall includes it."
+        if cpu_s_per_run is not None:
+            text += (
+                f" A run took {cpu_s_per_run:.2g} s of it on this machine, and a real run is later by up to as much."
+            )
+    control = next((row for row in rows if row["alternative"] == CONTROL and not row["unfinished"]), None)
+    ceiling = float("nan") if control is None else control["source_recall"]
+    if 0 < ceiling < 1 and all(not row["source_recall"] > ceiling for row in rows):
+        text += f" Source recall ends at {ceiling:.2f}: without any limit, the control's retrieval finds no more."
+    # Faults strike models and searches. A run that failed may not have come to its first.
+    could_be_struck = (runs["llm_calls"] + runs["retrieval_calls"] > 0) | (runs["outcome"].astype("str") == "failed")
+    if chosen_by == "enforce":
+        tried = "No service failed here" if _is_without_fault(runs) else f"Only {runs['fault'].iloc[0]} was tried"
+        text += (
+            f" {tried}: docmind-lab doctor --graph tries the worst faults, and says which alternatives keep the "
+            "deadline."
+        )
+    elif could_be_struck.any() and _is_without_fault(runs):
+        text += " No server failed here: --fault hang and --fault trickle show what happens then."
+    return text
+
+
+def _names(arms: Sequence[str], last: str = "and") -> str:
+    return join_names([one_line(arm) for arm in arms], last)
+
+
+def _name(row: Row) -> str:
+    return one_line(row["label"])

@@ -1,0 +1,348 @@
+"""Compares two studies: their settings, and the results of their arms.
+
+found = diff(Study.load("before"), Study.load("after"))
+found.fields         # design, settings, versions, machine: what differs, field by field
+found.effects        # each arm and condition that both have: after − before, with intervals
+found.sentences      # what differs, in words
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.core.text import count_of, join_names, level, one_line, p_text
+from docmind_lab.findings.endings import errors_in_words
+from docmind_lab.findings.study import Study
+from docmind_lab.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
+from docmind_lab.statistics.interval import Difference
+from docmind_lab.statistics.shares import paired_share_difference, share_difference
+from docmind_lab.tables.conditions import CONDITION, in_words, varying, with_arms
+from docmind_lab.tables.manifest import flatten
+
+# A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons.
+_RESAMPLES: Final = 9999
+_LEVEL: Final = 0.05
+# Half of the level is the primary measure's, half all others'.
+_FAMILY_LEVEL: Final = _LEVEL / 2
+_SECTIONS: Final = ("design", "settings", "versions", "machine")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure by which two studies are compared. better: 1 if more is better, −1 if less. digits: as displayed."""
+
+    words: str
+    better: int
+    digits: int
+    unit: str = ""
+
+
+MEASURES: Final[Mapping[str, Measure]] = {
+    "answered_in_time": Measure("answered in time", 1, 2),
+    "caller_overrun_s": Measure("caller overrun", -1, 3, " s"),
+    "busy_after_deadline_s": Measure("late server seconds per run", -1, 2, " s"),
+    "source_recall": Measure("source recall", 1, 2),
+}
+"""Column of `runs` → the measure that it is. An unfinished run's caller overrun counts with its horizon."""
+PRIMARY: Final = "answered_in_time"
+"""The measure that alone gets half of the significance level: a deadline is there for answers in time."""
+
+Verdict = Literal["regressed", "cannot tell", "no regression shown", "nothing to compare"]
+
+
+@dataclass(frozen=True, eq=False)
+class StudyDiff:
+    """The differences between two studies.
+
+    fields: one row per field that differs: section (runs, design, settings, versions, machine), field, before, after
+    (as text; "" where there is none).
+    effects: one row per condition, arm and measure that both studies have: the columns that tell conditions apart, arm,
+    measure, before, after (means, or shares), difference (after − before), low, high (95 %), method, runs_before,
+    runs_after, paired (over the seeds that both met with the same question), p_value (two-sided), test, p_corrected
+    (one-sided for a change for the worse, two-sided for one for the better; corrected for all rows, see `diff`),
+    differs (p_corrected < 0.05), worse (it differs, and for the worse), runs_missing (how many more runs the test needs
+    before it could show that every run got worse; 0 where it could), open_before, open_after (runs whose value is a
+    lower bound: not back, or still at work, at the horizon).
+    endings: how many runs of an arm failed or were interrupted in either study, in words, where any did.
+    only_before, only_after: arms and conditions that one study alone has, in words. not_compared: those that both have,
+    and why they could not be compared.
+    """
+
+    fields: pd.DataFrame
+    effects: pd.DataFrame
+    only_before: tuple[str, ...]
+    only_after: tuple[str, ...]
+    not_compared: tuple[str, ...]
+    apart: tuple[str, ...]
+    endings: tuple[str, ...] = ()
+
+    @property
+    def regressed(self) -> bool:
+        """Whether any measure got worse, corrected for the number of comparisons."""
+        return bool(self.effects["worse"].any())
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the study regressed; "cannot tell" if the primary measure has too few runs to show it."""
+        if self.effects.empty:
+            return "nothing to compare"
+        if self.regressed:
+            return "regressed"
+        # The same seeds with the same results, however few, are no sign of a change.
+        unchanged = self.effects["paired"].all() and not self.effects["difference"].any()
+        return "cannot tell" if self._primary["runs_missing"].any() and not unchanged else "no regression shown"
+
+    @property
+    def _primary(self) -> pd.DataFrame:
+        return self.effects[self.effects["measure"] == PRIMARY]
+
+    @property
+    def verdict_text(self) -> str:
+        """The verdict as a sentence."""
+        if self.verdict == "cannot tell":
+            more = count_of(int(self._primary["runs_missing"].max()), "more run")
+            return f"Cannot tell whether anything got worse: {more} of each arm would be needed to show it."
+        if self.verdict == "no regression shown":
+            bound = ""
+            for row in self._primary.nsmallest(1, "low").to_dict("records"):
+                bound = (
+                    f" By its 95 % interval, answered in time fell by at most {max(0.0, -row['low']):.2f} "
+                    f"({one_line(str(row['arm']))})."
+                )
+            return f"No regression shown.{bound}"
+        return {"regressed": "Regressed.", "nothing to compare": "There is nothing to compare."}[self.verdict]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The differences in words: changes for the worse first, then the others, then how many showed none."""
+        rows = self.effects.sort_values("worse", ascending=False, kind="stable").to_dict("records")
+        lines = [_sentence(row, self.apart) for row in rows if row["differs"]]
+        if not rows:
+            return ("No arm and condition is in both studies: there is no effect to compare.",)
+        rest = len(rows) - len(lines)
+        if self.effects["difference"].eq(0).all():
+            return (f"No difference in any of {count_of(len(rows), 'comparison')}.", *self.endings)
+        if rest:
+            lines.append(
+                f"In {count_of(rest, 'comparison')} of {len(rows)} no difference was shown (corrected for all, at "
+                f"{_LEVEL:.0%}); the intervals say how large one may be."
+            )
+        return (*lines, *self.endings)
+
+
+def diff(before: Study, after: Study) -> StudyDiff:
+    """Compare two studies.
+
+    Arms are matched by name, conditions by the factors that vary within a study. What has one value in each study, and
+    another in the other (a profile, a version, a single decision timeout), is what the studies differ in: it is among
+    the fields, and the arms are compared across it. Over the seeds that both met with the same question runs are
+    paired; with other seeds they are independent.
+
+    Half of the 5 % is the primary measure's, answered in time; half is the other measures'. Within each half, tests
+    that no data could have made significant do not count (`differences.tarone`). Tests for the worse are one-sided
+    where pairs are compared, which doubles their power. So ten pairs of seven arms can show a regression.
+    """
+    apart = [column for column in CONDITION if column in {*varying(before.runs), *varying(after.runs)}]
+    apart = [column for column in apart if column != "horizon_s"]
+    sides = [_arms(study.runs, apart) for study in (before, after)]
+    both = [key for key in sides[0] if key in sides[1]]
+    rows: list[dict[str, Any]] = []
+    not_compared: list[str] = []
+    endings: list[str] = []
+    for key in both:
+        endings += _endings(_label(key, apart), sides[0][key], sides[1][key])
+        for measure in MEASURES:
+            row = _effect(sides[0][key], sides[1][key], measure)
+            if isinstance(row, str):
+                not_compared.append(f"{_label(key, apart)}: {MEASURES[measure].words}: {row}")
+            else:
+                rows.append(dict(zip([*apart, "arm"], key, strict=True)) | {"measure": measure} | row)
+    effects = pd.DataFrame(rows, columns=[*apart, "arm", "measure", *_EFFECT])
+    effects = _with_verdicts(effects)
+    return StudyDiff(
+        fields=_fields(before, after),
+        effects=effects,
+        only_before=tuple(_label(key, apart) for key in sides[0] if key not in sides[1]),
+        only_after=tuple(_label(key, apart) for key in sides[1] if key not in sides[0]),
+        not_compared=tuple(not_compared),
+        apart=tuple(apart),
+        endings=tuple(endings),
+    )
+
+
+def _with_verdicts(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return the effects with their corrected p values and the columns that follow from them."""
+    better = effects["measure"].map(lambda name: MEASURES[name].better).astype("float64")
+    is_worse = effects["difference"] * better < 0
+    paired = effects["paired"].astype("bool")
+    # The null distribution of a paired test is symmetric, so that one side of it is half of both.
+    p_value = effects["p_value"].where(~(is_worse & paired), effects["p_value"] / 2).astype("float64")
+    corrected = pd.Series(1.0, index=effects.index)
+    for family in (effects["measure"] == PRIMARY, effects["measure"] != PRIMARY):
+        if family.any():
+            adjusted = tarone(p_value[family], effects.loc[family, "least_p"], _FAMILY_LEVEL)
+            corrected[family] = np.minimum(1.0, adjusted * (_LEVEL / _FAMILY_LEVEL))
+    differs = corrected < _LEVEL
+    return effects.drop(columns="least_p").assign(
+        p_corrected=corrected, differs=differs, worse=differs & is_worse, runs_missing=_missing_runs(effects)
+    )
+
+
+def _missing_runs(effects: pd.DataFrame) -> pd.Series[int]:
+    """Return how many more runs of each arm a test needs before it could show that every run got worse."""
+    tests = effects["measure"].map(effects["measure"].value_counts()).to_numpy(dtype="float64")
+    # Independent arms need about as many runs each as pairs: the permutations of 2n runs outnumber the 2ⁿ signs.
+    have = effects[["runs_before", "runs_after"]].min(axis=1).to_numpy(dtype="float64")
+    missing = np.maximum(0.0, np.ceil(np.log2(tests / _FAMILY_LEVEL)) - have)
+    return pd.Series(missing.astype("int64"), index=effects.index)
+
+
+_EFFECT: Final = (
+    *("before", "after", "difference", "low", "high", "method"),
+    *("runs_before", "runs_after", "paired", "p_value", "test", "least_p", "open_before", "open_after"),
+)
+
+
+def _endings(name: str, before: pd.DataFrame, after: pd.DataFrame) -> Iterator[str]:
+    """Yield how many runs of an arm failed or were interrupted: fewer waits and less work are no gain then."""
+    for outcome, verb in (("failed", "failed"), ("interrupted", "stopped to wait for a person")):
+        ended = [runs[runs["outcome"].astype("str") == outcome] for runs in (before, after)]
+        if not any(map(len, ended)):
+            continue
+        counts = [
+            f"{len(of_side)} of {len(runs)}"
+            + (f" ({errors_in_words(of_side)})" if outcome == "failed" and len(of_side) else "")
+            for of_side, runs in zip(ended, (before, after), strict=True)
+        ]
+        yield (
+            f"{name}: runs that {verb}: {counts[0]} → {counts[1]}. A run that ends so waits less and leaves less work, "
+            "which is no gain."
+        )
+
+
+def _open(runs: pd.DataFrame, measure: str) -> int:
+    """Return of how many runs the value of a measure is a lower bound."""
+    if measure == "caller_overrun_s":
+        return int((runs["outcome"].astype("str") == "unfinished").sum())
+    return int(runs["work_censored"].sum()) if measure == "busy_after_deadline_s" else 0
+
+
+def _arms(runs: pd.DataFrame, apart: Sequence[str]) -> dict[tuple[Any, ...], pd.DataFrame]:
+    """Return the runs by condition and arm, in the order of every figure."""
+    named = with_arms(runs)
+    keys = [*apart, "arm"]
+    groups = named.groupby(keys, observed=True, sort=True)
+    return {(*key[:-1], str(key[-1])): group for key, group in groups}
+
+
+def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str, Any] | str:
+    """Return one row of the effects, or the reason why there is none."""
+    # An unfinished run has an overrun all the same: its whole horizon.
+    if measure != "caller_overrun_s" and (before[measure].isna().any() or after[measure].isna().any()):
+        return "not known for every run"
+    pairs = _pairs(before, after)
+    first, second = (before, after) if pairs is None else (before.loc[pairs[0]], after.loc[pairs[1]])
+    old, new = column_values(first, measure), column_values(second, measure)
+    if min(len(old), len(new)) < 2:
+        return "there are fewer than two runs"
+    result = _difference(old, new, measure, paired=pairs is not None)
+    return {
+        "before": float(old.mean()),
+        "after": float(new.mean()),
+        **result.row(),
+        "runs_before": len(old),
+        "runs_after": len(new),
+        "paired": pairs is not None,
+        "least_p": _least_p(old, new, paired=pairs is not None),
+        "open_before": _open(first, measure),
+        "open_after": _open(second, measure),
+    }
+
+
+def _least_p(old: Any, new: Any, *, paired: bool) -> float:
+    """Return the smallest p value that the test can have with these values: one-sided if paired, as it is used."""
+    if paired:
+        return float(0.5 ** int((old != new).sum()))
+    # Every exchange of runs between the arms, of which the test draws so many at most.
+    return max(1.0 / math.comb(len(old) + len(new), len(old)), 1.0 / (_RESAMPLES + 1))
+
+
+def _difference(old: Any, new: Any, measure: str, *, paired: bool) -> Difference:
+    if measure == "answered_in_time":
+        return (paired_share_difference if paired else share_difference)(new > 0, old > 0)
+    return (paired_mean_difference if paired else mean_difference)(new, old, resamples=_RESAMPLES)
+
+
+def _pairs(before: pd.DataFrame, after: pd.DataFrame) -> tuple[list[Any], list[Any]] | None:
+    """Return the rows of both for the questions and seeds of both; None unless one side's are all shared.
+
+    A study with more repeats of the same seed holds the shorter one's runs; others share seeds by chance at the most.
+    """
+    sides = []
+    for runs in (before, after):
+        keys = pd.MultiIndex.from_arrays([runs["seed"], runs["question_id"].astype("str")])
+        if keys.has_duplicates:
+            return None
+        sides.append(pd.Series(runs.index, index=keys).sort_index())
+    both = sides[0].index.intersection(sides[1].index)
+    if len(both) < 2 or len(both) < min(len(sides[0]), len(sides[1])):
+        return None
+    return list(sides[0].loc[both]), list(sides[1].loc[both])
+
+
+def _fields(before: Study, after: Study) -> pd.DataFrame:
+    rows: list[dict[str, str]] = []
+    sections = [("runs", _levels(before.runs), _levels(after.runs))]
+    for name in _SECTIONS:
+        old, new = (study.manifest.get(name, {}) for study in (before, after))
+        # A comparison and a sweep say what they are in other words; their runs are set beside each other above.
+        if name != "design" or ("factors" in old) == ("factors" in new):
+            sections.append((name, flatten(old), flatten(new)))
+    for section, one, other in sections:
+        for field in dict.fromkeys([*one, *other]):
+            if one.get(field) != other.get(field):
+                phrases = [str(values[field]) if field in values else "" for values in (one, other)]
+                rows.append({"section": section, "field": field, "before": phrases[0], "after": phrases[1]})
+    return pd.DataFrame(rows, columns=["section", "field", "before", "after"], dtype="str")
+
+
+def _levels(runs: pd.DataFrame) -> dict[str, str]:
+    """Return the levels of each factor of the runs, in words."""
+    columns = [*CONDITION, "retries", "node_mode"]
+    result = {name: join_names([level(value) for value in sorted(set(runs[name].tolist()))]) for name in columns}
+    result["arms"] = join_names([one_line(arm) for arm in with_arms(runs)["arm"].cat.categories])
+    seeds = sorted(runs["seed"].unique())
+    result["seeds"] = f"{len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "none"
+    return result
+
+
+def _label(key: tuple[Any, ...], apart: Sequence[str]) -> str:
+    return _named(dict(zip([*apart, "arm"], key, strict=True)), apart)
+
+
+def _named(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
+    """Name an arm with its condition: "A cooperative (10 s decision timeout, fault hang)"."""
+    return one_line(str(row["arm"])) + (f" ({in_words(row, apart)})" if apart else "")
+
+
+def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
+    measure = MEASURES[row["measure"]]
+    before, after = (f"{row[side]:.{measure.digits}f}" for side in ("before", "after"))
+    change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
+    judged = "worse" if row["worse"] else "better"
+    bounds = ""
+    if row["open_before"] or row["open_after"]:
+        bounds = (
+            f" These are lower bounds: {row['open_before']} of {row['runs_before']} and {row['open_after']} of "
+            f"{row['runs_after']} runs were not over at the horizon."
+        )
+    return (
+        f"{_named(row, apart)}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}], {judged} "
+        f"(corrected p {p_text(row['p_corrected'])}).{bounds}"
+    )

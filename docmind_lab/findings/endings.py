@@ -1,0 +1,170 @@
+"""Runs that ended without an answer by themselves: with which error or budget, and whether time had a part in it.
+
+    endings_of(with_endings(runs, []))      # "20 of 40 failed (ValueError in node work); no timeout would have …"
+
+A failure says nothing of time where the run ended before its deadline and nothing in it looked at that deadline. An
+alternative that propagates the deadline can bring a failure about: a client that may not wait as long as a server asks
+gives up at once. Such a failure counts only where the same one came without a deadline in force.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from docmind_lab.core.levels import SPENDING_REASONS
+from docmind_lab.core.text import join_names, one_line
+from docmind_lab.tables.conditions import CONTROL, with_arms
+
+_ERRORS_NAMED = 4
+
+
+@dataclass(frozen=True)
+class Endings:
+    """How many runs of an arm ended without an answer by themselves.
+
+    Args:
+        runs: All runs of the arm at a decision timeout.
+        failed: Runs that failed, whatever the timeout.
+        interrupted: Runs that stopped to wait for a person.
+        spent: Runs that a budget of tokens, calls or cost ended.
+        unsure: Runs that failed under a deadline that they looked at, so that it may have a part in it.
+        by_time: Runs that were not in time for any other reason.
+        errors: Errors and nodes of `failed`, in words.
+        unsure_errors: Those of `unsure`.
+        nodes: Nodes of `interrupted`, in words; "" where they stopped at a breakpoint.
+        budgets: Which budgets ended `spent`, in words.
+    """
+
+    runs: int
+    failed: int
+    interrupted: int
+    spent: int
+    unsure: int
+    by_time: int
+    errors: str
+    unsure_errors: str
+    nodes: str
+    budgets: str
+
+    @property
+    def never_answered(self) -> int:
+        """The number of runs that no decision timeout would have answered."""
+        return self.failed + self.interrupted + self.spent
+
+    def text(self) -> str:
+        """Return what ended the runs, and that no timeout changes it; "" where nothing but time did."""
+        parts = []
+        if self.failed:
+            parts.append(f"{self.failed} of {self.runs} failed ({self.errors})")
+        if self.interrupted:
+            where = f"in node {self.nodes}" if self.nodes else "at a breakpoint"
+            parts.append(f"{self.interrupted} of {self.runs} stopped {where} to wait for a person")
+        if self.spent:
+            parts.append(f"the {self.budgets} ended {self.spent} of {self.runs}")
+        phrases = [f"{join_names(parts)}; no timeout would have them answered"] if parts else []
+        if self.unsure:
+            phrases.append(
+                f"{self.unsure} of {self.runs} failed ({self.unsure_errors}) under a deadline that they looked at; "
+                "whether a longer one would have them answered is not known without the same runs of unguarded"
+            )
+        return ". ".join(phrases)
+
+
+def with_endings(runs: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
+    """Return the runs with two columns: whether each failed or stopped by itself, or may have done so for lack of time.
+
+    `ended_by_itself`: no decision timeout would have it answered. `may_be_time`: it failed, and the study has neither
+    the same failure without a deadline in force, nor the same run of the control answered.
+
+    runs: the table of runs, with those of every arm. apart: the columns that tell its conditions apart, the decision
+    timeout not among them.
+    """
+    outcome, control = runs["outcome"].astype("str"), runs["alternative"].astype("str") == CONTROL
+    by_budget = ended_by_budget(runs)
+    otherwise = outcome.isin(("failed", "interrupted")) & ~by_budget
+    before = otherwise & ((runs["returned_at_s"] < runs["decision_timeout_s"]) | control)
+    looks = runs["deadline_propagation"].astype("bool")
+    run = [*apart, "seed", "question_id"]
+    failure = _keys(runs, [*run, "outcome", "error_type", "error_node"])
+    seen_without = failure.isin(set(failure[before & ~looks]))
+    without_calls = (runs["llm_calls"] + runs["retrieval_calls"]) == 0
+    itself = by_budget | before & (~looks | without_calls | (outcome == "interrupted") | seen_without)
+    same_run = _keys(runs, run)
+    answered_without = same_run.isin(set(same_run[control & (outcome == "answered")]))
+    return runs.assign(ended_by_itself=itself, may_be_time=otherwise & ~itself & ~answered_without)
+
+
+def ended_by_budget(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Return for each run whether a budget of tokens, calls or cost ended it."""
+    return runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
+
+
+def went_past_budget(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Return for each run whether it exceeded a budget of tokens, calls or cost that its alternative only measures."""
+    over = (runs[["tokens_overspent", "calls_overspent", "cost_overspent"]] > 0).any(axis=1)
+    return over & ~runs["deadline_propagation"].astype("bool")
+
+
+def budget_notes(runs: pd.DataFrame) -> Iterator[str]:
+    """Yield what budgets of tokens, calls and cost did to each arm; nothing where they did nothing."""
+    for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True):
+        ended, past = group[ended_by_budget(group)], int(went_past_budget(group).sum())
+        if len(ended):
+            yield f"{one_line(str(arm))}: the {_budgets(ended)} ended {len(ended)} of {len(group)} runs."
+        if past:
+            yield f"{one_line(str(arm))} only measures its budget: {past} of {len(group)} runs went past it."
+
+
+def _budgets(ended: pd.DataFrame) -> str:
+    return join_names([reason.replace("_", " ") for reason in sorted(set(ended["stop_reason"].astype("str")))])
+
+
+def endings_of(of_arm: pd.DataFrame) -> Endings:
+    """Return how the runs of one arm at one decision timeout ended.
+
+    of_arm: its runs, with the columns of `with_endings`.
+    """
+    itself, unsure = of_arm["ended_by_itself"], of_arm["may_be_time"]
+    waiting = itself & (of_arm["outcome"].astype("str") == "interrupted")
+    spent = ended_by_budget(of_arm)
+    failed = itself & ~waiting & ~spent
+    nodes = sorted({str(node) for node in of_arm.loc[waiting, "error_node"]} - {""})
+    by_time = ~of_arm["answered_in_time"].astype("bool") & ~itself & ~unsure
+    return Endings(
+        runs=len(of_arm),
+        failed=int(failed.sum()),
+        interrupted=int(waiting.sum()),
+        spent=int(spent.sum()),
+        unsure=int(unsure.sum()),
+        by_time=int(by_time.sum()),
+        errors=errors_in_words(of_arm[failed]),
+        unsure_errors=errors_in_words(of_arm[unsure]),
+        nodes=join_names(nodes) if nodes else "",
+        budgets=_budgets(of_arm[spent]) if spent.any() else "",
+    )
+
+
+def errors_in_words(failed: pd.DataFrame) -> str:
+    """Return which errors ended runs and where: "ValueError in node work", with counts where there are several.
+
+    failed: failed runs, with `error_type` and `error_node`.
+    """
+    pairs = zip(failed["error_type"].astype("str"), failed["error_node"].astype("str"), strict=True)
+    counts = Counter(pairs).most_common()
+    phrases = [
+        f"{error or 'an error without a name'}{f' in node {node}' if node else ''}"
+        + (f": {count}" if len(counts) > 1 else "")
+        for (error, node), count in counts
+    ]
+    others = ["others"] if len(phrases) > _ERRORS_NAMED else []
+    return join_names([*phrases[:_ERRORS_NAMED], *others]) if phrases else ""
+
+
+def _keys(runs: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
+    return pd.Series("\n".join(map(str, row)) for row in runs[list(columns)].itertuples(index=False)).set_axis(
+        runs.index
+    )

@@ -1,0 +1,115 @@
+"""Reads the enforced calls of production from spans that OpenTelemetry's collector wrote.
+
+The collector's file exporter writes OTLP JSON, one document a line. An enforced call is a span of
+`docmind_lab.alternatives.enforcement.telemetry`. Source: OpenTelemetry Protocol File Exporter (in development, 2026).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.telemetry_names import (
+    INVOKE_WORKFLOW,
+    OPERATION,
+    REMAINING_AT_START,
+    REQUESTS_CUT,
+    RUN_ATTRIBUTES,
+    THREADS_RUNNING,
+    WORKFLOW,
+)
+from docmind_lab.tables.traces.importers.otlp import attributes_of, plain_spans
+from docmind_lab.tables.traces.importers.records import Record, files_of, open_text, records_of
+
+_TEXT: Final = {
+    "workflow": (WORKFLOW, ""),
+    "alternative": (RUN_ATTRIBUTES["alternative"], None),
+    "alternative_options": (RUN_ATTRIBUTES["alternative_options"], "{}"),
+    "outcome": (RUN_ATTRIBUTES["outcome"], None),
+    "stop_reason": (RUN_ATTRIBUTES["stop_reason"], ""),
+}
+_NUMBERS: Final = {
+    "limit_s": (REMAINING_AT_START, None),
+    "caller_overrun_s": (RUN_ATTRIBUTES["caller_overrun_s"], None),
+    "requests_cut": (REQUESTS_CUT, 0.0),
+    "threads_running": (THREADS_RUNNING, 0.0),
+}
+
+
+def read_enforced_calls(paths: Iterable[str | os.PathLike[str]]) -> pd.DataFrame:
+    """Return the enforced calls in files of spans, one row a call.
+
+    A span that is in two files is one call. Spans of anything else are passed over, those of the lab's own runs too.
+    A last line that the collector has not finished is passed over.
+
+    Columns: workflow, alternative, alternative_options, outcome, stop_reason (text); limit_s, the seconds that were
+    left when the call began; caller_overrun_s, in seconds; requests_cut and threads_running, counts.
+    Raises: ConfigurationError for a file that is not there or cannot be read, and where none has an enforced call.
+    """
+    rows: dict[tuple[Any, Any], dict[str, Any]] = {}
+    files: list[Path] = []
+    try:
+        for path in map(Path, paths):
+            if not path.exists():
+                raise ConfigurationError(f"{path} cannot be read: there is no such file or folder")
+            files += files_of(path)
+        for file in files:
+            for span in (span for record in _whole_records(file) for span in plain_spans(record)):
+                row = _call_of(span, str(file))
+                if row is not None:
+                    rows[(span.get("traceId"), span.get("spanId"))] = row
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from error
+    if not rows:
+        named = ", ".join(map(str, files[:3])) + (" …" if len(files) > 3 else "")
+        raise ConfigurationError(
+            f"no span of an enforced call is in {named}; give enforce() on_result=CallTelemetry('name'), and its spans"
+        )
+    return pd.DataFrame(list(rows.values()), columns=[*_TEXT, *_NUMBERS])
+
+
+def _whole_records(file: Path) -> Iterator[Record]:
+    """Yield the records of a file, without a last line that is still being written."""
+    try:
+        yield from records_of(file)
+    except RecordError as error:
+        if isinstance(error.__cause__, UnicodeDecodeError):
+            raise
+        with open_text(file) as lines:
+            *_, (number, last) = enumerate(lines, start=1)
+        if number == 1 or last.endswith("\n") or f"line {number}:" not in str(error):
+            raise
+
+
+def _call_of(span: Mapping[str, Any], source: str) -> dict[str, Any] | None:
+    """Return the row of a span; None for one of anything but an enforced call."""
+    try:
+        attributes = attributes_of(span.get("attributes"))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ConfigurationError(f"{source}: a span's attributes cannot be read; give OTLP JSON") from error
+    if attributes.get(OPERATION) != INVOKE_WORKFLOW or REMAINING_AT_START not in attributes:
+        return None
+    row: dict[str, Any] = {}
+    for column, (name, default) in _TEXT.items():
+        row[column] = str(_value(attributes, name, default, source))
+    for column, (name, otherwise) in _NUMBERS.items():
+        value = _value(attributes, name, otherwise, source)
+        try:
+            row[column] = float(value)
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"{source}: {name} of a call is {value!r}, not a number; write it again"
+            ) from error
+    return row
+
+
+def _value(attributes: Mapping[str, Any], name: str, default: Any, source: str) -> Any:
+    value = attributes.get(name, default)
+    if value is None:
+        raise ConfigurationError(f"{source}: a call's span has no {name}; a processor of the collector may remove it")
+    return value

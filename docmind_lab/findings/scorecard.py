@@ -1,0 +1,347 @@
+"""The scorecard: a decision record's table with Perf measured instead of judged, and what would change its decision.
+
+    card = scorecard(study.runs)
+    card.totals                 # one row per option of the record, then the arms it does not know
+    card.components             # what Perf is made of: measured, score, weight
+    card.simplex                # under which weights which option wins
+    card.maps                   # the decision under other maps from measures to scores
+
+The other columns are those of the record: nobody has measured complexity or alignment here, and nobody invents them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.text import join_names, number, one_line, percent, with_interval
+from docmind_lab.findings.decision_tables import (
+    DecisionTable,
+    Matrix,
+    decision_table,
+    leaders,
+    weights_in_steps,
+    winner_of,
+)
+from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.perf import COMPONENTS, PerfMap, measures_of, weighted_mean
+from docmind_lab.tables.conditions import CONTROL, budgets_in_words, varying
+
+PERFS: Final = ("judged", "measured")
+# The zeros that other maps have, all with all; 4 decision timeouts is what a horizon of 5 allows.
+_SHARES: Final = (0.0, 0.25, 0.5)
+_TIMEOUTS: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+_COMPONENT_STEP_PERCENT: Final = 20
+# Below this many seeds a percentile bootstrap interval is known to be too narrow (Efron and Tibshirani, An
+# Introduction to the Bootstrap, 1993, chapter 13: it inherits the plug-in variance, short by 1/n).
+_FEW_SEEDS: Final = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scorecard(Shown):
+    """A decision table with measured Perf. Options are called as in every figure ("A  cooperative"); scores and totals
+    go from 0 to 10. Intervals are 95 % percentile bootstrap intervals over seeds, the same seeds drawn for every arm.
+
+    totals: one row per arm: option, alternative, a column for each criterion as judged (NaN: the record has none),
+    perf_measured, perf_low, perf_high, total_judged, total_measured, total_low, total_high, first_share (of the
+    resamples in which it led alone), note.
+    components: one row per arm and component: option, alternative, component, measured, score, weight (0 for one that
+    was not measured).
+    weight_map: one row per Perf (judged, measured) and weights of a grid in steps of 1 %: perf, a column for each
+    criterion in percent, winner ("" where several share the lead).
+    maps: one row per other map: zero and weight of each component (answered_zero, …), winner ("" for a tie).
+    """
+
+    table: DecisionTable
+    perf_map: PerfMap
+    totals: pd.DataFrame
+    components: pd.DataFrame
+    weight_map: pd.DataFrame
+    maps: pd.DataFrame
+    seeds: int
+    context: str
+
+    @property
+    def scored(self) -> pd.DataFrame:
+        """The rows of `totals` that are options of the record."""
+        return self.totals[self.totals["total_judged"].notna()]
+
+    @property
+    def simplex(self) -> pd.DataFrame:
+        """The share of all weights under which each option leads alone: perf, option, alternative, wins_share."""
+        known = self.scored[["option", "alternative"]]
+        shares = {
+            str(perf): cells["winner"].value_counts() / len(cells)
+            for perf, cells in self.weight_map.groupby("perf", sort=False)
+        }
+        frames = [
+            known.assign(perf=perf, wins_share=known["option"].map(wins).fillna(0.0)) for perf, wins in shares.items()
+        ]
+        return pd.concat(frames, ignore_index=True)[["perf", "option", "alternative", "wins_share"]]
+
+    @property
+    def decision(self) -> dict[str, str]:
+        """The option that leads at the weights of the table, for each Perf (judged, measured); "" for a tie."""
+        names = [*self.scored["option"], ""]
+        return {perf: names[int(winner_of(self.scored[f"total_{perf}"].to_numpy()))] for perf in PERFS}
+
+    @property
+    def changed_share(self) -> float:
+        """The share of other maps under which another option wins, or several share the lead."""
+        return float((self.maps["winner"] != self.decision["measured"]).mean())
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The findings, one sentence each."""
+        return (*self.table.sentences(), *self._totals_words(), *self._weights_words(), *self._limits())
+
+    def display_table(self) -> pd.DataFrame:
+        """Return the totals, rounded, with "judged" and "measured" in the headings."""
+        totals = self.totals
+        columns = {f"{name} (judged)": [number(v, 1) for v in totals[name]] for name in self.table.criteria}
+        columns[f"{self.table.measurable} (measured)"] = _intervals(totals, "perf", 1)
+        columns["total (judged)"] = [number(v, 2) for v in totals["total_judged"]]
+        columns["total (measured)"] = _intervals(totals, "total", 2)
+        columns["first in"] = [percent(v) for v in totals["first_share"]]
+        return pd.DataFrame(columns, index=pd.Index(totals["option"], name=None))
+
+    def page(self) -> Page:
+        """Return table, map and findings."""
+        perf = self.perf_map.page()
+        title = f"{self.table.name} with measured Perf · {self.context} · {self.seeds} seeds"
+        return Page(title, (self.display_table(), perf.title, *perf.blocks, self.sentences))
+
+    def _totals_words(self) -> Iterator[str]:
+        measurable, known = self.table.measurable, self.scored.to_dict("records")
+        moved = [
+            f"{one_line(row['option'])} {number(row[measurable], 1)} judged, {number(row['perf_measured'], 1)} measured"
+            for row in known
+        ]
+        yield f"{measurable}: {'; '.join(moved)}."
+        judged, measured = (one_line(self.decision[perf]) for perf in PERFS)
+        if not measured:
+            yield "With measured Perf several options share the lead."
+            return
+        row = next(row for row in known if row["option"] == self.decision["measured"])
+        was = "as it did as judged" if judged == measured else f"where {judged or 'several'} led as judged"
+        total = with_interval(row["total_measured"], row["total_low"], row["total_high"], 2)
+        yield (
+            f"With measured {measurable} {measured} leads, {was}, with {total} of 10 (95 % bootstrap interval); it led "
+            f"alone in {percent(row['first_share'])} of the resamples."
+        )
+
+    def _weights_words(self) -> Iterator[str]:
+        """Yield which weights and maps would change the decision."""
+        for perf, frame in self.simplex.groupby("perf", sort=False):
+            winning = frame[frame["wins_share"] > 0].sort_values("wins_share", ascending=False, kind="stable")
+            shares = zip(winning["option"], winning["wins_share"], strict=True)
+            phrases = [f"{one_line(option)} leads under {_share_text(share)}" for option, share in shares]
+            leads = join_names(phrases) if phrases else "no option leads alone"
+            yield f"Of all weights, with {perf} {self.table.measurable}, {leads}."
+        changed = self.maps.loc[self.maps["winner"] != self.decision["measured"], "winner"].value_counts()
+        who = [f"{one_line(str(name)) or 'a tie'} in {count:,}" for name, count in changed.items()]
+        yield (
+            f"Under {len(self.maps):,} other maps from measures to scores the decision changes in "
+            f"{percent(self.changed_share, 1)} of them{f' ({join_names(who)})' if who else ''}."
+        )
+
+    def _limits(self) -> Iterator[str]:
+        unknown = self.totals[self.totals["total_judged"].isna()]
+        if len(unknown):
+            names = join_names([one_line(name) for name in unknown["option"]])
+            yield f"{names}: measured {self.table.measurable} and {unknown['note'].iloc[0]}."
+        control = self.totals[self.totals["alternative"] == CONTROL].iloc[0]
+        yield (
+            f"The control, which enforces nothing, has {number(control['perf_measured'], 1)} on this map: read every "
+            f"other {self.table.measurable} against that."
+        )
+        unmeasured = sorted(set(self.components.loc[self.components["measured"].isna(), "component"]))
+        if unmeasured:
+            yield f"Not measured here, its weight left to the others: {join_names(unmeasured)}."
+        if self.seeds < _FEW_SEEDS:
+            yield f"{self.seeds} seeds are few for a bootstrap: its intervals are too narrow below {_FEW_SEEDS}."
+
+
+def scorecard(
+    runs: pd.DataFrame,
+    table: str = "ADR-056",
+    perf_map: PerfMap | None = None,
+    *,
+    resamples: int = 2000,
+    seed: int = 7,
+) -> Scorecard:
+    """Return a record's decision table with Perf as these runs measured it.
+
+        card = scorecard(study.runs)
+        scorecard(study.runs, perf_map=PerfMap(zeros=(0.0, 0.25, 1.0, 0.0), weights=(2, 1, 1, 1)))
+
+    Args:
+        runs: The `runs` table of a study, the control among its arms; several conditions count alike.
+        table: A record whose table has a criterion that a study measures.
+        perf_map: How measures become scores; None for `PerfMap()`.
+        resamples: Number of resamples of the bootstrap.
+        seed: Seed of the bootstrap.
+
+    Raises:
+        ConfigurationError: The table has no such criterion, the runs cannot be compared, or an option of the record was
+            run in several ways.
+    """
+    decided, used = decision_table(table), perf_map or PerfMap()
+    if not decided.measurable:
+        raise ConfigurationError(
+            f"table {table} has no criterion that a study of deadlines measures; decision_table({table!r}) holds what "
+            "can be said of it"
+        )
+    measures = measures_of(runs)
+    # Each seed drawn once, and seeds drawn with replacement.
+    means = measures.means(np.ones((1, measures.seeds)))[0]
+    even = np.full(measures.seeds, 1 / measures.seeds)
+    draws = np.random.default_rng(seed).multinomial(measures.seeds, even, size=resamples).astype(np.float64)
+    options = _Options(decided, measures.arms, _rows_of_options(decided, measures.arms))
+    return Scorecard(
+        table=decided,
+        perf_map=used,
+        totals=_totals(options, used.perf(means), used.perf(measures.means(draws))),
+        components=_components(measures.arms, means, used),
+        weight_map=_weight_map(options, used.perf(means)),
+        maps=_maps(options, means, used),
+        seeds=measures.seeds,
+        context=_context(runs),
+    )
+
+
+def _rows_of_options(table: DecisionTable, arms: pd.DataFrame) -> dict[int, int]:
+    """Return place of the arm → row of the table, for alternatives without options of their own.
+
+    Raises: ConfigurationError for one that was run in several ways, or fewer than two of them.
+    """
+    rows: dict[int, int] = {}
+    for row, option in enumerate(table.options):
+        is_option = (arms["alternative"] == option.alternative) & (arms["alternative_options"] == "{}")
+        if is_option.sum() > 1:
+            raise ConfigurationError(
+                f"{option.alternative} was run in several ways ({', '.join(arms.loc[is_option, 'arm'])}): "
+                "keep the runs of one, since the record scores it once"
+            )
+        rows |= dict.fromkeys(map(int, np.flatnonzero(is_option)), row)
+    if len(rows) < 2:
+        known = ", ".join(option.alternative for option in table.options)
+        raise ConfigurationError(f"a decision needs two options of {table.name} or more among the arms: {known}")
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Options:
+    """The arms that are options of the record. rows: place of the arm → row of the table."""
+
+    table: DecisionTable
+    arms: pd.DataFrame
+    rows: Mapping[int, int]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.arms["arm"].iloc[list(self.rows)])
+
+    def scores(self, perf: Matrix | None = None) -> Matrix:
+        """Return the scores of the options as judged, or with this Perf of all arms (on the last axis)."""
+        judged = self.table.matrix()[list(self.rows.values())]
+        if perf is None:
+            return judged
+        scores = np.broadcast_to(judged, (*perf.shape[:-1], *judged.shape)).copy()
+        scores[..., self.table.criteria.index(self.table.measurable)] = perf[..., list(self.rows)]
+        return scores
+
+
+def _totals(options: _Options, perf: Matrix, drawn: Matrix) -> pd.DataFrame:
+    """Return `Scorecard.totals`: the options in the order of every figure, then arms that the record lacks."""
+    table, arms, rows = options.table, options.arms, options.rows
+    judged, totals, of_draws = (options.scores(each) @ table.weights for each in (None, perf, drawn))
+    first = leaders(of_draws)
+    alone = first & (first.sum(axis=1, keepdims=True) == 1)
+    others = " and ".join(name for name in table.criteria if name != table.measurable)
+    frame = []
+    for arm in sorted(range(len(arms)), key=lambda arm: arm not in rows):
+        row: dict[str, Any] = {"option": arms["arm"][arm], "alternative": arms["alternative"][arm]}
+        row |= dict.fromkeys(table.criteria, np.nan) | _with_bounds("perf", float(perf[arm]), drawn[:, arm])
+        row["note"] = f"no total: {table.name} does not score its {others}"
+        if arm in rows:
+            place = list(rows).index(arm)
+            row |= dict(zip(table.criteria, options.scores()[place].tolist(), strict=True))
+            row |= {"total_judged": float(judged[place]), "note": "", "first_share": float(alone[:, place].mean())}
+            row |= _with_bounds("total", float(totals[place]), of_draws[:, place])
+        frame.append(row)
+    return pd.DataFrame(frame)
+
+
+def _weight_map(options: _Options, perf: Matrix) -> pd.DataFrame:
+    scores = zip(PERFS, (options.scores(), options.scores(perf)), strict=True)
+    frames = [options.table.winners(each, options.names).assign(perf=name) for name, each in scores]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _maps(options: _Options, means: Matrix, perf_map: PerfMap) -> pd.DataFrame:
+    """Return `Scorecard.maps`: all zeros combined with component weights in steps of a fifth."""
+    shares = weights_in_steps(len(COMPONENTS), _COMPONENT_STEP_PERCENT) / 100
+    # All of the weight on what was not measured says nothing of anybody; what was measured is the same in every map.
+    shares = shares[~np.isnan(weighted_mean(means[None, :, :], shares[:, None, :])).any(axis=1)]
+    zeros = list(itertools.product(_SHARES, _TIMEOUTS, _TIMEOUTS, _SHARES))
+    winners = []
+    for each in zeros:
+        scores = dataclasses.replace(perf_map, zeros=each).score(means)
+        perf = weighted_mean(scores[None, :, :], shares[:, None, :])
+        winners.append(winner_of(options.scores(perf) @ options.table.weights))
+    values = np.concatenate([np.repeat(np.array(zeros), len(shares), axis=0), np.tile(shares, (len(zeros), 1))], axis=1)
+    frame = pd.DataFrame(values, columns=[f"{name}_{what}" for what in ("zero", "weight") for name in COMPONENTS])
+    return frame.assign(winner=np.array([*options.names, ""])[np.concatenate(winners)])
+
+
+def _with_bounds(name: str, value: float, drawn: Matrix) -> dict[str, float]:
+    low, high = (np.nan, np.nan) if np.isnan(drawn).all() else np.nanpercentile(drawn, [2.5, 97.5])
+    return {f"{name}_measured": value, f"{name}_low": float(low), f"{name}_high": float(high)}
+
+
+def _components(arms: pd.DataFrame, means: Matrix, perf_map: PerfMap) -> pd.DataFrame:
+    scores = perf_map.score(means)
+    weights = np.where(np.isnan(scores), 0.0, perf_map.shares)
+    # A caller overrun is always measured, but a map may give it no weight.
+    weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    several = len(COMPONENTS)
+    return pd.DataFrame(
+        {
+            "option": np.repeat(arms["arm"], several),
+            "alternative": np.repeat(arms["alternative"], several),
+            "component": np.tile(list(COMPONENTS), len(arms)),
+            "measured": means.ravel(),
+            "score": scores.ravel(),
+            "weight": weights.ravel(),
+        }
+    ).reset_index(drop=True)
+
+
+def _context(runs: pd.DataFrame) -> str:
+    timeouts = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
+    columns = ("latency_profile", "fault", "clock")
+    latencies, faults, clocks = (join_names(sorted({str(value) for value in runs[name]})) for name in columns)
+    named = ("decision_timeout_s", *columns, "second_budgets")
+    rest = [f"several values of {column}" for column in varying(runs) if column not in named]
+    conditions = [f"{latencies or 'live'} latencies", f"fault {faults}", *budgets_in_words(runs), f"{clocks} clock"]
+    return " · ".join([f"{timeouts} s decision timeout", *conditions, *rest])
+
+
+def _share_text(share: float) -> str:
+    """Return a share in percent that is rounded to 0 or 100 only if it is exactly that."""
+    if 0 < share < 0.0005:
+        return "less than 0.1%"
+    return "more than 99.9%" if 0.9995 <= share < 1 else percent(share, 1 if 0 < share < 1 else 0)
+
+
+def _intervals(totals: pd.DataFrame, name: str, digits: int) -> list[str]:
+    columns = (totals[f"{name}_measured"], totals[f"{name}_low"], totals[f"{name}_high"])
+    return [with_interval(*row, digits) for row in zip(*columns, strict=True)]

@@ -1,0 +1,119 @@
+"""How far traces of the control, replayed under each alternative, agree with the runs that were really made.
+
+found = agreement_with_stack(study)     # of the control and other alternatives, with one decision timeout
+found                                   # the share that agrees, and each difference
+found.pairs                             # one row per run
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from docmind_lab.core.catalogue import CATALOGUE, options_of
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.server_behaviour import ServerBehaviour
+from docmind_lab.core.text import percent
+from docmind_lab.findings.what_if.outcomes import Replay
+from docmind_lab.tables.frames import StudyTables
+from docmind_lab.tables.traces.rules import RULES, NamedRule
+from docmind_lab.tables.traces.studies import traces_of_study
+
+WITHIN_S: Final = 1e-6
+"""How far two instants may be apart that count as the same, seconds."""
+SAME_SHARE: Final = 0.995
+"""Least share of runs with the same outcome and the same measures."""
+
+_MEASURES: Final = ("caller_overrun_s", "calls_after_deadline", "busy_after_deadline_s", "tokens_after_deadline")
+
+
+@dataclass(frozen=True, eq=False)
+class StackAgreement:
+    """Runs under an alternative, as they were made and as the traces of their controls say.
+
+    pairs: one row per run that was really made under an alternative. Columns: run_id, workload, fault,
+    server_behaviour, alternative, alternative_options, seed; outcome and each measure, as made and with the prefix
+    trace_; known (whether a trace can say), same.
+    """
+
+    pairs: pd.DataFrame
+
+    @property
+    def same_share(self) -> float:
+        """Share of the runs that a trace can say of which are the same; NaN if there is none."""
+        return float(self.pairs.loc[self.pairs["known"], "same"].mean())
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """The runs that a trace says something else of."""
+        return self.pairs[self.pairs["known"] & ~self.pairs["same"]]
+
+    def __repr__(self) -> str:
+        known = int(self.pairs["known"].sum())
+        head = (
+            f"{percent(self.same_share, 2)} of {known} runs are the same under replay (outcome, late calls, and late "
+            f"seconds to a microsecond); of {len(self.pairs) - known} more a trace cannot say"
+        )
+        columns = ["run_id", "outcome", "trace_outcome", "busy_after_deadline_s", "trace_busy_after_deadline_s"]
+        rest = self.differences[columns]
+        return head if rest.empty else f"{head}\n{rest.to_string(index=False)}"
+
+
+def agreement_with_stack(study: StudyTables, server_behaviour: ServerBehaviour | str | None = None) -> StackAgreement:
+    """Replay the control of a study under its other alternatives, and compare with the runs of these.
+
+    Args:
+        study: Runs of the control and of other alternatives, in one condition.
+        server_behaviour: What the server did; None means as the study's tables name it.
+
+    Raises:
+        ConfigurationError: There is no control, or there are several conditions.
+    """
+    runs = study.runs
+    if (
+        runs[["decision_timeout_s", "horizon_s", "workload", "fault", "server_behaviour"]].drop_duplicates().shape[0]
+        > 1
+    ):
+        raise ConfigurationError("the runs are of several conditions: compare those of one")
+    traces = traces_of_study(study)
+    behaviour = server_behaviour or str(runs["server_behaviour"].iloc[0])
+    profile = ServerBehaviour.named(behaviour) if isinstance(behaviour, str) else behaviour
+    timeout_s, horizon_s = float(runs["decision_timeout_s"].iloc[0]), float(runs["horizon_s"].iloc[0])
+    replay = Replay(traces, profile)
+    place = {seed: row for row, seed in enumerate(traces.runs["session"])}
+    frames = []
+    for named in _rules_in(runs):
+        outcomes = replay.under(named.rule, [timeout_s], horizon_factor=horizon_s / timeout_s)
+        made = runs[(runs["alternative"] == named.alternative) & (runs["alternative_options"] == named.options)]
+        made = made[made["seed"].astype("str").isin(place)]
+        rows = np.array([place[str(seed)] for seed in made["seed"]], dtype=np.int64)
+        replayed = {name: values[rows] for name, values in outcomes.columns(timeout_s).items()}
+        frames.append(_pairs(made, replayed, outcomes.known[rows, 0]))
+    if not frames:
+        raise ConfigurationError("the study has no alternative beside its control: measure some with it")
+    return StackAgreement(pd.concat(frames, ignore_index=True))
+
+
+def _rules_in(runs: pd.DataFrame) -> list[NamedRule]:
+    """The rules of the arms of a study that a trace can say of."""
+    arms = runs[["alternative", "alternative_options"]].astype("str").drop_duplicates()
+    known = {
+        (name, options_of(name, variant)): NamedRule(name, options_of(name, variant), RULES[rule])
+        for name, entry in CATALOGUE.items()
+        for variant, rule in entry.on_traces.items()
+    }
+    return [known[key] for key in arms.itertuples(index=False, name=None) if key in known]
+
+
+def _pairs(made: pd.DataFrame, replayed: dict[str, Any], known: np.ndarray[Any, Any]) -> pd.DataFrame:
+    first = ["run_id", "workload", "fault", "server_behaviour", "alternative", "alternative_options", "seed"]
+    frame = made[[*first, "outcome", *_MEASURES]].reset_index(drop=True)
+    frame = frame.assign(**{f"trace_{name}": values for name, values in replayed.items()}, known=known)
+    same = frame["outcome"].astype("str") == frame["trace_outcome"]
+    for name in _MEASURES:
+        here, there = frame[name].to_numpy(dtype=np.float64), frame[f"trace_{name}"].to_numpy()
+        same &= np.isclose(here, there, rtol=0.0, atol=WITHIN_S, equal_nan=True)
+    return frame.assign(same=same)

@@ -1,0 +1,292 @@
+"""Observed calls, one row each, and how a user's table is read into them.
+
+calls_of_table(frame, "calls.csv", {"latency_s": "duration_ms:ms", "outcome": "status"}, ok=("finished",))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.tables.traces.importers.spans import ExportedSpan, innermost
+
+COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_tokens", "model", "node", "session")
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedCalls:
+    """Calls whose latencies were observed: the input of a fit.
+
+    frame: one row per call. Columns: kind (str: llm or retrieval), complete (bool: False is a call that was cut, by a
+    timeout, a cancellation or an error, after latency_s), latency_s (from the start of service), first_token_s (NaN:
+    none had come, or it was not recorded), output_tokens (NaN: not known; of a cut call those that had come), model
+    (str), node (str: of the graph that made the call; empty: not known), session (str: the run or conversation that it
+    belongs to; empty: not known). source: what it was read from, for descriptions. notes: what was left out or assumed
+    in reading it.
+    """
+
+    frame: pd.DataFrame
+    source: str
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any], source: str, notes: tuple[str, ...] = ()) -> ObservedCalls:
+        """Return checked calls; rows without a latency are left out and counted in a note.
+
+        Raises: ConfigurationError for negative or infinite numbers, and for a first token after the end.
+        """
+        frame = pd.DataFrame(
+            {"session": "", "node": "", **{name: columns[name] for name in COLUMNS if name in columns}}
+        )[[*COLUMNS]]
+        for name in ("latency_s", "first_token_s", "output_tokens"):
+            values = frame[name].to_numpy(dtype="float64")
+            bad = (values < 0) | np.isinf(values)
+            if bad.any():
+                raise ConfigurationError(
+                    f"{source}: {name} is {values[bad][0]:g} in {bad.sum()} of {len(values)} rows; "
+                    "it must be finite and not negative: check the clock that measured it, or leave such rows out"
+                )
+        # Clocks are read at two places: a microsecond, or a millionth, is no contradiction.
+        late = (frame["first_token_s"] > frame["latency_s"] * (1 + 1e-6) + 1e-6).to_numpy()
+        if late.any():
+            row = frame[late].iloc[0]
+            raise ConfigurationError(
+                f"{source}: first_token_s ({row['first_token_s']:g} s) is longer than latency_s "
+                f"({row['latency_s']:g} s) in {late.sum()} rows; both count from the request: check their units"
+            )
+        known = frame["latency_s"].notna()
+        if not known.all():
+            notes = (*notes, f"{(~known).sum()} rows without a latency were left out.")
+        return cls(frame[known].reset_index(drop=True), source, notes)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{(self.frame['kind'] == kind).sum()} {kind}" for kind in ("llm", "retrieval"))
+        return f"ObservedCalls of {self.source}: {kinds}; {(~self.frame['complete']).sum()} cut"
+
+    def of_kind(self, kind: str) -> pd.DataFrame:
+        """Return the rows of one kind, "llm" or "retrieval"."""
+        return self.frame[self.frame["kind"] == kind]
+
+    def levels(self, column: Literal["model", "node"]) -> list[str]:
+        """Return the models, or the nodes, that model calls are of."""
+        return sorted(set(self.of_kind("llm")[column]) - {""})
+
+    def of_node(self, node: str | None) -> ObservedCalls:
+        """Return the calls of one node of a graph, its searches included; None keeps every node.
+
+        Raises: ConfigurationError for a node that is not there.
+        """
+        if node is None:
+            return self
+        nodes = self.levels("node")
+        if node not in nodes:
+            known = ", ".join(nodes) or "none; map a column to node"
+            raise ConfigurationError(f"{self.source}: no model call is of the node {node!r}; there are {known}")
+        kept = self.frame[self.frame["node"] == node].reset_index(drop=True)
+        return ObservedCalls(kept, f"{self.source}, node {node}", self.notes)
+
+    def of_model(self, model: str | None) -> ObservedCalls:
+        """Return the calls of one model and all searches; None keeps every model and notes if there are several.
+
+        Raises: ConfigurationError for a model that is not there.
+        """
+        llm = self.frame["kind"] == "llm"
+        models = self.levels("model")
+        if model is None:
+            mixed = f"Several models are mixed: {', '.join(models)}."
+            return replace(self, notes=(*self.notes, mixed)) if len(models) > 1 else self
+        if model not in models:
+            known = ", ".join(models) or "none; map a column to model"
+            raise ConfigurationError(f"{self.source}: no call is of the model {model!r}; there are {known}")
+        kept = self.frame[~llm | (self.frame["model"] == model)].reset_index(drop=True)
+        return ObservedCalls(kept, f"{self.source}, model {model}", self.notes)
+
+
+def calls_of_spans(spans: Iterable[ExportedSpan], source: str, tool: str) -> ObservedCalls:
+    """Return the model calls and searches of exported spans; a span around another of the same call is left out.
+
+    source: how errors and descriptions call it. Raises: ConfigurationError (there is no model call, or a number cannot
+    be).
+    """
+    calls, left_out = innermost([span for span in spans if span.kind in ("llm", "retrieval")])
+    if not any(span.kind == "llm" for span in calls):
+        raise ConfigurationError(
+            f"{source}: this export of {tool} has no model call; export the spans of all kinds, model calls among them"
+        )
+    rows = [
+        {
+            "kind": span.kind,
+            "complete": span.outcome == "ok" and span.ended_ns is not None,
+            "latency_s": math.nan if span.ended_ns is None else (span.ended_ns - span.started_ns) / 1e9,
+            "first_token_s": math.nan if span.first_ns is None else (span.first_ns - span.started_ns) / 1e9,
+            "output_tokens": span.output_tokens,
+            "model": span.model,
+            "node": span.node,
+            # A trace is one run of the user's system.
+            "session": span.trace_id,
+        }
+        for span in calls
+    ]
+    notes = (f"{left_out} spans around another span of the same call were left out.",) if left_out else ()
+    return ObservedCalls.of(
+        {name: np.array([row[name] for row in rows]) for name in COLUMNS}, f"{source} ({tool})", notes
+    )
+
+
+SECONDS_PER_UNIT: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+FIELDS: Final = (
+    *("latency_s", "first_token_s", "started_at", "ended_at", "first_token_at", "output_tokens"),
+    *("kind", "outcome", "error", "model", "node", "session"),
+)
+"""The fields that a column can be mapped to. A column that has the name of a field needs no mapping."""
+
+_NUMBERS: Final = ("latency_s", "first_token_s", "output_tokens")
+# A duration that no column has follows from two instants.
+_INSTANTS: Final = {"latency_s": "ended_at", "first_token_s": "first_token_at"}
+_COMPLETE: Final = {"ok", "success", "succeeded", "completed", "complete", "200", "true", ""}
+_CUT: Final = {"timeout", "timed_out", "timedout", "cancelled", "canceled", "abandoned", "aborted", "error", "failed"}
+_NO_ERROR: Final = {"", "none", "null", "nan", "false", "0", "ok"}
+_KINDS: Final = {"llm": "llm", "chat": "llm", "completion": "llm", "retrieval": "retrieval", "search": "retrieval"}
+
+
+def calls_of_table(
+    frame: pd.DataFrame, source: str, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()
+) -> ObservedCalls:
+    """Return the calls of a table, one row each.
+
+    columns: for each field (`FIELDS`) its column, with a unit after a colon where it is not seconds ("ttft_ms:ms").
+    ok: the outcomes that mean a complete answer; all others then mean a cut call. When left out, usual words are
+    known. Without an outcome and an error column every call is taken as complete.
+    Raises: ConfigurationError naming the column that is missing, not numeric, or has an unknown word.
+    """
+    located = _locate_columns(frame, source, columns or {})
+    if "latency_s" not in located and not {"started_at", "ended_at"} <= located.keys():
+        raise ConfigurationError(
+            f"{source} has no column for latency_s; it has {_names(frame)}: name it, as in latency_s=duration_ms:ms, "
+            "or name two instants, as in started_at=begin and ended_at=end"
+        )
+    numbers = {
+        name: _numbers(frame, source, located[name]) if name in located else np.full(len(frame), np.nan)
+        for name in _NUMBERS
+    }
+    for name, instant in _INSTANTS.items():
+        if name not in located and {"started_at", instant} <= located.keys():
+            begun_s, then_s = (instants_of(frame, source, located[each]) for each in ("started_at", instant))
+            numbers[name] = then_s - begun_s
+    complete = np.ones(len(frame), dtype="bool")
+    notes: tuple[str, ...] = ()
+    if "outcome" in located:
+        complete &= _complete(
+            _words(frame, located["outcome"]), source, located["outcome"], {word.lower() for word in ok}
+        )
+    if "error" in located:
+        complete &= _words(frame, located["error"]).isin(_NO_ERROR).to_numpy()
+    if not {"outcome", "error"} & located.keys():
+        notes = ("No column says how a call ended, so all of them count as complete answers.",)
+    kind = pd.Series("llm", index=frame.index)
+    if "kind" in located:
+        kind = _words(frame, located["kind"]).map(_KINDS)
+    kept = kind.notna().to_numpy()
+    if not kept.all():
+        notes = (*notes, f"{(~kept).sum()} rows are neither llm nor retrieval and were left out.")
+    result: dict[str, Any] = {**numbers, "complete": complete, "kind": kind.to_numpy()}
+    for name in ("model", "node", "session"):
+        texts = (
+            frame[located[name]].astype("object").fillna("") if name in located else pd.Series("", index=frame.index)
+        )
+        result[name] = texts.astype("str").to_numpy()
+    return ObservedCalls.of({name: values[kept] for name, values in result.items()}, source, notes)
+
+
+def _locate_columns(frame: pd.DataFrame, source: str, columns: Mapping[str, str]) -> dict[str, str]:
+    unknown = sorted(columns.keys() - set(FIELDS))
+    if unknown:
+        raise ConfigurationError(f"no field is called {unknown[0]!r}: columns can be mapped to {', '.join(FIELDS)}")
+    for name, column in columns.items():
+        if _split_unit(column)[0] not in frame:
+            raise ConfigurationError(
+                f"{source} has no column {column!r} (mapped to {name}); it has {_names(frame)}. "
+                f"A unit follows a colon: {', '.join(SECONDS_PER_UNIT)}"
+            )
+    return {name: name for name in FIELDS if name in frame} | dict(columns)
+
+
+def _split_unit(column: str) -> tuple[str, float]:
+    """Split a column's name into the name and the seconds of its unit: "ttft_ms:ms" gives 0.001."""
+    name, colon, unit = column.rpartition(":")
+    return (name, SECONDS_PER_UNIT[unit]) if colon and unit in SECONDS_PER_UNIT else (column, 1.0)
+
+
+def _names(frame: pd.DataFrame) -> str:
+    names = [str(name) for name in frame.columns]
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def _numbers(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float64]:
+    name, seconds = _split_unit(column)
+    blank = frame[name].isna() | (frame[name].astype("str").str.strip() == "")
+    values = pd.to_numeric(frame[name].mask(blank), errors="coerce").astype("float64")
+    bad = values.isna() & ~blank
+    if bad.any():
+        raise ConfigurationError(
+            f"{source}: column {name!r} has {frame[name][bad].iloc[0]!r} where a number is expected "
+            f"({bad.sum()} of {len(frame)} rows): correct them or leave them blank"
+        )
+    # As it stands in the file, so that the message shows the number that is to be looked for.
+    negative = values < 0
+    if negative.any():
+        raise ConfigurationError(
+            f"{source}: column {name!r} is negative in {negative.sum()} of {len(frame)} rows "
+            f"(first: {values[negative].iloc[0]:g}): no duration is; correct them or leave them out"
+        )
+    return np.asarray(values, dtype="float64") * seconds
+
+
+def instants_of(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float64]:
+    """Return a column of instants as seconds since 1970; NaN where there is none.
+
+    column: of numbers, with a unit after a colon where they are not seconds, or of dates with times (ISO 8601). Raises:
+    ConfigurationError (a value is neither).
+    """
+    name, seconds = _split_unit(column)
+    values = frame[name]
+    if pd.api.types.is_numeric_dtype(values):
+        return np.asarray(values, dtype="float64") * seconds
+    texts = values.where(values.notna(), None)
+    instants = pd.to_datetime(texts, utc=True, errors="coerce", format=None if _are_instants(texts) else "ISO8601")
+    bad = instants.isna() & values.notna() & (values.astype("str").str.strip() != "")
+    if bad.any():
+        raise ConfigurationError(
+            f"{source}: column {name!r} has {values[bad].iloc[0]!r} where an instant is expected, such as "
+            f"2026-11-23T09:30:00Z ({bad.sum()} of {len(frame)} rows)"
+        )
+    since = (instants - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    return np.asarray(since, dtype="float64")
+
+
+def _are_instants(values: pd.Series[Any]) -> bool:
+    return pd.api.types.is_datetime64_any_dtype(values)
+
+
+def _words(frame: pd.DataFrame, column: str) -> pd.Series[Any]:
+    # Categories first: fillna refuses a value that is none of the levels.
+    return frame[column].astype("object").where(frame[column].notna(), "").astype("str").str.strip().str.lower()
+
+
+def _complete(words: pd.Series[Any], source: str, column: str, ok: set[str]) -> NDArray[np.bool_]:
+    if ok:
+        return words.isin(ok).to_numpy()
+    unknown = ~words.isin(_COMPLETE | _CUT)
+    if unknown.any():
+        raise ConfigurationError(
+            f"{source}: column {column!r} has {words[unknown].iloc[0]!r}, which may mean a complete answer or not: "
+            "say which words mean one, as in ok=('finished',) or --ok finished; all others are then calls that were cut"
+        )
+    return words.isin(_COMPLETE).to_numpy()

@@ -1,0 +1,370 @@
+"""MultiAgentCoordinator: answers a question within the decision timeout (ADR-011, ADR-056)."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import logging
+from collections.abc import Sequence
+from html import escape
+from typing import Any, Self
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.base import BaseStore
+
+from docmind_lab.alternatives import Alternative, StopFlag
+from docmind_lab.alternatives.base import Inputs, Outcome
+from docmind_lab.alternatives.fence import fenced
+from docmind_lab.alternatives.names import parse_alternatives, with_policies
+from docmind_lab.core.clock import WALL
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.settings import Settings
+from docmind_lab.core.time_policies import TimePolicies
+from docmind_lab.network.langsmith_tracing import tracing_where_admitted
+from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
+from docmind_lab.systems.docmind.coordinator.delivery import (
+    AnalyticsEvent,
+    CloseTime,
+    Delivery,
+    EndedQuery,
+    QueryTelemetry,
+    Sink,
+)
+from docmind_lab.systems.docmind.coordinator.response import (
+    THREAD_BUSY,
+    AgentResponse,
+    Fallback,
+    content_of,
+    decisions_of,
+    extractive_fallback,
+    fallback_content,
+    metrics_of,
+    stop_metadata,
+)
+from docmind_lab.systems.docmind.coordinator.threads import ConversationThreads, thread_config, thread_key
+from docmind_lab.systems.docmind.documents import Library, handbook
+from docmind_lab.systems.docmind.system import DocmindSystem, Runnable
+
+_log = logging.getLogger(__name__)
+
+
+class MultiAgentCoordinator:
+    """Answers questions with the five roles, each within `settings.agents.decision_timeout` seconds.
+
+        with MultiAgentCoordinator() as coordinator:
+            response = coordinator.process_query("What does a hard timeout leave running?")
+
+    Methods take a conversation's `thread_id` and the `user_id` that it belongs to; equal thread ids of two users are
+    two conversations.
+
+    Args:
+        settings: Endpoints of a model and a vector store; for what they do not name, simulated services are started,
+            and stopped again by `close`.
+        alternative: How the deadline is enforced, as an instance or a name ("A", "hard_timeout"). Left out, it is A
+            with deadline propagation on, and D, which looks between steps, with it off.
+        checkpointer: LangGraph's. Left out, conversations are kept in memory.
+        store: LangGraph's.
+        corpus: What is searched; the handbook when left out.
+        services: Options of the simulated services, with latencies "fast" when left out.
+        analytics: Called with an `AnalyticsEvent` after each query, in a thread of its own; its failures are counted.
+        telemetry: Where spans and metrics of queries go, in a thread of its own too; None for nowhere. `close` waits
+            for it for its `patience_s`.
+
+    Raises:
+        ConfigurationError: Settings and alternative contradict each other, or telemetry cannot be sent.
+        ServiceError: The services do not start.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        alternative: Alternative | str | None = None,
+        checkpointer: BaseCheckpointSaver[Any] | None = None,
+        store: BaseStore | None = None,
+        corpus: Library | None = None,
+        services: ServiceOptions | None = None,
+        analytics: Sink | None = None,
+        telemetry: QueryTelemetry | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        if telemetry is not None:
+            telemetry.check(self.settings)
+        self.alternative = chosen_alternative(alternative, self.settings)
+        self.analytics = Delivery[AnalyticsEvent](analytics, "docmind-analytics")
+        searched = corpus or handbook()
+        sink = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
+        self._telemetry = Delivery[EndedQuery](sink, "docmind-telemetry")
+        self._closing = CloseTime()
+        self._telemetry_patience_s = 0.0 if telemetry is None else telemetry.patience_s
+        self._threads = ConversationThreads()
+        self._numbers = itertools.count(1)
+        self._open = contextlib.ExitStack()
+        with contextlib.ExitStack() as opening:
+            # The services stop before the clients close: what still runs then fails at once.
+            addresses, process = _addresses(self.settings, services)
+            if process is not None:
+                opening.callback(process.__exit__)
+            self.system = DocmindSystem(addresses, self.settings, searched)
+            self._open.callback(self.system.close)
+            self._open.push(opening.pop_all())
+        if self.alternative.node_mode == "async" and self.system.qdrant_async is None:
+            self.close()
+            raise ConfigurationError(
+                f"database.qdrant_path: {self.alternative.name} runs async, and a local store has no async client; "
+                "use database.qdrant_url, or a sync alternative (A, B, D)"
+            )
+        self._checkpointer = checkpointer if checkpointer is not None else InMemorySaver()
+        self._store = store
+        self._graph = self.system.graph(self._checkpointer, store)
+
+    def __repr__(self) -> str:
+        limit_s = self.settings.agents.decision_timeout
+        model = "a live model" if self.settings.llm.base_url else "a simulated model"
+        return f"MultiAgentCoordinator: {self.alternative.name}, {limit_s:g} s for each question, {model}"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+    @functools.cached_property
+    def _streaming_graph(self) -> Runnable:
+        return self.system.graph(self._checkpointer, self._store, streaming=True)
+
+    # ---- questions
+
+    def process_query(
+        self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
+    ) -> AgentResponse:
+        """Answer a question; returns by the deadline if the alternative keeps it.
+
+        The budget starts here, before any set-up. Questions on one thread follow each other; waiting for the one
+        before is part of the budget. Whatever an earlier question left running cannot write into the thread.
+
+        context: runtime context of the graph, such as {"router_engine": engine}.
+        Raises: ConfigurationError: the question is empty, or the coordinator is closed. A timeout raises nothing.
+        """
+        self._require_open()
+        return self._answer(query, thread_id, user_id, context)
+
+    def stream(
+        self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
+    ) -> AnswerStream:
+        """Answer in chunks of text as the synthesis model writes it; `.response` has the whole at the end.
+
+        Raises: ConfigurationError: the question is empty, or the coordinator is closed.
+        """
+        self._require_open()
+        _require_question(query)
+        _ = self._streaming_graph  # made before any budget starts
+        return AnswerStream(lambda write: self._answer(query, thread_id, user_id, context, write))
+
+    def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
+        """Resume from the thread's latest checkpoint, with a fresh deadline: the old one is no longer valid.
+
+        Raises: ConfigurationError: nothing is left to do on the thread, or the coordinator is closed.
+        """
+        self._require_open()
+        state = self._graph.get_state(thread_config(thread_id, user_id))
+        if not state.next:
+            raise ConfigurationError(f"thread {thread_id!r} has nothing to go on with; ask it a question")
+        questions = [message.text for message in state.values.get("messages", ()) if isinstance(message, HumanMessage)]
+        return self._answer(None, thread_id, user_id, context, question=questions[-1] if questions else "")
+
+    def _answer(
+        self,
+        query: str | None,
+        thread_id: str,
+        user_id: str,
+        context: Any,
+        write: Write | None = None,
+        question: str = "",
+    ) -> AgentResponse:
+        deadline = Deadline.after(self.settings.agents.decision_timeout)
+        question = question if query is None else _require_question(query)
+        number = next(self._numbers)
+        recorder = Recorder(f"query-{number}", number, deadline)
+        tokens = None if write is None else WrittenTokens(write)
+        tracing = tracing_where_admitted(self.settings)
+        key = thread_key(thread_id, user_id)
+        with self._threads.turn(key, deadline) as fence:
+            if fence is None:
+                outcome, fallback = Outcome("timed_out", stop_reason=THREAD_BUSY), None
+            else:
+                graph = self._graph if tokens is None else self._streaming_graph
+                callbacks: Sequence[BaseCallbackHandler] = () if tokens is None else (tokens,)
+                runnable = self.system.for_run(graph, recorder, key, context=context, callbacks=callbacks)
+                inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
+                with recording(recorder), tracing:
+                    outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
+                fallback = self._fallback(question, outcome, deadline, recorder)
+        if tokens is not None and outcome.outcome in ("partial", "timed_out") and tokens.text:
+            # The sentence under way when the budget ended: the caller has seen it, so it is part of the answer.
+            outcome = dataclasses.replace(outcome, outcome="partial", answer=tokens.text)
+        response = self._response(outcome, fallback, thread_id, recorder)
+        self._report(response, outcome, thread_id)
+        self._telemetry.report(EndedQuery(recorder, self.alternative, outcome, self._closing))
+        return response
+
+    def _fallback(self, question: str, outcome: Outcome, deadline: Deadline, recorder: Recorder) -> Fallback | None:
+        failed = outcome.outcome == "failed" or outcome.stop_reason == "step_limit"
+        if not failed or outcome.answer:
+            return None
+        return extractive_fallback(question, outcome.documents, self.system.resources, deadline, recorder)
+
+    def _response(
+        self, outcome: Outcome, fallback: Fallback | None, thread_id: str, recorder: Recorder
+    ) -> AgentResponse:
+        returned_at = recorder.mark_returned()
+        deadline = recorder.deadline
+        validation = outcome.state.get("validation") or {}
+        refusal = self.system.refusal_of(recorder.run_id)
+        content = content_of(outcome, deadline.limit_s, refusal)
+        return AgentResponse(
+            content=content if fallback is None else fallback_content(content, fallback.content),
+            sources=outcome.documents if fallback is None else fallback.documents,
+            metadata={
+                "thread_id": thread_id,
+                "run_id": recorder.run_id,
+                "alternative": self.alternative.name,
+                "outcome": outcome.outcome,
+                "decision_timeout_s": deadline.limit_s,
+                "overrun_s": max(0.0, returned_at - deadline.at_s),
+                **stop_metadata(outcome),
+            },
+            validation_score=validation.get("score"),
+            processing_time=returned_at - recorder.started_at,
+            optimization_metrics=metrics_of(recorder, returned_at),
+            agent_decisions=decisions_of(outcome.state),
+            fallback_used=fallback is not None,
+        )
+
+    def _report(self, response: AgentResponse, outcome: Outcome, thread_id: str) -> None:
+        event = AnalyticsEvent(
+            thread_id=thread_id,
+            alternative=self.alternative.name,
+            outcome=outcome.outcome,
+            stop_reason=outcome.stop_reason,
+            processing_time_s=response.processing_time,
+            decision_timeout_s=self.settings.agents.decision_timeout,
+            documents=len(response.sources),
+            llm_calls=int(response.optimization_metrics["llm_calls"]),
+            fallback_used=response.fallback_used,
+        )
+        _log.info("query ended: %s", event)
+        self.analytics.report(event)
+
+    # ---- checkpoints
+
+    def get_state_values(self, *, thread_id: str = "default", user_id: str = "local") -> dict[str, Any]:
+        """Return the state in the thread's latest checkpoint, without a deadline; empty if there is none."""
+        values = self._graph.get_state(thread_config(thread_id, user_id)).values
+        return {key: value for key, value in values.items() if key != DEADLINE_KEY}
+
+    def list_checkpoints(self, *, thread_id: str = "default", user_id: str = "local") -> list[dict[str, Any]]:
+        """Return the thread's checkpoints, newest first: checkpoint_id, step, source, created_at, next (nodes)."""
+        return [
+            {
+                "checkpoint_id": state.config["configurable"]["checkpoint_id"],
+                "step": (state.metadata or {}).get("step"),
+                "source": (state.metadata or {}).get("source"),
+                "created_at": state.created_at,
+                "next": state.next,
+            }
+            for state in self._graph.get_state_history(thread_config(thread_id, user_id))
+        ]
+
+    def fork_from_checkpoint(self, checkpoint_id: str, *, thread_id: str = "default", user_id: str = "local") -> str:
+        """Make a checkpoint the latest of its thread again, as a copy, and return the copy's id.
+
+        What follows starts there, with a deadline of its own: `resume`, or the next question.
+
+        checkpoint_id: as `list_checkpoints` names it. Raises: ConfigurationError: the thread has no such checkpoint.
+        """
+        config = thread_config(thread_id, user_id)
+        known = {str(entry["checkpoint_id"]) for entry in self.list_checkpoints(thread_id=thread_id, user_id=user_id)}
+        if checkpoint_id not in known:
+            raise ConfigurationError(
+                f"thread {thread_id!r} has no checkpoint {checkpoint_id!r}; list_checkpoints names those it has"
+            )
+        config["configurable"]["checkpoint_id"] = checkpoint_id
+        forked = self._graph.update_state(config, None, as_node="__copy__")
+        return str(forked["configurable"]["checkpoint_id"])
+
+    # ---- end
+
+    _is_closed = False
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ConfigurationError("this coordinator is closed; make a new MultiAgentCoordinator")
+
+    def close(self) -> None:
+        """Stop the services that were started, close the clients, and let analytics finish."""
+        self._closing.at = min(self._closing.at, WALL.now())
+        self._is_closed = True
+        self._open.close()
+        self.analytics.close()
+        # What abandoned queries have left running has failed by now, so that all can be told of.
+        if not self._telemetry.close(self._telemetry_patience_s):
+            _log.warning("telemetry: not told of every query within %g s; left behind", self._telemetry_patience_s)
+        if self._telemetry.failures:
+            _log.warning("telemetry: queries that were dropped or could not be told of: %d", self._telemetry.failures)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+def chosen_alternative(alternative: Alternative | str | None, settings: Settings) -> Alternative:
+    """Return the alternative that enforces the deadline. Raises: ConfigurationError, also where propagation is off."""
+    agents = settings.agents
+    if alternative is None:
+        alternative = "cooperative" if agents.enable_deadline_propagation else StopFlag()
+    if isinstance(alternative, str):
+        alternatives = parse_alternatives(alternative, budgeted_retries=agents.max_retries)
+        if len(alternatives) != 1:
+            raise ConfigurationError(f"alternative must name one, not {alternative!r}; such as 'A'")
+        alternative = alternatives[0]
+    if alternative.propagates and not agents.enable_deadline_propagation:
+        raise ConfigurationError(
+            f"agents.enable_deadline_propagation=false would make {alternative.name} another alternative; leave it on, "
+            "or choose one that does not propagate (B, C, D, F)"
+        )
+    if agents.time_policies:
+        alternative = with_policies(alternative, TimePolicies.parse(agents.time_policies))
+    return alternative
+
+
+def _addresses(settings: Settings, services: ServiceOptions | None) -> tuple[ServiceAddresses, ServiceProcess | None]:
+    """Return the addresses of the model and the vector store; start simulated ones that the settings do not name."""
+    llm, database = settings.llm.base_url, settings.database
+    vectors = database.qdrant_url or ("" if database.qdrant_path else None)
+    if llm is not None and vectors is not None:
+        return ServiceAddresses(openai_base_url=llm, qdrant_url=vectors, log_url=""), None
+    process = ServiceProcess(services or ServiceOptions(profile=LatencyProfile.named("fast")))
+    simulated = process.__enter__().addresses
+    return (
+        ServiceAddresses(
+            openai_base_url=llm or simulated.openai_base_url,
+            qdrant_url=simulated.qdrant_url if vectors is None else vectors,
+            log_url=simulated.log_url,
+        ),
+        process,
+    )
+
+
+def _require_question(query: str) -> str:
+    if not isinstance(query, str) or not query.strip():
+        raise ConfigurationError("query must be a question in words; it is empty")
+    return query

@@ -1,0 +1,171 @@
+"""A search index: chunks in a Qdrant collection, and the encoders fitted on them.
+
+    index = SearchIndex.build(QdrantClient(":memory:"), handbook().chunks)
+    search(client, index, "hybrid", "What does a hard timeout leave running?")     # strategies.py
+
+The index holds no client, so that one index serves every client, thread and event loop. A process that only
+searches a collection that another one filled calls `SearchIndex.fit` with the same chunks.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from qdrant_client import QdrantClient, models
+
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK, Chunk
+from docmind_lab.systems.docmind.retrieval.encoders import DenseEncoder, SparseEncoder
+
+BATCH_SIZE = 64
+"""Points per upload: about 200 kB of JSON, well below Qdrant's limit of 32 MB for a request."""
+
+CORPUS_FIELD = "corpus"
+"""Payload field with the fingerprint of the corpus that a point belongs to."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchIndex:
+    """Everything that a search needs besides a client: the collection's name, the encoders, the references.
+
+    collection: its name in Qdrant. sparse: encoder of the vector "bm25". dense: encoder of the vector "lsa". size:
+    chunks in it. fingerprint: of the chunks and of how they are encoded. references: topic → topics that it refers to,
+    which the graph strategy follows; empty for a corpus without any.
+    """
+
+    collection: str
+    sparse: SparseEncoder
+    dense: DenseEncoder
+    size: int
+    fingerprint: str
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def fit(
+        cls,
+        chunks: Sequence[Chunk],
+        *,
+        collection: str = HANDBOOK,
+        references: Mapping[str, Sequence[str]] | None = None,
+    ) -> SearchIndex:
+        """Fit an index and send nothing; references to no chunk are left out. Raises: ConfigurationError."""
+        if not chunks:
+            raise ConfigurationError("chunks must not be empty: load a corpus first")
+        if len({chunk.id for chunk in chunks}) < len(chunks):
+            raise ConfigurationError("chunks must have different ids: a citation has to name one passage")
+        texts = tuple(chunk.searchable for chunk in chunks)
+        sparse, dense = _encoders(texts)
+        return cls(
+            collection=collection,
+            sparse=sparse,
+            dense=dense,
+            size=len(chunks),
+            fingerprint=_fingerprint(chunks, sparse, dense),
+            references=_known_references(references or {}, {chunk.topic for chunk in chunks}),
+        )
+
+    @classmethod
+    def build(
+        cls,
+        client: QdrantClient,
+        chunks: Sequence[Chunk],
+        *,
+        collection: str = HANDBOOK,
+        references: Mapping[str, Sequence[str]] | None = None,
+        batch_size: int = BATCH_SIZE,
+    ) -> SearchIndex:
+        """Build the index of these chunks, and fill the collection.
+
+        A collection that already holds exactly these chunks is kept. One that holds other chunks of ours is
+        replaced; one with points that are not ours is left alone. references: as in `fit`.
+
+        Raises ConfigurationError as `fit` does, for a batch size below 1, and for a collection that is someone
+        else's; ServiceError if the collection does not hold every chunk afterwards.
+        """
+        if batch_size < 1:
+            raise ConfigurationError(f"batch_size must be 1 or more, not {batch_size}")
+        index = cls.fit(chunks, collection=collection, references=references)
+        if client.collection_exists(collection):
+            if index.is_complete(client):
+                return index
+            _refuse_foreign(client, collection)
+            client.delete_collection(collection)
+        client.create_collection(
+            collection,
+            vectors_config={
+                index.dense.name: models.VectorParams(size=index.dense.dimension, distance=models.Distance.COSINE)
+            },
+            sparse_vectors_config={index.sparse.name: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+        )
+        points = list(index.points(chunks))
+        for start in range(0, len(points), batch_size):
+            client.upsert(collection, points[start : start + batch_size], wait=True)
+        if not index.is_complete(client):
+            raise ServiceError(
+                f"collection {collection!r} does not hold the {index.size} chunks that were uploaded to it; "
+                "is another process writing to it?"
+            )
+        return index
+
+    def points(self, chunks: Sequence[Chunk]) -> Iterator[models.PointStruct]:
+        """Yield a point for each chunk, by its number; a zero vector, which has no cosine, is left out."""
+        for number, chunk in enumerate(chunks):
+            vectors: dict[str, models.Vector] = {}
+            sparse, dense = self.sparse.encode_document(chunk.searchable), self.dense.encode(chunk.searchable)
+            if sparse.indices:
+                vectors[self.sparse.name] = sparse
+            if any(dense):
+                vectors[self.dense.name] = dense
+            payload = {
+                "chunk_id": chunk.id,
+                "topic": chunk.topic,
+                "section": chunk.section,
+                "text": chunk.text,
+                CORPUS_FIELD: self.fingerprint,
+            }
+            yield models.PointStruct(id=number, vector=vectors, payload=payload)
+
+    def is_complete(self, client: QdrantClient) -> bool:
+        """Check with two requests that the collection holds every chunk of this index and nothing else."""
+        ours = models.Filter(
+            must=[models.FieldCondition(key=CORPUS_FIELD, match=models.MatchValue(value=self.fingerprint))]
+        )
+        matching = client.count(self.collection, count_filter=ours, exact=True).count
+        return matching == self.size and client.count(self.collection, exact=True).count == self.size
+
+
+def _refuse_foreign(client: QdrantClient, collection: str) -> None:
+    unmarked = models.Filter(must=[models.IsEmptyCondition(is_empty=models.PayloadField(key=CORPUS_FIELD))])
+    if foreign := client.count(collection, count_filter=unmarked, exact=True).count:
+        raise ConfigurationError(
+            f"collection {collection!r} holds {foreign} points that are not a corpus of docmind_lab, "
+            "and building would delete them: choose another collection name"
+        )
+
+
+# Fitting takes most of a second, and a process that compares and asks fits the same few corpora again and again. Fitted
+# encoders never change, so all may share one.
+@functools.lru_cache(maxsize=4)
+def _encoders(texts: tuple[str, ...]) -> tuple[SparseEncoder, DenseEncoder]:
+    return SparseEncoder.fit(texts), DenseEncoder.fit(texts)
+
+
+def _known_references(references: Mapping[str, Sequence[str]], topics: set[str]) -> Mapping[str, tuple[str, ...]]:
+    known = {
+        topic: tuple(dict.fromkeys(target for target in targets if target in topics and target != topic))
+        for topic, targets in references.items()
+        if topic in topics
+    }
+    return MappingProxyType({topic: targets for topic, targets in known.items() if targets})
+
+
+def _fingerprint(chunks: Sequence[Chunk], sparse: SparseEncoder, dense: DenseEncoder) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr((sparse.k1, sparse.b, dense.name, dense.dimension)).encode())
+    for chunk in chunks:
+        digest.update("\x1f".join(("", chunk.id, chunk.topic, chunk.section, chunk.text)).encode())
+    return digest.hexdigest()

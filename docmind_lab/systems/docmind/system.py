@@ -1,0 +1,249 @@
+"""DocMind as a runnable system: HTTP clients, the index, the model, and the graph over five roles.
+
+Everything slow (imports, clients, the index, the graph) is done when it is made, before any clock of a run starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from qdrant_client import AsyncQdrantClient, QdrantClient
+from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
+
+from docmind_lab.alternatives.bound import bound
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.addresses import redact_url
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError, EndpointRefused, ServiceError
+from docmind_lab.core.levels import SUPERVISOR_ROLE
+from docmind_lab.core.settings import Settings
+from docmind_lab.network import HttpClients
+from docmind_lab.network.endpoints import reason_of
+from docmind_lab.network.recorder import Recorder, current_recorder
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.systems.docmind.documents import Library, LibraryPlace, handbook
+from docmind_lab.systems.docmind.graphs import (
+    SUPERVISOR_PROMPT,
+    MultiAgentGraphState,
+    SupervisorBuildParams,
+    build_multi_agent_supervisor_graph,
+    build_role_agents,
+    create_forward_message_tool,
+)
+from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.systems.docmind.graphs.model_client import ModelClient
+from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, chat_model
+from docmind_lab.systems.docmind.graphs.observer import RunCallbacks
+from docmind_lab.systems.docmind.graphs.roles import ANSWERING_AGENT, role_middleware
+from docmind_lab.systems.docmind.retrieval import SearchIndex
+from docmind_lab.systems.docmind.retrieval.injection import ROUTER_ROLE
+from docmind_lab.systems.docmind.retrieval.questions import require_handbook
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
+from docmind_lab.systems.docmind.router import RouterEngine
+
+Runnable = CompiledStateGraph[Any, Any, Any, Any]
+
+
+def named_corpus(name: str | LibraryPlace) -> Library:
+    """Return the handbook, or the library at this place. Raises: as `require_handbook` and `LibraryPlace.open`."""
+    if isinstance(name, LibraryPlace):
+        return name.open()
+    require_handbook(name)
+    return handbook()
+
+
+def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
+    """Convert an error of building the index to one that names the vector store and the remedy."""
+    remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
+    if isinstance(error, UnexpectedResponse):
+        return ServiceError(f"vector store at {redact_url(url)} answered HTTP {error.status_code}; {remedy}")
+    source = getattr(error, "source", error)
+    if isinstance(source, DocmindLabError):
+        return source
+    return ServiceError(f"vector store at {redact_url(url)} cannot be reached ({reason_of(source)}); {remedy}")
+
+
+class ServiceSystem:
+    """A system that reaches a model and a vector store over HTTP clients of its own."""
+
+    addresses: ServiceAddresses
+    settings: Settings
+    http: HttpClients
+    qdrant: QdrantClient
+    qdrant_async: AsyncQdrantClient | None
+
+    def _connect(self) -> None:
+        """Make the clients of the vector store."""
+        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
+        backstop_s, url = math.ceil(self.settings.database.qdrant_timeout), self.addresses.qdrant_url
+        self.qdrant, self.qdrant_async = self.http.qdrant(url, backstop_s), self.http.qdrant_async(url, backstop_s)
+
+    @contextlib.contextmanager
+    def _built(self) -> Iterator[None]:
+        """Close the clients if the block, which fills the vector store, fails. Raises: an error with the remedy."""
+        with contextlib.ExitStack() as unless_built:
+            unless_built.callback(self.close)
+            try:
+                yield
+            except ApiException as error:
+                raise _vector_store_error(error, self.addresses.qdrant_url) from error
+            unless_built.pop_all()
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.qdrant.close()
+        self.http.close()
+        shared_loop().run(self._close_async())
+
+    async def _close_async(self) -> None:
+        if self.qdrant_async is not None:
+            await self.qdrant_async.close()
+        await self.http.aclose()
+
+
+@dataclass
+class DocmindSystem(ServiceSystem):
+    """The DocMind system on given services.
+
+    addresses: of the model and the vector store; a local store of `settings.database.qdrant_path` takes the place of
+    the latter, and then only sync runs can search. client_retries: of the openai client for alternatives that leave
+    retries to it; None for its default.
+    """
+
+    addresses: ServiceAddresses
+    settings: Settings
+    corpus: Library
+    client_retries: int | None = None
+    max_connections: int = 100
+
+    def __post_init__(self) -> None:
+        self._refusals: dict[str, str] = {}
+        self.http = HttpClients(admit=self._admit, max_connections=self.max_connections)
+        self._connect()
+        with self._built():
+            self.index = SearchIndex.build(
+                self.qdrant, self.corpus.chunks, collection=self.corpus.collection, references=self.corpus.references
+            )
+        self.model = self._model()
+        injects = self.settings.agents.enable_router_injection
+        self.resources = RetrievalResources(
+            self.index,
+            self.qdrant,
+            self.qdrant_async,
+            router_injection=injects,
+            router_engine=self._router() if injects else None,
+            admit=self.settings.admit,
+        )
+
+    def _admit(self, url: str) -> None:
+        """Check the URL as `Settings.admit` does, and remember a refusal for the current run."""
+        try:
+            self.settings.admit(url)
+        except EndpointRefused as error:
+            if (recorder := current_recorder()) is not None:
+                self._refusals[recorder.run_id] = str(error)
+            raise
+
+    def refusal_of(self, run_id: str) -> str:
+        """Return once why a request of a run was not sent, which clients hide; empty if all were sent."""
+        return self._refusals.pop(run_id, "")
+
+    def _connect(self) -> None:
+        path = self.settings.database.qdrant_path
+        if not path:
+            super()._connect()
+            return
+        try:
+            self.qdrant, self.qdrant_async = QdrantClient(path=path), None
+        except (OSError, RuntimeError) as error:
+            raise ConfigurationError(
+                f"database.qdrant_path {path!r} cannot be opened ({error}); name a folder that can be written and that "
+                "no other process has open"
+            ) from error
+
+    def _router(self) -> RouterEngine:
+        """Return the lab's own engine, for runs whose context has none. Its choice costs a model call."""
+        calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.settings.llm.request_timeout_seconds)
+        # The choice is no part of the answer: LangGraph leaves calls with this tag out of streamed messages.
+        model_client = ModelClient(self.model, calls, tags=("nostream",))
+        return RouterEngine(self.index, self.qdrant, self.qdrant_async, model_client)
+
+    def _model(self, *, streaming: bool = False, mode: NodeMode = "own") -> ChatOpenAI:
+        return chat_model(
+            mode,
+            self.settings.llm,
+            self.addresses.openai_base_url,
+            self.http,
+            max_retries=self.client_retries,
+            streaming=streaming,
+            # Without it a streamed reply does not count its tokens.
+            stream_usage=streaming,
+        )
+
+    def graph(
+        self,
+        checkpointer: BaseCheckpointSaver[Any],
+        store: BaseStore | None = None,
+        *,
+        streaming: bool = False,
+        mode: NodeMode = "own",
+    ) -> Runnable:
+        """Compile the graph.
+
+        streaming: the model sends its replies token by token, and callbacks hear of each. mode: of the async side of
+        model and tools, see `graphs/node_modes.py`; for replies in one piece only.
+        Raises: ConfigurationError for both.
+        """
+        if streaming and mode != "own":
+            raise ConfigurationError(f"node_mode {mode!r} is for replies in one piece; leave streaming off")
+        is_other = streaming or mode != "own"
+        model = self._model(streaming=streaming, mode=mode) if is_other else self.model
+        timeout_s = self.settings.llm.request_timeout_seconds
+        graph = build_multi_agent_supervisor_graph(
+            build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s, mode=mode),
+            model=model,
+            prompt=SUPERVISOR_PROMPT,
+            state_schema=MultiAgentGraphState,
+            extra_tools=[create_forward_message_tool(SUPERVISOR_ROLE)],
+            middleware=role_middleware(SUPERVISOR_ROLE, timeout_s),
+            params=SupervisorBuildParams(
+                supervisor_name=SUPERVISOR_ROLE,
+                max_concurrent_agents=self.side_by_side,
+                answering_agent=ANSWERING_AGENT,
+            ),
+        )
+        return graph.compile(checkpointer=checkpointer, store=store)
+
+    def for_run(
+        self,
+        graph: Runnable,
+        recorder: Recorder,
+        thread_id: str,
+        *,
+        context: Any = None,
+        callbacks: Sequence[BaseCallbackHandler] = (),
+    ) -> Runnable:
+        """Return the graph configured for one run: its recorder, its thread, and the settings' limits."""
+        configured = graph.with_config(
+            {
+                "configurable": {"thread_id": thread_id},
+                "callbacks": [RunCallbacks(recorder), *callbacks],
+                "recursion_limit": self.settings.agents.max_workflow_depth,
+                "max_concurrency": self.side_by_side,
+            }
+        )
+        return configured if context is None else bound(configured, context=context)
+
+    @property
+    def side_by_side(self) -> int:
+        """How many agents may run at once."""
+        agents = self.settings.agents
+        return agents.max_concurrent_agents if agents.enable_parallel_tool_execution else 1

@@ -1,0 +1,365 @@
+"""Watch the requests of a run of a user's graph: which call each belongs to, where it goes, and when it is cut.
+
+The hooks below HTTP clients are in place while there are runs to watch; they ask which one the calling code belongs to.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from langchain_core.runnables.config import var_child_runnable_config
+
+from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.addresses import redact_url
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import NotSimulated, RunCut
+from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, CallKind, LogicalCall
+from docmind_lab.network.guest_libraries import watch_libraries
+from docmind_lab.network.guests import GuestCall, GuestHooks
+from docmind_lab.network.recorder import Recorder, current_recorder
+from docmind_lab.services import vector_service
+from docmind_lab.services.dialects import is_answered
+from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.services.unanswered import PROVISIONAL, Unanswered
+from docmind_lab.systems.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
+from docmind_lab.systems.own.tokenizer import provide_vocabularies
+from docmind_lab.systems.own.unsimulated import REMEDY, refuse_unsimulated
+from docmind_lab.virtual_time import VirtualClock, current_clock
+
+Services = Literal["simulated", "own"]
+
+_MODEL_PATHS = ("/chat/completions", "/completions", "/responses", "/messages")
+_STORE_PATHS = ("/collections", "/points", "/embeddings")
+_QDRANT_PORT = 6333
+
+ANSWERED_BY_A_ROW = (
+    "a table of endpoints can, --endpoints FILE (endpoints=...), which docmind-lab doctor --write-endpoints FILE "
+    f"begins; {REMEDY}"
+)
+# A loop that asks until an answer comes which an empty object is not ends with this request.
+_MOST_MADE_UP = 200
+_KEPT_ONCE = "run the program once without the lab, so that it keeps the file on this machine"
+# Weights and vocabularies of a model that runs in the program itself, and archives of them.
+_FILE_OF_A_MODEL = re.compile(
+    r"\.(onnx|safetensors|gguf|pt|pth|ckpt|bin|tflite|tar\.gz|tgz|tar|zip|whl)$|/resolve/", re.I
+)
+
+
+def kind_of(url: str) -> CallKind:
+    """Return the kind of call that a request makes, judged by its URL's path."""
+    path = urlsplit(url).path.rstrip("/")
+    route = is_answered("POST", url)
+    if route is not None:
+        return {"generate": "llm", "embed": "retrieval"}.get(route.operation, "tool")  # type: ignore[return-value]
+    if path.endswith(_MODEL_PATHS):
+        return "llm"
+    return "retrieval" if any(part in path for part in _STORE_PATHS) else "tool"
+
+
+@dataclass(frozen=True)
+class SimulatedDestinations:
+    """Sends requests to simulated services, whatever host they name: a model server, a vector store, endpoints.
+
+    A request to a model keeps its path, by which the model server knows in which dialect it is.
+    """
+
+    openai_base_url: str
+    qdrant_url: str
+    endpoints: EndpointTable = field(default_factory=EndpointTable)
+
+    @classmethod
+    def at(cls, addresses: ServiceAddresses, endpoints: EndpointTable) -> Self:
+        """Return those of services that are at these addresses."""
+        return cls(addresses.openai_base_url, addresses.qdrant_url, endpoints)
+
+    def of(self, method: str, url: str) -> str:
+        """Return the simulated URL for a request. Raises: NotSimulated if neither service has the path."""
+        parts = urlsplit(url)
+        path = parts.path.rstrip("/")
+        query = f"?{parts.query}" if parts.query else ""
+        host = (parts.hostname or "").lower()
+        endpoint = self.endpoint(url)
+        if self.endpoints.of_user(method, host, parts.path or "/"):
+            return endpoint
+        if is_answered(method, url) is not None:
+            # Of a query, which may hold a key, only what the shape of the answer depends on.
+            shape = "?alt=sse" if "alt=sse" in parts.query.split("&") else ""
+            return f"{self._root}{path}{shape}"
+        if path.startswith("/collections") and vector_service.serves(method, path):
+            return f"{self.qdrant_url.rstrip('/')}{path}{query}"
+        if not path and parts.port == _QDRANT_PORT:
+            return f"{self.qdrant_url.rstrip('/')}/"
+        if self.endpoints.row(method, host, parts.path or "/"):
+            return endpoint
+        raise NotSimulated(f"{method} {redact_url(url)}: no simulated service answers this")
+
+    def endpoint(self, url: str) -> str:
+        """Return the URL at which the simulated endpoints answer a request, whether a row fits it or not."""
+        parts = urlsplit(url)
+        query = f"?{parts.query}" if parts.query else ""
+        return f"{self._root}{ENDPOINTS_PATH}{(parts.hostname or '').lower()}{parts.path or '/'}{query}"
+
+    @property
+    def _root(self) -> str:
+        return self.openai_base_url.rstrip("/").removesuffix("/v1")
+
+
+Destinations = SimulatedDestinations | None
+"""Where requests go; None for the hosts that the graph's code names."""
+
+
+@dataclass(frozen=True)
+class SentRequest:
+    """What one number of a node's requests stands for, as it was first sent.
+
+    address: method and URL, without a query and without credentials. kind: "retrieval" for what the faults of searches
+    strike. at_s: in seconds since the run's start.
+    """
+
+    address: str
+    kind: CallKind
+    at_s: float
+
+
+_latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", default=None)
+
+
+class RunWatch:
+    """Watches and limits the requests of one run.
+
+    missing: the error for the first thing that has no simulated counterpart and ended the run. unanswered: how often
+    each request was made that no service answers, and that got a made-up answer. answered: how often each other request
+    was made, by method, address and node; an address may hold a key, so it is redacted before anybody reads it. sent:
+    the numbered requests of each node, see `services.faults`.
+    """
+
+    records = True
+
+    def __init__(self, recorder: Recorder, destinations: Destinations) -> None:
+        self.recorder, self.destinations = recorder, destinations
+        self.calls = RunCalls(recorder)
+        self.clock = current_clock()
+        self.missing: NotSimulated | None = None
+        self.unanswered: Counter[Unanswered] = Counter()
+        self.answered: Counter[tuple[str, str, str]] = Counter()
+        self.sent: dict[str, dict[int, SentRequest]] = {}
+        # Number by node, address and place among the calls of a visit that ask the address.
+        self._numbers: dict[tuple[str, str, int], int] = {}
+        self._calls_of: dict[tuple[str, str, str], dict[str, int]] = {}
+
+    # ---- requests: `network.guests.Watch`
+
+    @property
+    def carries(self) -> bool:
+        """Whether httpx carries the requests of other libraries, since what answers them is simulated."""
+        return self.destinations is not None
+
+    def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
+        """Let a request through, with its call and URL.
+
+        One that no service answers gets a made-up answer, so that the run comes to the others; whoever reads the run
+        looks into `unanswered`.
+
+        Raises: RunCut if no budget is left, or for a file that a made-up answer would damage.
+        """
+        call = innermost_call()
+        place = self.place()
+        kind = kind_of(url)
+        headers = {}
+        try:
+            to = None if self.destinations is None else self.destinations.of(method, url)
+            self.answered[method, url, place.role] += 1
+        except NotSimulated as error:
+            to, headers = self._provisional(method, url, place, error), {f"{HEADER_PREFIX}{PROVISIONAL}": "1"}
+        if to is not None and ENDPOINTS_PATH in to:
+            kind = "tool"
+        self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
+        if call is None or call.call.kind == "tool":
+            call = self._separate_call(kind, place, is_retry)
+        deadline, policy = self.calls.deadline, self.calls.policy
+        total = policy.cap == "total"
+        # Nobody's real service is told the lab's number.
+        numbered = {} if to is None else {f"{HEADER_PREFIX}request": str(self._number(call.call, method, url, kind))}
+        return GuestCall(
+            call.call,
+            to=to,
+            deadline=deadline if total else None,
+            read_timeout_s=None if total or deadline is None else deadline.cap(None),
+            headers={**headers, **numbered},
+        )
+
+    def _provisional(self, method: str, url: str, place: Place, error: NotSimulated) -> str:
+        """Return where a request goes that no service answers, and note it."""
+        # Whoever asks for a file may keep it on this machine.
+        if method == "GET" and _FILE_OF_A_MODEL.search(urlsplit(url).path):
+            raise self.not_simulated(str(error), place, _KEPT_ONCE) from error
+        if self.unanswered.total() >= _MOST_MADE_UP:
+            raise self.not_simulated(str(error), place, ANSWERED_BY_A_ROW) from error
+        self.unanswered[Unanswered(method, redact_url(url), _in_words(place))] += 1
+        assert self.destinations is not None, "only simulated services lack an answer"
+        return self.destinations.endpoint(url)
+
+    def _number(self, call: LogicalCall, method: str, url: str, kind: CallKind) -> int:
+        """Return the number of a request among those of its node; its retries have the same."""
+        address = f"{method} {redact_url(url)}"
+        visit = call.step.rpartition(".")[0]
+        with _lock:
+            calls = self._calls_of.setdefault((call.role, visit, address), {})
+            place = call.role, address, calls.setdefault(call.call_id, len(calls))
+            sent = self.sent.setdefault(call.role, {})
+            number = self._numbers.setdefault(place, len(sent) + 1)
+            at_s = self.recorder.clock.now() - self.recorder.started_at
+            sent.setdefault(number, SentRequest(address, kind, at_s))
+        return number
+
+    def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
+        """Return a call for one request outside every reported call; the previous one if this is its retry."""
+        opened = _latest.get() if is_retry else None
+        if opened is None or opened.call.observer.watch is not self:  # type: ignore[attr-defined]
+            opened = self.calls.begin(kind, place)
+            opened.call.observer = _SingleAttempt(self, opened)
+            _latest.set(opened)
+        return opened
+
+    def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> RunCut:
+        """Record that the deadline cut a request, and return the error to raise in its client."""
+        assert attempt is not None, "each request of a recorded run is an attempt"
+        assert deadline is not None, "only a deadline cuts a request of a recorded run"
+        role = attempt.call.role
+        self.recorder.event("deadline_cut", role, kind=attempt.call.kind, source="network")
+        made = RunCut(deadline.exceeded(role, "network"))
+        self.calls.cut(made)
+        return made
+
+    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function so that its execution in a thread is recorded as work of the run."""
+
+        opened, place = innermost_call(), self.place()
+
+        def work(*arguments: Any) -> Any:
+            with self.recorder.thread_work(place.role, str(place)), self.calls.in_a_thread(opened):
+                return function(*arguments)
+
+        return work
+
+    # ---- where, and what cannot be
+
+    def where(self, thread_id: int | None = None) -> str:
+        """Say in words which node a thread is in. thread_id: None for the calling thread."""
+        at = self.place()
+        return _in_words(self.calls.tree.latest_in(thread_id) if at is NOWHERE and thread_id is not None else at)
+
+    def place(self) -> Place:
+        """Return the node that the calling code belongs to."""
+        config = var_child_runnable_config.get() or {}
+        return self.calls.tree.place_of(getattr(config.get("callbacks"), "parent_run_id", None))
+
+    def not_simulated(self, what: str, place: Place | None = None, remedy: str = REMEDY) -> RunCut:
+        """Return the error to raise for something that is not simulated; the first one is kept in `missing`."""
+        at = self.place() if place is None else place
+        error = NotSimulated(f"{what} ({_in_words(at)}); {remedy}")
+        self.missing = self.missing or error
+        return RunCut(error)
+
+
+def _in_words(place: Place) -> str:
+    return "outside every node" if place is NOWHERE else f"in node {place}"
+
+
+class _SingleAttempt:
+    """Observes the only attempt of a call, and ends the call with it."""
+
+    def __init__(self, watch: RunWatch, opened: OpenCall) -> None:
+        self.watch, self._opened = watch, opened
+
+    def attempt_started(self, attempt: Attempt) -> None:
+        self.watch.recorder.attempt_started(attempt)
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        self.watch.recorder.attempt_ended(attempt)
+        self.watch.calls.end(self._opened, attempt.outcome)
+
+
+# ---- which runs are watched, and the hooks while any is
+
+_lock = threading.Lock()
+_watched: dict[int, RunWatch] = {}
+_holds: dict[VirtualClock | None, int] = {}
+_hooks: dict[VirtualClock | None, GuestHooks] = {}
+
+
+def watch_of_calling_code(world: VirtualClock | None) -> RunWatch | None:
+    """Return the watch of the run that the calling code belongs to, if its clock is `world` (None: the wall).
+
+    Code in a thread that was started without the run's context is known in virtual time only, where a run is alone.
+    """
+    if current_clock() is not world:
+        return None
+    recorder = current_recorder()
+    watch = None if recorder is None else _watched.get(id(recorder))
+    if watch is None and recorder is None and world is not None:
+        return next((found for found in list(_watched.values()) if found.clock is world), None)
+    return watch
+
+
+def begin_watching(watch: RunWatch) -> None:
+    """Start to watch the requests of a run."""
+    with _lock:
+        _watched[id(watch.recorder)] = watch
+    hold(watch.clock)
+    if watch.clock is not None:
+        watch.clock.where, watch.clock.remedy = watch.where, REMEDY
+        # A run that was given up does not come to its own end.
+        watch.clock.at_end(functools.partial(end_watching, watch))
+
+
+def end_watching(watch: RunWatch) -> None:
+    """Stop watching the requests of a run."""
+    with _lock:
+        if _watched.pop(id(watch.recorder), None) is None:
+            return
+    release(watch.clock)
+
+
+def hold(world: VirtualClock | None) -> None:
+    """Install the hooks for one clock, and keep them installed until `release` is called as often."""
+    with _lock:
+        _holds[world] = _holds.get(world, 0) + 1
+        if _holds[world] > 1:
+            return
+        hooks = _hooks[world] = GuestHooks(lambda: watch_of_calling_code(world))
+        hooks.install()
+        watch_libraries(hooks, lambda _: watch_of_calling_code(world))
+        provide_vocabularies(hooks, functools.partial(_is_simulated, world))
+        if world is not None:
+            refuse_unsimulated(hooks, lambda: watch_of_calling_code(world))
+
+
+def _is_simulated(world: VirtualClock | None) -> bool:
+    """Whether the calling code is of a run that simulated services answer."""
+    watch = watch_of_calling_code(world)
+    return watch is not None and watch.destinations is not None
+
+
+def release(world: VirtualClock | None) -> None:
+    """Undo one `hold`; the last one removes the hooks."""
+    with _lock:
+        _holds[world] -= 1
+        if _holds[world]:
+            return
+        del _holds[world]
+        hooks = _hooks.pop(world)
+        hooks.remove()
+    if world is None:
+        # The clients are somebody's, who may have another event loop; a virtual network closes its connections itself.
+        hooks.close_idle()
+        shared_loop().run(hooks.aclose_idle())

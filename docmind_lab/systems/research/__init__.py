@@ -1,0 +1,43 @@
+"""Saturation-driven research under layered limits: the workload `research`, and functions that run a research.
+
+tasks.py           tasks of a few hypotheses, with gold; ResearchLimits: one call, one source, the whole research
+sources.py         collections that differ in pages, richness, noise and pace; a search, and its results
+prompts.py         the prompts and messages of the model's four roles
+model_calls.py     a model call, tried again within the budget, and the decision in its reply
+exits.py           why work on a source ended, the event that records it, and the table `sources`
+ledger.py          the queries asked and results kept, in memory and in a folder
+loop.py            one source: write, search, filter, record, check
+graph.py           hypotheses in turn, sources side by side, the findings
+report.py          how each source ended, what is partial, what was kept
+system.py          clients, sources, model, graph
+running.py         research(task, system), SimulatedResearch
+counterfactual.py  what each source would have given after its stop
+workload.py        the workload: a research under a deadline enforced from outside
+"""
+
+from docmind_lab.systems.research.counterfactual import past_the_stop
+from docmind_lab.systems.research.exits import EXIT_REASONS
+from docmind_lab.systems.research.report import ResearchReport
+from docmind_lab.systems.research.running import SimulatedResearch, research, research_async
+from docmind_lab.systems.research.sources import SourceSpec, load_sources
+from docmind_lab.systems.research.system import ResearchSystem
+from docmind_lab.systems.research.tasks import Hypothesis, ResearchLimits, ResearchTask, load_tasks
+from docmind_lab.systems.research.workload import KIND, ResearchWorkload
+
+__all__ = [
+    "EXIT_REASONS",
+    "KIND",
+    "Hypothesis",
+    "ResearchLimits",
+    "ResearchReport",
+    "ResearchSystem",
+    "ResearchTask",
+    "ResearchWorkload",
+    "SimulatedResearch",
+    "SourceSpec",
+    "load_sources",
+    "load_tasks",
+    "past_the_stop",
+    "research",
+    "research_async",
+]

@@ -1,0 +1,220 @@
+"""The ledger of one research: queries, kept results, and how each source ended, in memory and in a folder.
+
+    results.json    everything kept so far and every attempt, replaced as a whole after each query
+    events.jsonl    one line for each source that has ended
+
+A file takes its new content by an atomic rename, so that a reader, even after the process was killed,
+has all queries but the one under way. Several sources write at once; the ledger is their one point of order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, overload
+
+from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.network.recorder import current_recorder, note_event
+from docmind_lab.systems.research.exits import COMPLETE, Completion
+from docmind_lab.systems.research.sources import Item
+from docmind_lab.systems.research.tasks import ResearchLimits, ResearchTask
+
+SAME_FROM = 0.8
+"""Word Jaccard from which on two queries are one."""
+
+_WORD = re.compile(r"\w+")
+
+
+def words_of(query: str) -> frozenset[str]:
+    """Return the distinct words of a query, in lower case."""
+    return frozenset(_WORD.findall(query.casefold()))
+
+
+def word_jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return shared words divided by all words of two queries, in [0, 1]; 1 if neither has any."""
+    everything = one | other
+    return len(one & other) / len(everything) if everything else 1.0
+
+
+class AskedQueries:
+    """The queries asked in one task, shared by hypotheses that run side by side."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, list[frozenset[str]]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, source: str, query: str) -> bool:
+        """Add the query if it is new to the source, and return whether it was; check and addition are atomic."""
+        words = words_of(query)
+        with self._lock:
+            asked = self._asked.setdefault(source, [])
+            if any(word_jaccard(words, other) >= SAME_FROM for other in asked):
+                return False
+            asked.append(words)
+            return True
+
+
+RESULTS, EVENTS = "results.json", "events.jsonl"
+
+
+@dataclass(frozen=True)
+class SearchAttempt:
+    """One query put to one source. found, accepted: numbers of results; unfiltered: kept without filtering.
+
+    new: keys of those that this source had not given for this hypothesis before. error: type of what it failed with,
+    empty if it did not. started_at_s, ended_at_s: seconds since the start of the research.
+    """
+
+    hypothesis: str
+    source: str
+    query: str
+    found: int = 0
+    accepted: int = 0
+    unfiltered: int = 0
+    new: tuple[str, ...] = ()
+    error: str = ""
+    started_at_s: float = 0.0
+    ended_at_s: float = 0.0
+
+
+class KeptDocuments(Sequence[Mapping[str, Any]]):
+    """A live view of a ledger's kept results as documents: each access shows what is kept at that instant.
+
+    A graph shows its state when a step is over; sources side by side are one step that may take an hour. A run
+    cut in the middle of it has, through this, what the folder has. `tuple(kept)` stays as it is.
+    """
+
+    def __init__(self, ledger: ResearchLedger) -> None:
+        self._ledger = ledger
+
+    def _snapshot(self) -> tuple[Mapping[str, Any], ...]:
+        return tuple(item.as_document() for item in self._ledger.items())
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._snapshot()[index]
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return iter(self._snapshot())
+
+    def __len__(self) -> int:
+        return len(self._ledger.items())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A ledger belongs to its process; what leaves it is what there is now.
+        return tuple, (list(self._snapshot()),)
+
+
+class ResearchLedger:
+    """The record of what one research has done. folder: None for memory only. clock: its budget is read on it."""
+
+    def __init__(self, limits: ResearchLimits, folder: Path | None = None, clock: Clock = WALL) -> None:
+        self.limits, self.folder, self.clock = limits, folder, clock
+        self.task: ResearchTask | None = None
+        self.started_at: float | None = None
+        self.asked = AskedQueries()
+        self.documents = KeptDocuments(self)
+        self._kept: dict[str, Item] = {}
+        self._attempts: list[SearchAttempt] = []
+        self._completions: list[Completion] = []
+        self._lock = threading.Lock()
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / EVENTS).unlink(missing_ok=True)
+
+    # ---- time
+
+    def begin(self, task: ResearchTask) -> None:
+        """Start the research and its budget now; later calls, as after a resume, change nothing."""
+        if self.started_at is None:
+            self.task, self.started_at = task, self.clock.now()
+            self._flush()
+
+    def elapsed_s(self) -> float:
+        """Return the seconds since the start of the research."""
+        return 0.0 if self.started_at is None else self.clock.now() - self.started_at
+
+    def budget_left_s(self) -> float:
+        """Return the seconds left of the research budget; negative once it is over."""
+        return self.limits.budget_s - self.elapsed_s()
+
+    # ---- what was done
+
+    def record(self, attempt: SearchAttempt, items: Sequence[Item] = ()) -> None:
+        """Record an attempt that is over and the items to keep; they are on disk when this returns."""
+        with self._lock:
+            is_first = not self._kept and bool(items)
+            self._attempts.append(attempt)
+            for item in items:
+                self._kept.setdefault(item.key, item)
+        self._flush()
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.note_result(None, self.documents)
+            if is_first:
+                # The run's documents are a view of what is kept, whoever has seen a step end.
+                recorder.event("result_available")
+            recorder.event(
+                "query_recorded",
+                "retrieval",
+                hypothesis=attempt.hypothesis,
+                source=attempt.source,
+                found=attempt.found,
+                accepted=attempt.accepted,
+                unfiltered=attempt.unfiltered,
+                new=len(attempt.new),
+                error=attempt.error,
+            )
+
+    def complete(self, completion: Completion) -> None:
+        """Record that a source has ended: in memory, in the folder, and as an event without its texts."""
+        with self._lock:
+            self._completions.append(completion)
+            if self.folder is not None:
+                line = json.dumps(completion.as_event(), ensure_ascii=False) + "\n"
+                with (self.folder / EVENTS).open("a", encoding="utf-8") as events:
+                    events.write(line)
+        note_event(COMPLETE, "source", **completion.without_texts())
+
+    def items(self) -> tuple[Item, ...]:
+        """Return the items kept so far, each once, in the order they were kept."""
+        with self._lock:
+            return tuple(self._kept.values())
+
+    def attempts(self) -> tuple[SearchAttempt, ...]:
+        """Return the attempts that are over."""
+        with self._lock:
+            return tuple(self._attempts)
+
+    def completions(self) -> tuple[Completion, ...]:
+        """Return how each source ended, in the order they ended."""
+        with self._lock:
+            return tuple(self._completions)
+
+    def _flush(self) -> None:
+        if self.folder is None:
+            return
+        with self._lock:
+            content = {
+                "task": "" if self.task is None else self.task.id,
+                "items": [{"key": item.key, **asdict(item)} for item in self._kept.values()],
+                "attempts": [asdict(attempt) for attempt in self._attempts],
+            }
+            _replace(self.folder / RESULTS, json.dumps(content, ensure_ascii=False, indent=1))
+
+
+def _replace(path: Path, text: str) -> None:
+    """Replace the file's content atomically: a reader sees the old content or the new."""
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)

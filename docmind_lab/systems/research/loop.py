@@ -1,0 +1,289 @@
+"""The loop that works on one source, as a graph: each phase of a query is a step.
+
+    write → search → filter → record → check ─┐
+      ▲                                       │  until a reason to leave is found
+      └───────────────────────────────────────┘
+
+A stop flag or a drain takes effect between steps. The state of the loop, a `SourceRun`, is in no checkpoint: what it
+has kept is in the ledger after each query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.channels import UntrackedValue
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from docmind_lab.core.errors import BudgetError
+from docmind_lab.systems.docmind.graphs.model_calls import FAILURES
+from docmind_lab.systems.docmind.graphs.model_client import ModelClient
+from docmind_lab.systems.docmind.retrieval.tool import SEARCH_FAILURES
+from docmind_lab.systems.docmind.sync_async import Steps, StepsNode
+from docmind_lab.systems.research import prompts
+from docmind_lab.systems.research.exits import Completion, ExitReason, exit_after_attempt
+from docmind_lab.systems.research.ledger import ResearchLedger, SearchAttempt
+from docmind_lab.systems.research.model_calls import (
+    Accepted,
+    CallPlace,
+    Decided,
+    MalformedDecision,
+    NextQuery,
+    Saturation,
+    decide,
+)
+from docmind_lab.systems.research.sources import Item, Source, SourceSearch, unseen
+from docmind_lab.systems.research.tasks import Hypothesis
+
+
+@dataclass
+class SourceRun:
+    """The state of work on one source. Only its own loop changes it.
+
+    history, kept: attempts that are over, and what they brought, each item once. query, found, current: of the attempt
+    under way. decision: the model's last one. judged: whether the model is asked for decisions at all; a replay past
+    the stop does without.
+    """
+
+    hypothesis: Hypothesis
+    source: Source
+    ledger: ResearchLedger
+    place: CallPlace
+    max_queries: int
+    judged: bool = True
+    history: list[SearchAttempt] = field(default_factory=list)
+    kept: list[Item] = field(default_factory=list)
+    query: str = ""
+    found: tuple[Item, ...] = ()
+    chosen: tuple[Item, ...] = ()
+    error: str = ""
+    decision: Saturation | None = None
+    exit_reason: ExitReason | None = None
+    note: str = ""
+    started_at_s: float = 0.0
+    attempt_at_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.started_at_s = self.ledger.elapsed_s()
+
+    @property
+    def name(self) -> str:
+        """Name of the source."""
+        return self.source.spec.name
+
+    def leave(self, reason: ExitReason, note: str = "") -> None:
+        """Set the reason why the loop ends; only the first reason counts."""
+        if self.exit_reason is None:
+            self.exit_reason, self.note = reason, note
+
+    def begin_attempt(self, query: str) -> None:
+        """Begin an attempt: the query is put to the source now."""
+        self.query, self.found, self.chosen, self.error = query, (), (), ""
+        self.attempt_at_s = self.ledger.elapsed_s()
+
+    def end_attempt(self) -> None:
+        """Deduplicate the results that the filter chose, and record the attempt and what is kept of it."""
+        new = unseen(self.chosen, (item.key for item in self.kept))
+        attempt = SearchAttempt(
+            hypothesis=self.hypothesis.id,
+            source=self.name,
+            query=self.query,
+            found=len(self.found),
+            accepted=sum(item.filtered for item in self.chosen),
+            unfiltered=sum(not item.filtered for item in self.chosen),
+            new=tuple(item.key for item in new),
+            error=self.error,
+            started_at_s=self.attempt_at_s,
+            ended_at_s=self.ledger.elapsed_s(),
+        )
+        self.history.append(attempt)
+        self.kept += new
+        self.ledger.record(attempt, new)
+
+    def keep_unfiltered(self) -> None:
+        """Keep the source's results without the filter, because nothing new may start."""
+        self.chosen = tuple(replace(item, filtered=False) for item in self.found)
+
+    def wants_decision(self) -> bool:
+        """Return whether to ask the model for a decision: not after the first query, nor past the budget."""
+        enough = len(self.history) > 1 or self.ledger.limits.check_after_first_query
+        return self.judged and enough and not self.place.budget_over()
+
+    def check(self) -> None:
+        """Leave the source if one of the limits, or the model's decision, says so."""
+        limits = self.ledger.limits
+        reason = exit_after_attempt(
+            saturated=self.decision is not None and self.decision.decision == "SATURATED",
+            attempts=len(self.history),
+            max_queries=self.max_queries,
+            source_time_over=self.ledger.elapsed_s() - self.started_at_s >= limits.max_time_per_source_seconds,
+            budget_over=self.place.budget_over(),
+        )
+        notes = {
+            "max_queries_reached": f"Reached max_queries_per_source ({self.max_queries}) before saturation",
+            "time_limit_reached": (
+                f"Reached max_time_per_source_seconds ({limits.max_time_per_source_seconds:g}) before saturation"
+            ),
+            "research_budget_exhausted": "The research budget, or a propagated deadline, ended before saturation",
+        }
+        if reason is not None:
+            self.leave(reason, notes.get(reason, ""))
+
+    def completion(self) -> Completion:
+        """Return how the work on the source ended, from the current state."""
+        kept = self.kept
+        return Completion(
+            hypothesis=self.hypothesis.id,
+            source=self.name,
+            exit_reason=self.exit_reason or "source_error",
+            queries_executed=len(self.history),
+            queries_failed=sum(bool(attempt.error) for attempt in self.history),
+            results_found=sum(attempt.found for attempt in self.history),
+            results_accepted=sum(item.filtered for item in kept),
+            results_unfiltered=sum(not item.filtered for item in kept),
+            saturation_decision=None if self.decision is None else self.decision.decision,
+            reasoning="" if self.decision is None else self.decision.reasoning,
+            note=self.note,
+            started_at_s=self.started_at_s,
+            ended_at_s=self.ledger.elapsed_s(),
+        )
+
+
+_CUT = "The deadline cut the call under way"
+
+
+class LoopState(TypedDict):
+    """State of the loop's graph: the source's run, which lives in this process only."""
+
+    run: Annotated[SourceRun, UntrackedValue]
+
+
+@dataclass(frozen=True)
+class SourceLoop:
+    """The loop that works on any source. model_clients: of the query writer, the filter and the judge, by role."""
+
+    model_clients: Mapping[str, ModelClient]
+    search_source: SourceSearch
+
+    def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """Compile the loop; its input is {"run": SourceRun}."""
+        graph = StateGraph(LoopState)
+        for name, step in (
+            ("write", self.write),
+            ("search", self.search),
+            ("filter", self.filter),
+            ("record", self.record),
+            ("check", self.check),
+        ):
+            graph.add_node(name, StepsNode(name, step))
+        graph.add_edge(START, "write")
+        graph.add_conditional_edges("write", _route_unless_left("search"), ["search", END])
+        graph.add_conditional_edges("search", _filter_or_record, ["filter", "record"])
+        graph.add_edge("filter", "record")
+        graph.add_edge("record", "check")
+        graph.add_conditional_edges("check", _route_unless_left("write"), ["write", END])
+        return graph.compile(checkpointer=False)
+
+    def write(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+        """Ask the model for the next query, and leave the source if it has none."""
+        run = state["run"]
+        if run.max_queries <= 0:
+            run.leave("max_queries_reached", "max_queries_per_source is 0 for this source")
+            return {}
+        if run.place.budget_over():
+            run.leave("research_budget_exhausted", "The budget was over before the next query")
+            return {}
+        if run.place.winds_down(prompts.WRITER):
+            run.leave("wound_down", "Little time was left, so no further query began")
+            return {}
+        given = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
+        try:
+            suggestion = yield from self._decide(run, prompts.WRITER, given, NextQuery)
+        except BudgetError:
+            run.leave("research_budget_exhausted", _CUT)
+        except (MalformedDecision, *FAILURES) as error:
+            run.leave("query_generation_error", f"The query writer failed: {type(error).__name__}")
+        else:
+            self._begin_query(run, suggestion.query)
+        return {}
+
+    def _begin_query(self, run: SourceRun, query: str) -> None:
+        if run.place.budget_over():
+            run.leave("research_budget_exhausted", "The budget ended while the query was written")
+        elif not query:
+            run.leave("empty_query_suggestion", "The query writer had no further query")
+        elif not run.ledger.asked.add(run.name, query):
+            run.leave("duplicate_query_skipped", "The query was asked before, or nearly so")
+        else:
+            run.begin_attempt(query)
+
+    def search(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+        """Search the source for the query."""
+        run = state["run"]
+        try:
+            run.found = yield self.search_source.search(run.source, run.query, run.hypothesis.id, run.place.state)
+        except BudgetError as error:
+            run.error = type(error).__name__
+            run.leave("research_budget_exhausted", _CUT)
+        except SEARCH_FAILURES as error:
+            run.error = type(error).__name__
+        if run.place.budget_over():
+            run.keep_unfiltered()
+        return {}
+
+    def filter(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+        """Ask the model which results bear on the hypothesis."""
+        run = state["run"]
+        given = prompts.for_filter(run.hypothesis, run.found)
+        try:
+            chosen = yield from self._decide(run, prompts.FILTER, given, Accepted)
+        except BudgetError:
+            run.keep_unfiltered()
+        except (MalformedDecision, *FAILURES) as error:
+            # Without a filter's word nothing is accepted; if that is for want of budget, it is kept all the same.
+            run.error = type(error).__name__
+            if run.place.budget_over():
+                run.keep_unfiltered()
+        else:
+            run.chosen = tuple(run.found[number - 1] for number in chosen.accepted)
+        return {}
+
+    def record(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+        """End the attempt: deduplicate its results, and record them on disk."""
+        yield from ()  # steps, though there is nothing to wait for
+        state["run"].end_attempt()
+        return {}
+
+    def check(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+        """Ask the model whether the source is saturated, then check the limits."""
+        run = state["run"]
+        if run.wants_decision():
+            given = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
+            try:
+                run.decision = yield from self._decide(run, prompts.JUDGE, given, Saturation)
+            except BudgetError:
+                run.leave("research_budget_exhausted", _CUT)
+            except (MalformedDecision, *FAILURES) as error:
+                run.leave("query_generation_error", f"The saturation judge failed: {type(error).__name__}")
+        run.check()
+        return {}
+
+    def _decide(self, run: SourceRun, role: str, given: str, kind: type[Decided]) -> Steps[Decided]:
+        retries = run.ledger.limits.llm_retries
+        return decide(self.model_clients[role], given, kind, run.place, retries, of=len(run.found))
+
+
+def _route_unless_left(following: str) -> Any:
+    def route(state: LoopState) -> str:
+        return END if state["run"].exit_reason is not None else following
+
+    return route
+
+
+def _filter_or_record(state: LoopState) -> str:
+    run = state["run"]
+    return "filter" if run.found and not run.error and not run.chosen else "record"

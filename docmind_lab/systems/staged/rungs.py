@@ -1,0 +1,249 @@
+"""The rungs of the ladder that ask no model, and the final step after any rung.
+
+    suggested   calls that the agent wrote into its last message, because it did not call its tools
+    generated   calls made up from what the agent said and from the text
+    forced      evidence that the chunk exists, and one entity, so that no chunk leaves nothing behind
+    finalize    evidence linked to what was written, relations tried once more, and the outcome
+
+A rung hands over to the next one if no write of it is confirmed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from docmind_lab.network.recorder import note_event
+from docmind_lab.systems.docmind.sync_async import Steps, StepsNode
+from docmind_lab.systems.staged.calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
+from docmind_lab.systems.staged.events import note_stage_start
+from docmind_lab.systems.staged.graph_store import Origin, Written, is_confirmed, key_of
+from docmind_lab.systems.staged.ledger import Desk, StageLedger, attempt
+from docmind_lab.systems.staged.parsing import ToolCall, parse_text
+from docmind_lab.systems.staged.state import LadderFailed, StagedOptions, desk_of, is_blank, last_reply, text_of
+
+_CODE = r"`(?P<code>[^`\n]{2,60})`"
+_LINK = r"\[(?P<link>[^\]\n]{2,60})\]\([^)\s]*\)"
+# ChatOpenAI, deadline_ts, Retry-After: two capitals, an underscore, or capitals joined by a hyphen.
+_TERM = r"(?P<term>\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b|\b[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+\b|\b[A-Z][a-z]+(?:-[A-Z][a-z]+)+\b)"
+_NAME = r"(?P<name>(?<=[a-z,;] )[A-Z][\w'’]+(?: [A-Z][\w'’]+)*|\b[A-Z][\w'’]+(?: [A-Z][\w'’]+)+)"
+_DEFINED = r"(?:(?<=[.!?\n] )|(?<=\n)|^)(?:An?|The) (?P<defined>[a-z][\w-]+(?: [a-z][\w-]+)?) (?:is|are|has|bounds) "
+_FOUND = re.compile("|".join((_CODE, _LINK, _TERM, _NAME, _DEFINED)))
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"“])|\n\s*\n")
+_NO_NAMES = frozenset({"i", "the", "this", "that", "it"})
+
+
+def names_in(text: str, most: int | None = None) -> list[str]:
+    """Return the names in a text, each once, in order."""
+    found: dict[str, str] = {}
+    for match in _FOUND.finditer(text):
+        name = " ".join((match.group(match.lastgroup or 0)).split()).strip("'’")
+        if 2 <= len(name) <= MOST_CHARACTERS_OF_A_NAME and key_of(name) not in _NO_NAMES:
+            found.setdefault(key_of(name), name)
+    return list(found.values())[:most]
+
+
+def sentences_of(text: str) -> list[str]:
+    """Split a text into sentences, with white space folded."""
+    return [folded for part in _SENTENCE_END.split(text) if (folded := " ".join(part.split()))]
+
+
+def generated_calls(reply: str, text: str, most: int) -> list[ToolCall]:
+    """Make at most `most` calls from the model's reply and from the text itself.
+
+    Names that the model gave come first, if the text has them too. Each name is an entity, with the sentence that has
+    it as an observation; two names of one sentence are related by what stands between them, if that is short.
+    """
+    folded = " ".join(text.split()).casefold()
+    grounded = [name for name in names_in(reply) if key_of(name) in folded]
+    names = {key_of(name): name for name in grounded}
+    for name in names_in(text):
+        names.setdefault(key_of(name), name)
+    sentences = sentences_of(text)
+    chosen = list(names.values())[: max(1, most * 2 // 5)]
+    calls = [ToolCall("create_entity", {"name": name, "type": "Term"}) for name in chosen]
+    for name in chosen:
+        sentence = next((one for one in sentences if key_of(name) in one.casefold()), "")
+        if sentence:
+            calls.append(ToolCall("add_observation", {"entity": name, "text": sentence}))
+    calls += _relations(chosen, sentences)
+    return calls[:most]
+
+
+_MOST_BETWEEN = 40
+
+
+def _relations(names: Sequence[str], sentences: Sequence[str]) -> list[ToolCall]:
+    made = []
+    for sentence in sentences:
+        places = sorted((at, name) for name in names if (at := sentence.casefold().find(key_of(name))) >= 0)
+        for (at, first), (other_at, second) in itertools.pairwise(places):
+            between = sentence[at + len(first) : other_at].strip(" ,;:`[]()")
+            if between and len(between) <= _MOST_BETWEEN and ".md" not in between:
+                relation = {"subject": first, "predicate": between, "object": second}
+                made.append(ToolCall("create_relation", relation))
+    return made
+
+
+Work = Callable[[Desk, Mapping[str, Any], StageLedger], int]
+"""Writes what a rung has to write, and returns how many writes it tried."""
+
+
+def suggested(options: StagedOptions) -> StepsNode:
+    """Return the node of the second rung. Native calls of the message were run by the agent itself."""
+
+    def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
+        message = last_reply(state["messages"])
+        if message is None:
+            return ()
+        parsed = parse_text(message.text, str(message.response_metadata.get("finish_reason", "stop")))
+        ledger.skipped += parsed.invalid
+        return parsed.calls
+
+    return _rung_of_calls(options, "suggested", calls_of, "generated")
+
+
+def generated(options: StagedOptions) -> StepsNode:
+    """Return the node of the third rung."""
+
+    def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
+        message = last_reply(state["messages"])
+        text = "" if message is None else message.text
+        return generated_calls(text, text_of(state), options.max_calls)
+
+    return _rung_of_calls(options, "generated", calls_of, "forced")
+
+
+def forced(options: StagedOptions) -> StepsNode:
+    """Return the node of the last rung: its entity is the first name of the text, or else the document itself."""
+
+    def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
+        names = names_in(text_of(state), most=1)
+        document = Entity.model_construct(name=f"Document {desk.source}", type="Document")
+        entity = Entity(name=names[0], type="Term") if names else document
+        writes = (ChunkEvidence(name=_evidence_name(desk)), entity)
+        for write in writes:
+            if not desk.write("forced", "forced", write, ledger):
+                ledger.unconfirmed += 1
+        return len(writes)
+
+    return _rung(options, "forced", work, "finalize")
+
+
+def _rung_of_calls(
+    options: StagedOptions,
+    stage: Origin,
+    calls_of: Callable[[Mapping[str, Any], StageLedger], Sequence[ToolCall]],
+    next_stage: str,
+) -> StepsNode:
+    """Return the node of a rung that runs calls; `calls_of` may count in the ledger what it leaves out."""
+
+    def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
+        calls = calls_of(state, ledger)
+        desk.run(stage, stage, calls, ledger)
+        return len(calls)
+
+    return _rung(options, stage, work, next_stage)
+
+
+def _rung(options: StagedOptions, stage: str, work: Work, next_stage: str) -> StepsNode:
+    def climb(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
+        yield from ()  # nothing to wait for: the store is local
+        note_stage_start(stage)
+        ledger = StageLedger.of(state)
+        before = ledger.counts()
+        tries = work(desk_of(options, state, config), state, ledger)
+        gained = {name: value - before[name] for name, value in ledger.counts().items()}
+        outcome = "confirmed" if gained["confirmed"] else "unconfirmed" if tries else "nothing"
+        note_event("stage_ended", stage, stage=stage, outcome=outcome, **gained)
+        goto = "finalize" if gained["confirmed"] else next_stage
+        if not gained["confirmed"] and next_stage != "finalize":
+            note_event("fallback", stage, from_stage=stage, to_stage=next_stage, reason=outcome)
+        return Command(goto=goto, update=ledger.update())
+
+    return StepsNode(stage, climb)
+
+
+# ---- after any rung
+
+STAGE = "finalize"
+
+
+def finalize(options: StagedOptions) -> StepsNode:
+    """Return the final node. Raises: LadderFailed if no write is confirmed, though there was something to write."""
+
+    def end(state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
+        yield from ()  # nothing to wait for: the store is local
+        note_stage_start(STAGE)
+        ledger, desk = StageLedger.of(state), desk_of(options, state, config)
+        before = ledger.counts()
+        if ledger.confirmed:
+            _retry_relations(desk, ledger)
+            _link_evidence(desk, ledger)
+        outcome = ledger.first_origin or ("skipped_empty" if is_blank(text_of(state)) else "failed")
+        gained = {name: value - before[name] for name, value in ledger.counts().items()}
+        note_event("stage_ended", STAGE, stage=STAGE, outcome=outcome, **gained)
+        if outcome == "failed":
+            raise _keep_dead_letter(desk, ledger)
+        message = AIMessage(_in_words(outcome, ledger), id="outcome", name=STAGE)
+        return {**ledger.update(), "outcome": outcome, "messages": [message]}
+
+    return StepsNode(STAGE, end)
+
+
+def _retry_relations(desk: Desk, ledger: StageLedger) -> None:
+    """Write each unconfirmed relation once more: its ends may have been written after it."""
+    pending = {Relation(**relation).key: relation for relation in reversed(ledger.pending)}
+    for key, relation in reversed(pending.items()):
+        if key in ledger.confirmed:
+            continue
+        origin: Any = relation["origin"]
+        confirmed = desk.write(STAGE, origin, Relation(**relation), ledger)
+        note_event("relation_retried", STAGE, origin=origin, confirmed=confirmed)
+        if not confirmed:
+            ledger.warnings.append("relation_not_written")
+    ledger.pending = []
+
+
+def _evidence_name(desk: Desk) -> str:
+    return f"Evidence {desk.source}-{desk.chunk}"
+
+
+def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
+    """Write one node of evidence for the chunk, and link it to each name that was written."""
+    name = _evidence_name(desk)
+    origin: Any = ledger.first_origin
+    evidence = ChunkEvidence(name=name)
+    if evidence.key not in ledger.confirmed and not desk.write(STAGE, origin, evidence, ledger):
+        ledger.warnings.append("evidence_not_written")
+        return
+    written = Written(origin, desk.source, desk.chunk)
+    for touched in ledger.written_names():
+        if key_of(touched) == key_of(name):
+            continue
+        if not is_confirmed(attempt(lambda linked=touched: desk.store.link_evidence(name, linked, written))):
+            ledger.warnings.append("evidence_not_linked")
+
+
+def _keep_dead_letter(desk: Desk, ledger: StageLedger) -> LadderFailed:
+    """Keep a dead letter of a chunk of which nothing was written, if possible, and return the error to raise."""
+    record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **ledger.counts()}
+    kept = is_confirmed(attempt(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
+    record["kept"] = kept
+    note_event("dead_letter", STAGE, kept=kept, error_type="LadderFailed")
+    where = "its dead letter is in the store" if kept else "the store did not take its dead letter either"
+    message = f"nothing could be written of chunk {desk.chunk} of {desk.source}; {where}; check the store"
+    return LadderFailed(message, record)
+
+
+def _in_words(outcome: str, ledger: StageLedger) -> str:
+    if outcome == "skipped_empty":
+        return "skipped_empty: there is nothing in the chunk to write."
+    left_out = f"{ledger.unconfirmed} not confirmed, {ledger.skipped} skipped, {ledger.dropped} dropped"
+    return f"{outcome}: {len(ledger.confirmed)} writes confirmed, {left_out}."

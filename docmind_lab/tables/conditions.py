@@ -1,0 +1,156 @@
+"""Conditions and arms: the circumstances of a run, and which of the compared alternatives it belongs to.
+
+A *condition* is everything that is the same for all alternatives of one comparison: budgets, latencies, fault, clock.
+An *arm* is what is compared within a condition: an alternative with its options, its retries and the mode of the
+nodes it ran. Runs of two arms in one condition with one seed met the same latencies (common random numbers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
+from docmind_lab.core.catalogue import label_of, order_of
+from docmind_lab.core.text import join_names
+
+CONDITION: Final = (
+    "decision_timeout_s",
+    "horizon_s",
+    "workload",
+    "latency_profile",
+    "fault",
+    "clock",
+    "router_injection",
+    "stops_on_disconnect",
+    "server_behaviour",
+    "adoption",
+    "second_budgets",
+)
+"""Columns of `runs` that make up a condition."""
+
+CONTROL: Final = "unguarded"
+"""The alternative that enforces nothing: its runs show what would have gone on."""
+
+_APART: Final = ("retries", "node_mode")
+
+
+def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs with a column `arm`, an ordered categorical in the order of every figure.
+
+    An arm is called as its alternative is ("A  cooperative"); who retries and the mode of the nodes are said only
+    where one alternative of the study has several of them.
+    """
+    plain = runs.astype(dict.fromkeys(("alternative", "alternative_options", *_APART), "str"))
+    keys = plain[["alternative", "alternative_options", *_APART]].drop_duplicates()
+    names: dict[tuple[str, ...], str] = {}
+    for (alternative, options), group in keys.groupby(["alternative", "alternative_options"], sort=False):
+        several = [column for column in _APART if group[column].nunique() > 1]
+        for row in group.to_dict("records"):
+            phrases = [f"{column.replace('_', ' ')} {row[column]}" for column in several]
+            names[tuple(row.values())] = ", ".join([label_of(str(alternative), str(options)), *phrases])
+    ordered = sorted(names, key=lambda key: (*order_of(key[0], key[1]), *key[2:]))
+    arms = [names[key] for key in plain[list(keys.columns)].itertuples(index=False, name=None)]
+    labels = list(dict.fromkeys(names[key] for key in ordered))
+    return runs.assign(arm=pd.Categorical(arms, categories=labels, ordered=True))
+
+
+def by_condition(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield each condition, a mapping of `CONDITION`, with its runs: by timeout, those without a fault first.
+
+    Of several second budgets the tightest comes first, and none last.
+    """
+    groups = [
+        (dict(zip(CONDITION, values, strict=True)), group)
+        for values, group in runs.groupby(list(CONDITION), observed=True, sort=True)
+    ]
+    yield from sorted(groups, key=_place)
+
+
+def _place(item: tuple[dict[str, Any], pd.DataFrame]) -> tuple[Any, ...]:
+    condition, _ = item
+    spent = order_of_level(str(condition["second_budgets"]))
+    return condition["decision_timeout_s"], condition["fault"] != "none", spent
+
+
+def varying(runs: pd.DataFrame) -> list[str]:
+    """Return the columns of `CONDITION` with several values, without a horizon that only follows the timeout."""
+    several = [column for column in CONDITION if runs[column].nunique() > 1]
+    if "horizon_s" in several and (runs["horizon_s"] / runs["decision_timeout_s"]).round(9).nunique() == 1:
+        several.remove("horizon_s")
+    if "server_behaviour" in several:
+        # Two columns of one thing: the switch, and what it is a part of.
+        redundant = "stops_on_disconnect" if profiles_of_servers(runs) else "server_behaviour"
+        several = [column for column in several if column != redundant]
+    return several
+
+
+def profiles_of_servers(runs: pd.DataFrame) -> list[str]:
+    """Names of the measured profiles that the servers of these runs behaved by, besides the two extremes."""
+    return sorted(set(runs["server_behaviour"].astype("str")) - {"stops", "goes-on", ""})
+
+
+def condition_columns(runs: pd.DataFrame) -> list[str]:
+    """Return the columns that tell the conditions of these runs apart, without the horizon."""
+    return [column for column in varying(runs) if column != "horizon_s"]
+
+
+def joined_runs(studies: Sequence[Any]) -> pd.DataFrame:
+    """Return the runs of several studies in one frame.
+
+    Systems that have one name and are not the same (files of one name, versions of one file) have what tells them apart
+    after it.
+
+    studies: each with a table `runs` and, as a study has it, a `manifest`.
+    """
+    kinds = [
+        {level: said["kind"] for level, said in getattr(study, "manifest", {}).get("systems", {}).items()}
+        for study in studies
+    ]
+    frames: list[pd.DataFrame] = []
+    for study, own in zip(studies, kinds, strict=True):
+        apart = {
+            level: f"{level} ({kind.partition('?')[2] or 'without options'})"
+            for level, kind in own.items()
+            if any(other.get(level, kind) != kind for other in kinds)
+        }
+        named = study.runs["workload"].astype("str").replace(apart)
+        frames.append(study.runs.assign(workload=named) if apart else study.runs)
+    return pd.concat(frames, ignore_index=True)
+
+
+def in_words(condition: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:
+    """Describe these columns of a condition: "10 s decision timeout, fault hang"; "" for no columns."""
+    return ", ".join(_column_in_words(column, condition[column]) for column in columns)
+
+
+def _column_in_words(column: str, value: Any) -> str:
+    if column == "decision_timeout_s":
+        return f"{value:g} s decision timeout"
+    if column == "stops_on_disconnect":
+        return "servers stop on disconnect" if value else "servers do not stop on disconnect"
+    if column == "server_behaviour":
+        return f"servers behave as {value}"
+    if column == "adoption":
+        return f"{value:.0%} of the hops adopt the deadline"
+    if column == "router_injection":
+        return "router injected" if value else "no router injected"
+    if column == "fault":
+        return "no fault" if str(value) in ("", "none") else f"fault {value}"
+    if column == "second_budgets":
+        return _budget_in_words(str(value))
+    if column == "latency_profile":
+        return f"{value} latencies" if str(value) else "live services"
+    return f"{value} clock" if column == "clock" else f"{column.replace('_', ' ')} {value}"
+
+
+def budgets_in_words(runs: pd.DataFrame) -> list[str]:
+    """Describe the budgets of tokens, calls and cost, the tightest first; an empty list where no run has one."""
+    levels = sorted({str(level) for level in runs["second_budgets"]}, key=order_of_level)
+    return [] if levels == [NO_BUDGETS] else [join_names([_budget_in_words(level) for level in levels], "or")]
+
+
+def _budget_in_words(level: str) -> str:
+    return "no second budget" if level == NO_BUDGETS else f"second budget {level.replace(', ', ' and ')}"

@@ -1,0 +1,256 @@
+"""OpenTelemetry spans: OTLP JSON as the Collector's file exporter writes it, the answers of Tempo and Jaeger, and what
+the SDK's console exporter prints.
+
+Kinds, tokens and models are those of the conventions gen_ai or OpenInference. Source: OpenTelemetry, Semantic
+conventions for generative AI client and agent spans, and OpenTelemetry Protocol File Exporter (in development, 2026);
+Jaeger's /api/traces; Tempo's /api/traces and /api/v2/traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from docmind_lab.core.errors import RecordError
+from docmind_lab.core.levels import NAN
+from docmind_lab.tables.traces.importers.records import Record, as_mapping
+from docmind_lab.tables.traces.importers.spans import (
+    ExportedSpan,
+    instant_ns,
+    outcome_of_error,
+    required_instant_ns,
+)
+from docmind_lab.tables.traces.importers.tools import KINDS
+
+_KINDS: Final = {
+    "chat": "llm",
+    "text_completion": "llm",
+    "generate_content": "llm",
+    "retrieval": "retrieval",
+    "embeddings": "tool",
+    "execute_tool": "tool",
+    "invoke_agent": "agent",
+    "create_agent": "agent",
+    "invoke_workflow": "agent",
+}
+_INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt")
+_OUTPUT_TOKENS: Final = (
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",  # up to v1.26
+    "llm.token_count.completion",
+)
+_MODELS: Final = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name")
+_NODES: Final = ("langgraph_node", "metadata.langgraph_node", "gen_ai.agent.name")
+_SESSIONS: Final = ("gen_ai.conversation.id", "session.id", "thread_id", "metadata.thread_id")
+_FIRST_TOKEN: Final = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
+# The conventions have no event for it; instrumentations that write one name it so.
+_FIRST_EVENTS: Final = ("first_token", "first_chunk", "completion.chunk")
+_STATUS_ERROR: Final = (2, "2", "STATUS_CODE_ERROR")
+_OF_OTLP: Final = ("resource_spans", "scope_spans", "instrumentation_library_spans", "batches")
+
+
+def is_otlp(record: Record) -> bool:
+    """Whether a record holds spans of OpenTelemetry: OTLP JSON, an answer of Tempo or Jaeger, a span of the console."""
+    values = record.values
+    trace = values.get("trace")
+    inside = Record.of(record.where, trace).values if isinstance(trace, dict) else {}
+    return any(name in values or name in inside for name in _OF_OTLP) or _is_jaeger(values) or _is_console(values)
+
+
+def _is_jaeger(values: Mapping[str, Any]) -> bool:
+    return "trace_id" in values and "processes" in values
+
+
+def _is_console(values: Mapping[str, Any]) -> bool:
+    context = values.get("context")
+    return isinstance(context, dict) and {"trace_id", "span_id"} <= context.keys() and "span_kind" not in values
+
+
+def otlp_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
+    """Yield the spans of OTLP JSON, Tempo, Jaeger or the console.
+
+    Raises: RecordError for a record or span that cannot be read.
+    """
+    for record in records:
+        if _is_console(record.values):
+            yield _read(record.values, _console_span, record.where)
+        elif _is_jaeger(record.values):
+            for span in _list(record.values.get("spans"), record.where):
+                yield _read(span, _jaeger_span, record.where)
+        else:
+            for span in plain_spans(record):
+                yield _read(span, _otlp_span, record.where)
+
+
+def plain_spans(record: Record) -> Iterator[Mapping[str, Any]]:
+    """Yield the spans of OTLP JSON as they are: of a whole request, or of one of its resources.
+
+    Raises: RecordError for one that is no OTLP JSON.
+    """
+    values: Any = record.values
+    if "trace" in values:
+        values = Record.of(record.where, values["trace"]).values
+    resources = values.get("resource_spans") or values.get("batches") or [values]
+    for resource in _list(resources, record.where):
+        names = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
+        found: Any = next((resource[name] for name in names if name in resource), [])
+        for scope in _list(found, record.where):
+            yield from _list(scope.get("spans", []), record.where)
+
+
+def attributes_of(pairs: Any) -> dict[str, Any]:
+    """Return attributes by key; an AnyValue is an object with one member, and int64 stands in quotes."""
+    result = {}
+    for pair in pairs or ():
+        value = pair.get("value") or {}
+        for form, content in value.items():
+            result[pair.get("key")] = int(content) if form == "intValue" else content
+    return result
+
+
+def _list(value: Any, where: str) -> Sequence[Any]:
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+        raise RecordError(
+            f"{where}: it is not OTLP JSON: expected resourceSpans[].scopeSpans[].spans[]; export traces as JSON"
+        )
+    return value
+
+
+def _read(span: Mapping[str, Any], reader: Any, where: str) -> ExportedSpan:
+    try:
+        result: ExportedSpan = reader(span, where)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        name = span.get("name", span.get("operationName", ""))
+        raise RecordError(
+            f"{where}: span {name!r} cannot be read ({type(error).__name__}: {error}); it needs traceId, spanId, "
+            "startTimeUnixNano and endTimeUnixNano, and numbers where the gen_ai conventions have them"
+        ) from error
+    return result
+
+
+def _otlp_span(span: Mapping[str, Any], where: str) -> ExportedSpan:
+    attributes = attributes_of(span.get("attributes"))
+    events = [
+        (str(each.get("name", "")), int(each.get("timeUnixNano", 0)), attributes_of(each.get("attributes")))
+        for each in span.get("events") or ()
+    ]
+    ended = int(span["endTimeUnixNano"])
+    status = span.get("status") or {}
+    return _span(
+        where,
+        ids=(str(span.get("traceId") or ""), str(span.get("spanId") or ""), str(span.get("parentSpanId") or "")),
+        name=str(span.get("name", "")),
+        # An end of zero is a span that had not ended.
+        times=(int(span["startTimeUnixNano"]), ended or None),
+        attributes=attributes,
+        events=events,
+        failed=status.get("code") in _STATUS_ERROR,
+    )
+
+
+def _jaeger_span(span: Mapping[str, Any], where: str) -> ExportedSpan:
+    attributes = {tag["key"]: tag.get("value") for tag in span.get("tags") or ()}
+    events = []
+    for log in span.get("logs") or ():
+        fields = {field["key"]: field.get("value") for field in log.get("fields") or ()}
+        events.append((str(fields.get("event", "")), int(log["timestamp"]) * 1_000, fields))
+    parents = [
+        str(reference.get("spanID", ""))
+        for reference in span.get("references") or ()
+        if reference.get("refType") == "CHILD_OF" and reference.get("traceID", span["traceID"]) == span["traceID"]
+    ]
+    started = int(span["startTime"]) * 1_000
+    return _span(
+        where,
+        ids=(str(span["traceID"]), str(span["spanID"]), parents[0] if parents else ""),
+        name=str(span.get("operationName", "")),
+        times=(started, started + int(span["duration"]) * 1_000),
+        attributes=attributes,
+        events=events,
+        failed=attributes.get("error") in (True, "true") or attributes.get("otel.status_code") == "ERROR",
+    )
+
+
+def _console_span(span: Mapping[str, Any], where: str) -> ExportedSpan:
+    record, context = Record(where, dict(span)), span["context"]
+    events = [
+        (
+            str(each.get("name", "")),
+            required_instant_ns(Record(where, dict(each)), "timestamp"),
+            each["attributes"] or {},
+        )
+        for each in span.get("events") or ()
+    ]
+    status = (span.get("status") or {}).get("status_code")
+    ids = (context["trace_id"], context["span_id"], span.get("parent_id") or "")
+    return _span(
+        where,
+        ids=tuple(str(each).removeprefix("0x") for each in ids),  # type: ignore[arg-type]
+        name=str(span.get("name", "")),
+        times=(required_instant_ns(record, "start_time"), instant_ns(record, "end_time")),
+        attributes=dict(span.get("attributes") or {}),
+        events=events,
+        failed=status == "ERROR",
+    )
+
+
+def _span(
+    where: str,
+    *,
+    ids: tuple[str, str, str],
+    name: str,
+    times: tuple[int, int | None],
+    attributes: dict[str, Any],
+    events: list[tuple[str, int, dict[str, Any]]],
+    failed: bool,
+) -> ExportedSpan:
+    metadata = {f"metadata.{key}": value for key, value in as_mapping(attributes.get("metadata")).items()}
+    attributes = metadata | attributes
+    node = _text(attributes, _NODES)
+    kind = _KINDS.get(str(attributes.get("gen_ai.operation.name", ""))) or KINDS.get(
+        str(attributes.get("openinference.span.kind", "")).lower(), ""
+    )
+    error = str(attributes.get("error.type", "")) or next(
+        (str(values.get("exception.type", "")) for event, _, values in events if event == "exception"), ""
+    )
+    # An error that a span handled and did not report is not how it ended.
+    failed = failed or "error.type" in attributes
+    return ExportedSpan(
+        where,
+        *ids,
+        name=name,
+        kind="step" if kind == "agent" and name and name == attributes.get("metadata.langgraph_node") else kind,
+        started_ns=times[0],
+        ended_ns=times[1],
+        first_ns=_first_ns(attributes, events, times[0]),
+        outcome=outcome_of_error(error.rpartition(".")[2] or "error") if failed else "ok",
+        input_tokens=_number(attributes, _INPUT_TOKENS),
+        output_tokens=_number(attributes, _OUTPUT_TOKENS),
+        model=_text(attributes, _MODELS),
+        node=node,
+        session=_text(attributes, _SESSIONS),
+        scores=_scores(events),
+    )
+
+
+def _scores(events: list[tuple[str, int, dict[str, Any]]]) -> dict[str, float]:
+    """Return what evaluators said, by the events of the conventions gen_ai."""
+    said = [values for event, _, values in events if event == "gen_ai.evaluation.result"]
+    values = {str(each.get("gen_ai.evaluation.name")): each.get("gen_ai.evaluation.score.value") for each in said}
+    return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
+
+
+def _first_ns(attributes: Mapping[str, Any], events: list[tuple[str, int, dict[str, Any]]], begun: int) -> int | None:
+    for name in _FIRST_TOKEN:
+        if name in attributes:
+            return begun + round(float(attributes[name]) * 1e9)
+    instants = [at_ns for event, at_ns, _ in events if event.lower().replace(" ", "_").endswith(_FIRST_EVENTS)]
+    return min(instants, default=None)
+
+
+def _number(attributes: Mapping[str, Any], names: Sequence[str]) -> float:
+    return next((float(attributes[name]) for name in names if name in attributes), NAN)
+
+
+def _text(attributes: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((str(attributes[name]) for name in names if attributes.get(name)), "")

@@ -1,0 +1,256 @@
+"""Spans of LangSmith, Langfuse and Phoenix, as these tools export them: JSON, JSON lines, CSV or Parquet.
+
+Sources of the names: langsmith.schemas.Run (0.15); Langfuse's public API (Observation, Trace, TraceWithFullDetails) and
+the exports of its tables; openinference-semantic-conventions and arize-phoenix-client's `spans`. A chain is a step of a
+graph where it has the name of a node of LangGraph, and an agent otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from docmind_lab.tables.traces.importers.records import Record, as_mapping
+from docmind_lab.tables.traces.importers.spans import ExportedSpan, instant_ns, outcome_of_error, required_instant_ns
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Where the records of a tool have what: paths as `Record.get` takes them.
+
+    kinds: its words in small letters → our kinds. steps: the kinds that are a step where the name is that of a node.
+    """
+
+    kind: str
+    kinds: Mapping[str, str]
+    metadata: str
+    trace_id: str
+    span_id: str
+    parent_id: str
+    model: tuple[str, ...]
+    input_tokens: tuple[str, ...]
+    output_tokens: tuple[str, ...]
+    first: str = ""
+    steps: tuple[str, ...] = ("agent",)
+    node: tuple[str, ...] = ()
+    session: tuple[str, ...] = ()
+
+    def span(self, record: Record, error: str) -> ExportedSpan:
+        """Return the span of a record. error: its name; "" for none. Raises: RecordError if it cannot be read."""
+        name, span_id = record.text("name"), record.required(self.span_id)
+        node = record.text(f"{self.metadata}.langgraph_node", *self.node)
+        kind = self.kinds.get(record.text(self.kind).lower(), "")
+        sessions = (f"{self.metadata}.{each}" for each in ("thread_id", "session_id", "conversation_id"))
+        return ExportedSpan(
+            where=record.where,
+            trace_id=record.text(self.trace_id) or span_id,
+            span_id=span_id,
+            parent_id=record.text(self.parent_id),
+            name=name,
+            kind="step" if kind in self.steps and node and node == name else kind,
+            started_ns=required_instant_ns(record, "start_time"),
+            ended_ns=instant_ns(record, "end_time"),
+            first_ns=instant_ns(record, self.first) if self.first else None,
+            outcome=outcome_of_error(error),
+            input_tokens=record.number(*self.input_tokens),
+            output_tokens=record.number(*self.output_tokens),
+            model=record.text(*self.model),
+            node=node,
+            session=record.text(*self.session, *sessions),
+        )
+
+
+# ---- LangSmith
+
+_LANGSMITH: Final = Fields(
+    kind="run_type",
+    kinds={"llm": "llm", "tool": "tool", "retriever": "retrieval", "embedding": "tool", "chain": "agent"},
+    metadata="extra.metadata",
+    trace_id="trace_id",
+    span_id="id",
+    parent_id="parent_run_id",
+    first="first_token_time",
+    model=("extra.metadata.ls_model_name", "extra.invocation_params.model", "extra.invocation_params.model_name"),
+    input_tokens=("prompt_tokens", "outputs.llm_output.token_usage.prompt_tokens"),
+    output_tokens=("completion_tokens", "outputs.llm_output.token_usage.completion_tokens"),
+)
+
+
+def is_langsmith(record: Record) -> bool:
+    """Whether a record is a run of LangSmith."""
+    return {"run_type", "start_time"} <= record.values.keys()
+
+
+def wanted_langsmith(column: str) -> bool:
+    """Whether a column of a table is read; inputs and outputs hold text, and only old exports count tokens there."""
+    return column not in ("inputs", "events", "serialized", "attachments")
+
+
+def langsmith_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
+    """Yield the spans of runs. Raises: RecordError for one that cannot be read."""
+    for record in records:
+        # The mean of each feedback key that has numbers.
+        stats = {name: each.get("avg") for name, each in _mappings(record.get("feedback_stats"))}
+        scores = {name: float(x) for name, x in stats.items() if isinstance(x, int | float) and abs(x) < math.inf}
+        record.required("run_type")
+        yield replace(_LANGSMITH.span(record, record.text("error")), scores=scores)
+        children = record.get("child_runs")
+        if isinstance(children, list):
+            yield from langsmith_spans(Record.of(record.where, child) for child in children)
+
+
+def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, each in as_mapping(value).items():
+        if isinstance(each, dict):
+            yield name, each
+
+
+# ---- Phoenix, or another store of OpenInference spans
+
+KINDS: Final = {
+    "llm": "llm",
+    "retriever": "retrieval",
+    **dict.fromkeys(("tool", "embedding", "reranker"), "tool"),
+    **dict.fromkeys(("agent", "chain", "guardrail", "evaluator"), "agent"),
+}
+"""The kinds of OpenInference spans, in small letters."""
+_OPENINFERENCE: Final = Fields(
+    kind="span_kind",
+    kinds=KINDS,
+    metadata="attributes.metadata",
+    trace_id="context.trace_id",
+    span_id="context.span_id",
+    parent_id="parent_id",
+    model=("attributes.llm.model_name",),
+    input_tokens=("attributes.llm.token_count.prompt",),
+    output_tokens=("attributes.llm.token_count.completion",),
+    node=("attributes.graph.node.id",),
+    session=("attributes.session.id",),
+)
+_READ: Final = (
+    *("name", "span_kind", "parent_id", "start_time", "end_time", "status_code", "status_message", "context"),
+    *("attributes", "attributes.llm", "attributes.metadata", "attributes.session", "attributes.graph"),
+)
+
+
+def is_openinference(record: Record) -> bool:
+    """Whether a record is a span of Phoenix."""
+    names = record.values.keys()
+    return {"span_kind", "start_time"} <= names and bool({"context.trace_id", "context"} & names)
+
+
+def wanted_openinference(column: str) -> bool:
+    """Whether a column of a Parquet file is read; most of the others hold text."""
+    inside = ("context.", "attributes.llm.model", "attributes.llm.token_count", "attributes.metadata.")
+    return column in _READ or column.startswith((*inside, "attributes.session.", "attributes.graph."))
+
+
+def openinference_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
+    """Yield the spans. Raises: RecordError for one that cannot be read."""
+    for record in records:
+        failed = record.text("status_code").upper().endswith("ERROR")
+        record.required("context.trace_id")
+        yield _OPENINFERENCE.span(record, (record.text("status_message") or "error") if failed else "")
+
+
+# ---- Langfuse: a session and scores stand with the trace, which may be in another file of the folder
+
+_LANGFUSE: Final = Fields(
+    kind="type",
+    kinds={"generation": "llm", "tool": "tool", "embedding": "tool", "retriever": "retrieval"}
+    | dict.fromkeys(("agent", "chain"), "agent"),
+    metadata="metadata",
+    trace_id="trace_id",
+    span_id="id",
+    parent_id="parent_observation_id",
+    first="completion_start_time",
+    steps=("", "agent"),
+    model=("model", "provided_model_name"),
+    input_tokens=(
+        *("usage_details.input", "usage.input", "usage.promptTokens", "input_tokens", "input_usage", "prompt_tokens"),
+    ),
+    output_tokens=(
+        *("usage_details.output", "usage.output", "usage.completionTokens"),
+        *("output_tokens", "output_usage", "completion_tokens"),
+    ),
+    session=("session_id",),
+)
+_OF_TRACE: Final = frozenset({"session_id", "user_id", "observations", "timestamp"})
+
+
+def is_langfuse(record: Record) -> bool:
+    """Whether a record is an observation, a score or a trace of Langfuse."""
+    is_trace = "id" in record.values and _OF_TRACE & record.values.keys() and "run_type" not in record.values
+    return bool(is_trace) or _is_observation(record) or _is_score(record) or _is_download(record)
+
+
+def wanted_langfuse(column: str) -> bool:
+    """Whether a column of a table is read."""
+    return column not in ("input", "output", "statusMessage", "status_message")
+
+
+def langfuse_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
+    """Yield the spans of observations, with the sessions and scores of their traces.
+
+    Raises: RecordError for one that cannot be read.
+    """
+    sessions: dict[str, str] = {}
+    scores: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    spans: list[ExportedSpan] = []
+
+    def keep_score(score: Record, trace_id: str) -> None:
+        # A category is a text, and says nothing of more or less.
+        with contextlib.suppress(ValueError):
+            scores[trace_id][score.text("name")] = float(score.text("value"))
+
+    for record in records:
+        if _is_observation(record):
+            spans.append(_observation(record))
+        elif _is_score(record):
+            keep_score(record, record.required("trace_id"))
+        else:
+            trace = record
+            if _is_download(record):
+                inner = record.values["trace"] | {"observations": record.values["observations"]}
+                trace = Record.of(record.where, inner)
+            trace_id = trace.required("id")
+            sessions[trace_id] = trace.text("session_id")
+            for score in _objects(trace, "scores"):
+                keep_score(score, trace_id)
+            spans += map(_observation, _objects(trace, "observations"))
+    for span in spans:
+        yield replace(span, session=sessions.get(span.trace_id) or span.session, scores=scores[span.trace_id])
+
+
+def _observation(record: Record) -> ExportedSpan:
+    for name in ("trace_id", "type"):
+        record.required(name)
+    is_error = record.text("level").upper() == "ERROR"
+    span = _LANGFUSE.span(record, (record.text("status_message") or "error") if is_error else "")
+    # An event has no length.
+    return replace(span, ended_ns=span.started_ns) if record.text("type").lower() == "event" else span
+
+
+def _objects(record: Record, name: str) -> Iterator[Record]:
+    """Yield the objects of a list; the list of traces has only the ids of what belongs to them."""
+    values = record.get(name)
+    for value in values if isinstance(values, list) else []:
+        if isinstance(value, dict):
+            yield Record.of(record.where, value)
+
+
+def _is_observation(record: Record) -> bool:
+    return {"type", "trace_id", "start_time", "id"} <= record.values.keys()
+
+
+def _is_score(record: Record) -> bool:
+    return {"trace_id", "name", "value"} <= record.values.keys()
+
+
+def _is_download(record: Record) -> bool:
+    """Whether a record is what the button Download of a trace writes."""
+    return isinstance(record.values.get("trace"), dict) and isinstance(record.values.get("observations"), list)

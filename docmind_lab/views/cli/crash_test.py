@@ -1,0 +1,87 @@
+"""`docmind-lab crash-test`: cut a user's graph at every point at which a deadline can fall."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_text, write_or_refuse
+from docmind_lab.views.cli import options
+from docmind_lab.views.cli.console import console, json_safe, load_settings, showing_progress
+
+# How the report indents the code of a test.
+_OF_A_TEST = tuple(f"      {word}" for word in ("import ", "from ", "@pytest", "def ", "    "))
+
+
+def crash_test(
+    graph: options.Graph = "",
+    inputs: options.Inputs = "",
+    context: options.Context = "",
+    config: options.Config = "",
+    resume: options.Resume = None,
+    endpoints: Annotated[
+        str, typer.Option(help="File with simulated endpoints of other services (TOML); their POSTs are side effects.")
+    ] = "",
+    deadline_key: options.DeadlineKey = DEADLINE_KEY,
+    checkpointer: Annotated[
+        str, typer.Option(help="A function that makes the checkpointer of one run, as module:attribute.")
+    ] = "",
+    durability: Annotated[str, typer.Option(help="When LangGraph writes checkpoints: sync, async or exit.")] = "async",
+    profile: Annotated[str, typer.Option(help="Latencies of the simulated services.")] = "typical",
+    alternatives: Annotated[
+        str, typer.Option(help="What enforces the deadline, such as A,E; A,D,E when left out (A,C,E if async only).")
+    ] = "",
+    kill: Annotated[bool, typer.Option(help="Kill the process at each point too.")] = True,
+    runs: Annotated[int | None, typer.Option(help="Cut so many runs at the most; all when left out.")] = None,
+    schedules: Annotated[int, typer.Option(help="Try each cut under so many orders of threads and tasks.")] = 1,
+    seed: Annotated[int, typer.Option(help="Keys every draw.")] = 7,
+    shrink: Annotated[bool, typer.Option(help="Reduce each finding to the smallest run that shows it.")] = True,
+    workers: options.Workers = None,
+    tests: Annotated[str, typer.Option(help="Write a test for each finding to this file, for pytest.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON and nothing else.")] = False,
+) -> None:
+    """Cut your own graph at every point at which a deadline can fall, go on with its thread, and judge what is left.
+
+    Everything happens in virtual time, on simulated services. Exit code 0: every invariant held; 1: one did not, or
+    the graph could not be measured; 2: bad usage.
+    """
+    for option, value in (("--graph", graph), ("--inputs", inputs)):
+        if not value:
+            raise ConfigurationError(f"{option} is missing: name a graph and its inputs, with --graph and --inputs")
+    load_settings()
+    from docmind_lab.experiments.crash_test import crash_test as run  # noqa: PLC0415 - slow, --help needs it not
+    from docmind_lab.experiments.crash_test.report import lines_of  # noqa: PLC0415
+
+    given: dict[str, Any] = {"alternatives": alternatives, "checkpointer": checkpointer, "endpoints": endpoints}
+    given = {name: value for name, value in given.items() if value} | options.of_graph(context, config, resume)
+    given |= {"kill": kill, "runs": runs, "schedules": schedules, "durability": durability}
+    given |= {"deadline_key": deadline_key, "profile": profile, "seed": seed, "shrink": shrink, "workers": workers}
+    with showing_progress("runs", "cutting", as_json=as_json) as progress:
+        report = run(graph, inputs, progress=progress, **given)
+    if tests and report.findings:
+        write_or_refuse(Path(tests), as_text(report.pytest_functions()))
+    if as_json:
+        typer.echo(json.dumps(json_safe(report.to_dict()), indent=2))
+    else:
+        out = console()
+        for line in lines_of(report):
+            for part in _in_width(line, out.width):
+                out.print(part, markup=False, highlight=False, soft_wrap=True)
+    if not report.holds:
+        raise typer.Exit(1)
+
+
+def _in_width(line: str, width: int) -> list[str]:
+    """Return a line of the report in parts that fit a terminal; that of a test is pasted, and stays one line."""
+    if len(line) <= width or line.startswith(_OF_A_TEST):
+        return [line]
+    # Below the words, past a number or an instant before them.
+    indent = " " * len(re.match(r"\s*(?:[\d.]+ +)?", line)[0])  # type: ignore[index]
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,161 @@
+"""`docmind-lab doctor`: checks versions, settings and endpoints, or the deadline of a user's graph."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.errors import ConfigurationError, NotSimulated
+from docmind_lab.core.whole_files import as_text, write_whole
+from docmind_lab.views.cli import options
+from docmind_lab.views.cli.console import console, json_safe, load_settings, showing_progress
+
+if TYPE_CHECKING:
+    from docmind_lab.network.endpoints import Check
+    from docmind_lab.services.unanswered import Unanswered
+
+_MARKS = {"ok": "ok", "failed": "FAILED", "note": "note"}
+_OF_A_PROGRAM = ("--command", "--inputs", "--decision-timeout", "--json")
+# As long as a comparison gives a program.
+_PROGRAM_LIMIT_S = 10.0
+
+
+def doctor(
+    here: typer.Context,
+    graph: options.Graph = "",
+    agent: options.Agent = "",
+    command: options.Command = "",
+    inputs: options.Inputs = "",
+    context: options.Context = "",
+    config: options.Config = "",
+    store: options.Store = "",
+    resume: options.Resume = None,
+    endpoints: options.Endpoints = "",
+    deadline_key: options.DeadlineKey = DEADLINE_KEY,
+    decision_timeout: Annotated[
+        float | None, typer.Option(help="The budget of one run, in seconds; 20 when left out, 10 for a program.")
+    ] = None,
+    slack: Annotated[
+        float | None, typer.Option(help="Seconds past the deadline that still keep it; 0.15 when left out.")
+    ] = None,
+    alternatives: Annotated[
+        str, typer.Option(help="Those in question, such as A,E,C:propagate; all when left out.")
+    ] = "",
+    write_endpoints: Annotated[
+        str, typer.Option(help="File to which rows are added for what no simulated service answers (TOML).")
+    ] = "",
+    verbose: Annotated[
+        bool, typer.Option(help="Also print each node, the run behind each finding, and each request.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON and nothing else.")] = False,
+) -> None:
+    """Check versions, settings and endpoints, and how late this machine's timers are. Exit code 1: something failed.
+
+    With --graph or --agent: say which alternatives keep the deadline on it, and what stands in the way.
+    Exit code 1: none does, or answers were made up, since no simulated service gives them.
+    With --command: say whether a program is found, and what it does with one question.
+    """
+    named = [option for option, name in (("--agent", agent), ("--graph", graph), ("--command", command)) if name]
+    if len(named) > 1:
+        raise ConfigurationError(f"{' and '.join(named)} name {len(named)} systems; leave one out")
+    sources = {str(each.opts[0]): here.get_parameter_source(str(each.name)) for each in here.command.params}
+    given = [option for option, source in sources.items() if source is not None and source.name != "DEFAULT"]
+    if command:
+        for name in (name for name in given if name not in _OF_A_PROGRAM):
+            raise ConfigurationError(f"{name} is not for a program, which --command names; leave it out")
+        _check_program(command, inputs, decision_timeout, as_json)
+        return
+    if not named:
+        for name in (name for name in given if name != "--json"):
+            raise ConfigurationError(f"{name} is for a graph of your own: name it with --graph")
+        _run_checks(as_json)
+        return
+    values: dict[str, Any] = {"decision_timeout_s": decision_timeout, "slack_s": slack, "deadline_key": deadline_key}
+    values |= {"alternatives": alternatives or None, "store": store or None, "endpoints": endpoints or None}
+    values |= options.of_graph(context, config, resume)
+    set_values = {name: value for name, value in values.items() if value is not None}
+    _lint(f"agent:{agent}" if agent else graph, inputs, as_json, verbose, write_endpoints, set_values)
+
+
+def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bool) -> None:
+    if not inputs:
+        raise ConfigurationError("--command without --inputs: name a file with one question in each line")
+    load_settings()
+    from docmind_lab.views.program_diagnosis import diagnose_program  # noqa: PLC0415 - slow, --help needs it not
+
+    _print_checks(diagnose_program(command, inputs, _PROGRAM_LIMIT_S if limit_s is None else limit_s), as_json)
+
+
+def _run_checks(as_json: bool) -> None:
+    from docmind_lab.views.diagnosis import diagnose  # noqa: PLC0415 - slow, and --help does not need it
+
+    _print_checks(diagnose(load_settings()), as_json)
+
+
+def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
+    checks = []
+    out = console()
+    for check in arriving:
+        checks.append(check)
+        if not as_json:
+            out.print(f"{_MARKS[check.verdict]:<7} {check.subject:<48} {check.finding}", markup=False, soft_wrap=True)
+            if check.remedy:
+                out.print(f"{'':<7} {'':<48} → {check.remedy}", markup=False, soft_wrap=True)
+    failed = [check for check in checks if check.verdict == "failed"]
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))
+    else:
+        out.print(f"\n{len(checks) - len(failed)} of {len(checks)} checks are well." if failed else "\nAll is well.")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _lint(graph: str, inputs: str, as_json: bool, verbose: bool, write_endpoints: str, values: dict[str, Any]) -> None:
+    if not inputs:
+        raise ConfigurationError("--graph without --inputs: name a file with one input in each line")
+    load_settings()
+    from docmind_lab.experiments.lint import lint_graph  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.experiments.lint.report import lines_of, nodes_table  # noqa: PLC0415 - slow, and --help does not need it
+
+    try:
+        with showing_progress("runs", "measuring", as_json=as_json) as progress:
+            report = lint_graph(graph, inputs, progress=progress, **values)
+    except NotSimulated as error:
+        _add_rows(write_endpoints, error.requests)
+        raise
+    if as_json:
+        typer.echo(json.dumps(json_safe(report.to_dict()), indent=2))
+    else:
+        out = console()
+        if verbose:
+            out.print(nodes_table(report))
+            out.print()
+        for line in lines_of(report, verbose=verbose):
+            out.print(line, markup=False, soft_wrap=True)
+    _add_rows(write_endpoints, report.unanswered)
+    if not report.is_clean:
+        raise typer.Exit(1)
+
+
+def _add_rows(file: str, requests: Sequence[Unanswered]) -> None:
+    """Add rows to a file for requests that nothing answers, and say so on standard error; make it if need be."""
+    if not file:
+        return
+    if not requests:
+        typer.echo(f"docmind-lab: every request was answered, so {file} is not written", err=True)
+        return
+    from docmind_lab.services.endpoints import read_endpoints  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.services.unanswered import rows_to_fill_in  # noqa: PLC0415 - the same
+
+    place = Path(file)
+    if place.exists():
+        read_endpoints(place)
+    there = f"{place.read_text(encoding='utf-8')}\n" if place.exists() else ""
+    write_whole(place, as_text(there + rows_to_fill_in(requests)))
+    typer.echo(f"docmind-lab: {file} has the rows to fill in", err=True)

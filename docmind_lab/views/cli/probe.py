@@ -1,0 +1,177 @@
+"""`docmind-lab probe`: whether a server or a tool stops when its client leaves."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from docmind_lab.core.addresses import same_origin
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_text, write_or_refuse
+from docmind_lab.views.cli.console import INTERRUPTED, ProgressBar, console, load_settings
+
+if TYPE_CHECKING:
+    from docmind_lab.core.server_behaviour import PhaseBehaviour
+    from docmind_lab.experiments.probe import ServerProbe
+
+probe = typer.Typer(no_args_is_help=True, help="Does it stop? What goes on after a client has left, measured.")
+
+_IN_WORDS = {
+    "at_once": "stops",
+    "at_next_write": "stops when it next writes",
+    "at_its_end": "goes on to its end",
+    "unknown": "cannot be told",
+}
+
+
+@probe.callback()
+def _root() -> None:
+    """Does it stop? What goes on after a client has left, measured."""
+
+
+@probe.command()
+def server(
+    url: Annotated[str, typer.Argument(help="Address of an OpenAI-compatible server, as http://127.0.0.1:8080/v1.")],
+    model: Annotated[str, typer.Option(help="Model that is asked; the server's first when left out.")] = "",
+    repeats: Annotated[int, typer.Option(help="Trials of each phase and way of leaving.")] = 3,
+    seconds: Annotated[float, typer.Option(help="How long an answer should take, about.")] = 3.0,
+    max_tokens: Annotated[int, typer.Option(help="Limit of the tokens of each answer.")] = 2048,
+    by_waiting: Annotated[
+        bool, typer.Option("--by-waiting", help="Judge by the wait of other requests, whatever the server counts.")
+    ] = False,
+    name: Annotated[str, typer.Option(help="Name of the profile; that of its file when left out.")] = "",
+    out: Annotated[str, typer.Option(help="File for the profile, ending in .json.")] = "",
+    trials: Annotated[str, typer.Option(help="File for a row of each trial, ending in .csv.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before requests are sent.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON and nothing else.")] = False,
+) -> None:
+    """Leave calls to a server in each phase, and say whether and when its work on them ends.
+
+    Nothing else should use the server meanwhile. Use the profile as compare --server-behaviour FILE.json.
+    """
+    # Function-level: the stack takes seconds to import, and --help must not.
+    from docmind_lab.experiments.probe import Target, first_model, most_to_be_sent, probe_server  # noqa: PLC0415
+
+    for option, path, suffix in (("--out", out, ".json"), ("--trials", trials, ".csv")):
+        if path and Path(path).suffix != suffix:
+            raise ConfigurationError(f"{option} must end in {suffix}: got {path}")
+    settings = load_settings()
+    settings.admit(url, name="URL")
+    # The key is of one endpoint, and goes to no other.
+    api_key = settings.llm.api_key.get_secret_value() if same_origin(url, settings.llm.base_url or "") else ""
+    target = Target(url, model or first_model(Target(url, "", api_key)), api_key)
+    typer.echo(f"To be sent to {url}: {most_to_be_sent(target, repeats, max_tokens)}.", err=True)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise ConfigurationError("nobody can be asked whether to send them; say so with --yes")
+        if not typer.confirm("Send them?", err=True):
+            raise typer.Exit(INTERRUPTED)
+    bar = ProgressBar("trials", "probing", shown=not as_json)
+    try:
+        probed = probe_server(
+            target,
+            repeats=repeats,
+            seconds=seconds,
+            most_tokens=max_tokens,
+            by_waiting=by_waiting,
+            progress=bar.show,
+        )
+    finally:
+        bar.close()
+    options = {"model": model, "repeats": repeats, "seconds": seconds, "max-tokens": max_tokens}
+    words = [f"--{option}={value}" for option, value in options.items() if value != ""]
+    words += ["--by-waiting"] * by_waiting
+    profile = probed.behaviour(
+        name or Path(out).stem.lower() or "probed", shlex.join(["docmind-lab", "probe", "server", "URL", *words])
+    )
+    if out:
+        write_or_refuse(Path(out), as_text(profile.to_json()))
+    if trials:
+        write_or_refuse(Path(trials), functools.partial(probed.trials.to_csv, index=False))
+    if as_json:
+        typer.echo(profile.to_json(), nl=False)
+        return
+    _print(probed)
+    for path in filter(None, (out, trials)):
+        typer.echo(f"In {path}")
+    if out:
+        typer.echo(f"Use it as docmind-lab compare --server-behaviour {out}")
+
+
+@probe.command("mcp")
+def mcp_tool(
+    mcp_server: Annotated[
+        str, typer.Argument(metavar="COMMAND|URL", help="Command that starts an MCP server on stdio, or its address.")
+    ],
+    tool: Annotated[str, typer.Option(help="A tool that asks an address that it is given.")],
+    arguments: Annotated[
+        str, typer.Option(help="Its arguments as JSON; {work} stands for the address of the work.")
+    ] = '{"url": "{work}"}',
+    repeats: Annotated[int, typer.Option(min=1, help="Trials of each way to give up.")] = 2,
+    out: Annotated[str, typer.Option(help="File for a row of each trial, ending in .csv.")] = "",
+) -> None:
+    """Give up calls of an MCP tool, and say whether and when its work stops.
+
+    The caller gives up by a timeout, a cancelled task, and a closed session.
+
+    The tool's work is a request to the lab, which takes six seconds to answer.
+    """
+    # Function-level: the stack takes seconds to import, and --help must not.
+    from docmind_lab.experiments.probe.mcp_tools import as_markdown, probe_mcp  # noqa: PLC0415
+
+    if out and Path(out).suffix != ".csv":
+        raise ConfigurationError(f"--out must end in .csv: got {out}")
+    if mcp_server.startswith(("http://", "https://")):
+        load_settings().admit(mcp_server, name="URL")
+    try:
+        values = json.loads(arguments)
+    except ValueError as error:
+        raise ConfigurationError(f"--arguments is not JSON: {error}") from error
+    bar = ProgressBar("trials", "probing", shown=True)
+    try:
+        trials = probe_mcp(mcp_server, tool=tool, arguments=values, repeats=repeats, progress=bar.show)
+    finally:
+        bar.close()
+    if out:
+        write_or_refuse(Path(out), functools.partial(trials.to_csv, index=False))
+    typer.echo(as_markdown(trials), nl=False)
+
+
+def _print(probed: ServerProbe) -> None:
+    from rich.table import Table  # noqa: PLC0415 - slow, and --help does not need it
+
+    from docmind_lab.core.server_behaviour import PHASES  # noqa: PLC0415 - pydantic is slow to import
+
+    table = Table(title=f"{probed.server}: a client leaves", title_justify="left", box=None, pad_edge=False)
+    for heading in ("where its call is", "the work", "after", "late tokens", "trials"):
+        table.add_column(heading, justify="right" if heading in ("after", "late tokens", "trials") else "left")
+    behaviours = {phase: probed.phase(phase) for phase in PHASES}
+    for phase, behaviour in behaviours.items():
+        tokens = "" if behaviour.late_tokens is None else f"{behaviour.late_tokens:,.0f}"
+        table.add_row(
+            phase.replace("_", " "), _IN_WORDS[behaviour.work_ends], _after(behaviour), tokens, f"{behaviour.trials}"
+        )
+    console().print(table)
+    for phase, behaviour in behaviours.items():
+        if behaviour.note:
+            typer.echo(f"{phase.replace('_', ' ')}: {behaviour.note}.")
+    limits = ", ".join(f"{name} {verdict}" for name, verdict in probed.limits.items())
+    typer.echo(f"Limits that a request asks for: {limits}.")
+    evidence = sorted({trial.evidence for trial in probed.results if trial.evidence != "none"})
+    typer.echo(f"Told by: {', '.join(evidence) or 'nothing'}.")
+
+
+def _after(behaviour: PhaseBehaviour) -> str:
+    if behaviour.delay_s is None:
+        return ""
+    if behaviour.checks_every_s is not None:
+        return f"its next look, every {behaviour.checks_every_s:g} s"
+    if behaviour.low_s is not None and behaviour.high_s is not None and behaviour.high_s - behaviour.low_s > 0.1:
+        return f"{behaviour.low_s:.2f} to {behaviour.high_s:.2f} s"
+    return f"{behaviour.delay_s:.2f} s"

@@ -1,0 +1,119 @@
+"""`docmind-lab profile SOURCE`: measured latencies as a profile for every --profile."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from docmind_lab.core.errors import ConfigurationError
+
+_PART_HELP = "What --plot shows: first_token_s, inter_token_s or retrieval_s; the first of them when left out."
+
+
+def profile(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A .csv, .jsonl, .parquet or OTLP .json file with a row for each call, an export of LangSmith, "
+            "Langfuse or Phoenix, or a study's DIR.",
+        ),
+    ],
+    out: Annotated[str, typer.Option(help="File to write, ending in .json.")] = "profile.json",
+    mapped: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="FIELD=COLUMN[:UNIT]",
+            help="Which column is which, as latency_s=duration_ms:ms; once for each field: latency_s, first_token_s, "
+            "output_tokens, kind, outcome, error, model, node, session (the run of a call), and the instants "
+            "started_at, ended_at, first_token_at. Units: s, ms, us, ns.",
+        ),
+    ] = None,
+    ok: Annotated[
+        list[str] | None,
+        typer.Option(help="An outcome that means a complete answer; all others are then calls that were cut."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="The profile's name in tables; that of the source when left out.")] = "",
+    model: Annotated[str, typer.Option(help="Only the calls of this model.")] = "",
+    node: Annotated[str, typer.Option(help="Only the calls of this node of a graph.")] = "",
+    each: Annotated[str, typer.Option(help="model or node: a profile for each of them, in a file of its own.")] = "",
+    hang_probability: Annotated[
+        float, typer.Option(help="Share of model calls that never answer; never guessed from timeouts.")
+    ] = 0.0,
+    slots: Annotated[int | None, typer.Option(help="Model calls served at once; no limit when left out.")] = None,
+    retrieval: Annotated[
+        str, typer.Option(help="The profile that gives the time of a search where the source has none.")
+    ] = "typical",
+    tables: Annotated[
+        str, typer.Option(help="auto, fitted or empirical: families, observed quantiles, or families where they fit.")
+    ] = "auto",
+    plot: Annotated[str, typer.Option(help="A .png file to draw the fit in.")] = "",
+    part: Annotated[str, typer.Option(help=_PART_HELP)] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON and nothing else.")] = False,
+) -> None:
+    """Make a latency profile of calls that were measured, with what fits badly and what was not observed.
+
+    A call that ended by a timeout counts as longer than that. Use the file as --profile FILE.json, or FILE.json/10.
+    """
+    from docmind_lab.statistics.latency.fitting import (
+        FitOptions,
+        fit_profile,
+        fit_profiles,
+        save_profile,
+    )
+
+    if plot and Path(plot).suffix != ".png":
+        raise ConfigurationError(f"--plot must end in .png: got {plot}")
+    if part and not plot:
+        raise ConfigurationError(f"--part {part} is what --plot shows; name a file to draw in, with --plot")
+    options = FitOptions(
+        name=name or None,
+        model=model or None,
+        node=node or None,
+        hang_probability=hang_probability,
+        slots=slots,
+        retrieval=retrieval,
+        tables=tables,  # type: ignore[arg-type]  # checked where it is used
+    )
+    if each:
+        if each not in ("model", "node"):
+            raise ConfigurationError(f"--each must be model or node, not {each!r}")
+        if plot or as_json:
+            raise ConfigurationError(
+                "--plot and --json are of one profile; leave --each out, and name it by --model or --node"
+            )
+        fits = fit_profiles(source, each, _columns(mapped or []), ok=ok or (), options=options)  # type: ignore[arg-type]
+        target = Path(out)
+        for level, one in fits.items():
+            path = save_profile(one, target.with_stem(f"{target.stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', level)}"))
+            for_it = f"{level}={path}" if each == "node" else path
+            typer.echo(f"{each} {level}: {one.source}; use it as --profile {for_it}")
+        return
+    fitted = fit_profile(source, _columns(mapped or []), ok=ok or (), options=options)
+    written = [save_profile(fitted, out)]
+    if plot:
+        from docmind_lab.views.plots.latency_fits import save_latency_fit
+
+        written.append(save_latency_fit(fitted, plot, part or "first_token_s"))
+    if as_json:
+        typer.echo(json.dumps(fitted.to_dict(), indent=2))
+        return
+    typer.echo(f"{fitted}\n\n{fitted.source}. {fitted.description}\n")
+    typer.echo(f"In {', '.join(str(path) for path in written)}; use it as --profile {written[0]}")
+
+
+def _columns(mapped: list[str]) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    for text in mapped:
+        field, equals, column = text.partition("=")
+        if not (field and equals and column):
+            raise ConfigurationError(f"--map {text!r} is not FIELD=COLUMN[:UNIT], as in latency_s=duration_ms:ms")
+        if field in columns:
+            raise ConfigurationError(f"--map names {field} twice: {columns[field]!r} and {column!r}; leave one out")
+        columns[field] = column
+    return columns

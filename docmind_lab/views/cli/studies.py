@@ -1,0 +1,121 @@
+"""`docmind-lab show`, `recommend` and `report`: what is done with a finished study."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from docmind_lab.core.catalogue import with_label
+from docmind_lab.core.errors import NoSuchRecord
+from docmind_lab.views.cli.console import console, json_safe
+
+if TYPE_CHECKING:
+    from docmind_lab.findings.study import Study
+
+RESULTS = "results"
+
+
+def show(
+    run_id: Annotated[str, typer.Argument(help="Id of the run, or how it ends, such as hard_timeout-7.")],
+    study: Annotated[
+        str, typer.Option(help="Folder of the study; the newest one under results/ that has the run when left out.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the run's rows as JSON and nothing else.")] = False,
+) -> None:
+    """Show what happened in one run of a study: its calls on a line of time, the deadline, and what went on after."""
+    from docmind_lab.findings.run_timeline import RunTimeline
+
+    timeline = RunTimeline.of(_study_with(run_id, study), run_id)
+    if as_json:
+        rows = {"run": timeline.run, "calls": timeline.calls, "events": timeline.events}
+        typer.echo(json.dumps(json_safe(rows), indent=2))
+        return
+    out = console()
+    out.print(timeline.title(), style="bold", soft_wrap=True)
+    out.print()
+    for line in timeline.lines(out.width):
+        out.print(line, markup=False, soft_wrap=True)
+    out.print()
+    for line in timeline.notes():
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def _study_with(run_id: str, folder: str) -> Study:
+    from docmind_lab.findings.study import MANIFEST
+    from docmind_lab.findings.study_folder import load
+
+    if folder:
+        return load(folder)
+    manifests = sorted(Path(RESULTS).glob(f"*/{MANIFEST}"), reverse=True)
+    for manifest in manifests:
+        study = load(manifest.parent)
+        if any(str(known).endswith(run_id) for known in study.runs["run_id"]):
+            return study
+    looked = f"none of the {len(manifests)} studies" if manifests else "no study"
+    raise NoSuchRecord(
+        f"{looked} under {RESULTS}/ has a run {run_id!r}; name its folder with --study, or run docmind-lab compare"
+    )
+
+
+def recommend(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of the study, finished or not.")],
+    target: Annotated[
+        float, typer.Option(help="Share of runs that should be answered in time, above 0, below 1.")
+    ] = 0.95,
+    confidence: Annotated[float, typer.Option(help="How sure to be of it, above 0, below 1.")] = 0.95,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the recommendation as JSON and nothing else.")] = False,
+) -> None:
+    """Name the smallest decision timeout that is sure to have the target answered in time, for each alternative.
+
+    Or say how many more runs it takes to be sure. Exit code 1 where nothing can be recommended.
+    """
+    from docmind_lab.findings.study_folder import load
+
+    result = load(folder).recommend(target, confidence)
+    if as_json:
+        rows = json_safe(result.frame.astype(object).to_dict("records"))
+        shown = {"target": target, "confidence": confidence, "alternatives": rows, "choice": result.words.choice}
+        shown["runs_needed"] = result.runs_needed
+        typer.echo(json.dumps(shown | {"settings": result.settings, "sentences": result.sentences}, indent=2))
+    else:
+        out = console()
+        for line in result.words.choice:
+            out.print(line, style="bold")
+        if result.settings:
+            out.print(with_label(result.settings), soft_wrap=True, markup=False)
+        if how := result.how_to_settle(in_python=False):
+            out.print(how, soft_wrap=True, markup=False)
+        out.print()
+        out.print(result.words.title)
+        for line in result.sentences:
+            out.print(f"• {line}", markup=False)
+    if not (result.frame["verdict"] == "reached").any():
+        raise typer.Exit(1)
+
+
+def report(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of the study, finished or not.")],
+    out: Annotated[str, typer.Option(help="File to write; report.<format> in the study's folder when left out.")] = "",
+    as_format: Annotated[
+        str, typer.Option("--format", help="html, md or json; by the ending of --out, or html, when left out.")
+    ] = "",
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Write what a study says: its answer, tables with intervals, figures with their numbers, and what it cannot say.
+
+    HTML is one file that needs no network: figures and styles are inside.
+    """
+    from docmind_lab.findings.study_folder import load
+    from docmind_lab.views.reports import build_report, write_report
+    from docmind_lab.views.reports.formats import format_of
+
+    target = Path(out) if out else Path(folder) / f"report.{as_format or 'html'}"
+    kind = format_of(target, as_format or None)
+    written = write_report(build_report(load(folder)), target, kind)
+    typer.echo(f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
+    if show:
+        webbrowser.open(written.resolve().as_uri())

@@ -1,0 +1,155 @@
+"""`docmind-lab sweep STUDY.toml`: a designed experiment, or a load study if the file has a `[load]` table."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.views.cli.console import (
+    INTERRUPTED,
+    ProgressBar,
+    console,
+    load_settings,
+    prints_on_stderr,
+    starting,
+)
+from docmind_lab.views.cli.printing import print_study, study_as_json
+
+if TYPE_CHECKING:
+    from docmind_lab.core.settings import Settings
+    from docmind_lab.experiments.sweeps.design import StudyDesign
+    from docmind_lab.findings.study import Study
+
+
+def run_load_study(
+    path: str, values: Mapping[str, Any], settings: Settings, *, out: str, workers: int | None, as_json: bool
+) -> None:
+    """Run a load study, save it in a folder with its figures, and print its results. Raises: ConfigurationError."""
+    from docmind_lab.experiments.load import load_on_traces, load_options, run_load
+    from docmind_lab.views.plots.files import save_load_figures
+
+    others = sorted(values.keys() - {"load"})
+    if others:
+        raise ConfigurationError(f"study file {path}: {others[0]}: a load study has its fields in [load], all of them")
+    options = load_options(values["load"])
+    folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-load")
+    shown = ProgressBar("queries", "offering", shown=not as_json)
+    of_computing: dict[str, Any] = {"workers": workers, "out": folder, "progress": shown.show}
+    try:
+        study = (
+            load_on_traces(**options, **of_computing)
+            if "traces" in options
+            else run_load(**options, settings=settings, **of_computing)
+        )
+    except KeyboardInterrupt:
+        kept = f"; the crowds that were done are in {folder}" if folder.exists() else ""
+        typer.echo(f"docmind-lab: interrupted{kept}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        shown.close()
+    figures = save_load_figures(study, folder)
+    if as_json:
+        rows = json.loads(study.summary().to_json(orient="records"))
+        typer.echo(json.dumps({"study_id": study.manifest["study_id"], "folder": str(folder), "loads": rows}, indent=2))
+        return
+    console().print(str(study), soft_wrap=True, markup=False)
+    tables = sorted(path.name for path in folder.glob("*.parquet"))
+    typer.echo(f"\nIn {folder}: {', '.join([*tables, *(path.name for path in figures)])}, manifest.json")
+
+
+# A pilot costs seconds: worth it before minutes, not before as many seconds again.
+_RUNS_WORTH_A_PILOT = 400
+
+
+def sweep(
+    study: Annotated[str, typer.Argument(help="TOML file of the study; examples/ has some.", metavar="STUDY.toml")],
+    out: Annotated[
+        str,
+        typer.Option(
+            help="Folder for cells and tables; results/<study id> when left out. Run again, it goes on from there."
+        ),
+    ] = "",
+    workers: Annotated[
+        int | None, typer.Option(help="Processes in virtual time; one on each core when left out.")
+    ] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Say how long it takes and how large it gets.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
+) -> None:
+    """Run every combination of a study's factors, repeated; finished parts are kept, and a second call goes on.
+
+    A file with a [load] table is a load study: queries that arrive whatever happens to those before.
+    """
+    with starting(shown=not as_json):
+        from docmind_lab.experiments.sweeps.design import StudyDesign, read_study_file
+        from docmind_lab.experiments.sweeps.runner import sweep as run_sweep
+
+    if estimate and as_json:
+        raise ConfigurationError("--json is of the summary, which --estimate does not make; leave one of the two out")
+    settings = load_settings()
+    if "load" in (values := read_study_file(study)):
+        if estimate:
+            raise ConfigurationError("--estimate: there is none for a load study; offer few queries first")
+        run_load_study(study, values, settings, out=out, workers=workers, as_json=as_json)
+        return
+    design = StudyDesign.read(study)
+    folder = Path(out or f"results/{design.study_id}")
+    if not as_json:
+        _announce(design)
+    if estimate or (design.total_runs >= _RUNS_WORTH_A_PILOT and not as_json and not folder.exists()):
+        from docmind_lab.experiments.sweeps.estimate import estimate as estimated
+
+        typer.echo(f"It takes {estimated(design, settings, workers=workers)}.")
+        if estimate:
+            return
+    shown = ProgressBar("runs", "measuring", shown=not as_json)
+    try:
+        with prints_on_stderr(on_terminal=as_json):
+            done = run_sweep(design, out=folder, workers=workers, settings=settings, progress=shown.show)
+    except KeyboardInterrupt:
+        shown.close()
+        there = f"{shown.done} of {design.total_runs} runs are in {folder}: run the same command again, and it goes on"
+        kept = f"{there} from there" if folder.exists() else "no part of the study was finished, nothing is saved"
+        typer.echo(f"docmind-lab: interrupted; {kept}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        shown.close()
+    failed = done.manifest["failed_cells"]
+    drawn = _file_names(done, folder)
+    if as_json:
+        typer.echo(json.dumps(study_as_json(done, folder) | {"failed_cells": failed}, indent=2))
+    else:
+        print_study(
+            done,
+            f"In {folder}: the tables, the manifest, {', '.join(drawn)}. For a page of it: docmind-lab report {folder}",
+        )
+    for cell in failed:
+        typer.echo(f"docmind-lab: cell {cell['cell']} failed twice: {cell['reason']}", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _file_names(study: Study, folder: Path) -> list[str]:
+    """Return the names of the files beside the tables: the summary and the figures."""
+    from docmind_lab.core.whole_files import as_text, write_whole
+    from docmind_lab.views.plots.files import save_sweep_figures
+
+    summary = write_whole(folder / "summary.md", as_text(study.report()))
+    return [summary.name, *(path.name for path in save_sweep_figures(study, folder))]
+
+
+def _announce(design: StudyDesign) -> None:
+    planned = design.plan
+    out = console()
+    combinations = len(planned.combinations)
+    out.print(
+        f"{design.study_id}: {combinations} combination{'s' * (combinations > 1)} × {design.repeats} repeats = "
+        f"{design.total_runs:,} runs"
+    )
+    for reason in planned.left_out:
+        out.print(f"Left out: {reason}")

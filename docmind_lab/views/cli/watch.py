@@ -1,0 +1,73 @@
+"""`docmind-lab watch STUDY --spans FILE`: whether production behaves as a study said."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.views.cli.console import console, json_safe
+
+if TYPE_CHECKING:
+    from docmind_lab.findings.watch import Watch
+
+WORSE = 1
+
+
+def watch(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="Folder of the study.")],
+    spans: Annotated[
+        list[str],
+        typer.Option(
+            help="File of OTLP JSON, as the OpenTelemetry collector's file exporter writes it, or a folder of them; "
+            "may be given several times."
+        ),
+    ],
+    workflow: Annotated[
+        str, typer.Option(help="Name of the graph, where the spans are of several; the only one when left out.")
+    ] = "",
+    fail_if_worse: Annotated[
+        bool,
+        typer.Option("--fail-if-worse", help="Exit code 1 if production is worse, or nothing could be compared."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON and nothing else.")] = False,
+) -> None:
+    """Say whether enforced calls in production behave as a study said: by alternative and limit, with intervals.
+
+    The spans are those of enforce(on_result=CallTelemetry("name")). Exit code 0 whatever they say, unless
+    --fail-if-worse is given.
+    """
+    from docmind_lab.findings.enforced_calls import read_enforced_calls
+    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.watch import watch as watch_of
+
+    calls = read_enforced_calls(spans)
+    if workflow:
+        names = sorted(set(calls["workflow"]))
+        calls = calls[calls["workflow"] == workflow]
+        if calls.empty:
+            raise ConfigurationError(f"--workflow: no call is of {workflow!r}; choose among {', '.join(names)}")
+    found = watch_of(load(study), calls)
+    if as_json:
+        typer.echo(json.dumps(json_safe(_as_json(found)), indent=2))
+    else:
+        console().print(found.text(), markup=False, soft_wrap=True, highlight=False)
+    if fail_if_worse and (found.is_worse or not found.verdicts):
+        raise typer.Exit(WORSE)
+
+
+def _as_json(found: Watch) -> dict[str, Any]:
+    return {
+        "study_id": found.study_id,
+        "workflow": found.workflow,
+        "calls": found.calls,
+        "verdicts": [
+            {"alternative": name, "limit_s": limit_s, "verdict": verdict}
+            for (name, limit_s), verdict in found.verdicts.items()
+        ],
+        "measures": found.frame.astype(object).to_dict("records"),
+        "not_compared": found.not_compared,
+        "sentences": found.sentences,
+    }

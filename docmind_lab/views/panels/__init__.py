@@ -1,0 +1,26 @@
+"""Interactive panels for notebooks; needs the extra "notebooks".
+
+    dl.tune()               how long should the decision timeout be: controls, and what they lead to
+
+choice.py     the settings of a panel
+engine.py     requests become runs, in other processes; newest.py its thread
+preview.py      what it shows at once when the timeout moves: the control, replayed
+panel_run.py  a request as it stands, its tables and its status
+pictures.py   views as images, with words and numbers for who cannot see them
+page.py       HTML; panel.css its style, panel.js names for what has none
+controls.py, study_tabs.py   the widgets
+tune_panel.py   the panel
+
+Views are thin: what they show comes from public functions over a study's tables.
+"""
+
+try:
+    import ipywidgets  # noqa: F401 - looked for before the modules that need it, to say what is missing
+except ModuleNotFoundError as error:
+    from docmind_lab.core.errors import ConfigurationError
+
+    raise ConfigurationError("panels need ipywidgets: install docmind_lab[notebooks]") from error
+
+from docmind_lab.views.panels.tune_panel import TunePanel, tune
+
+__all__ = ["TunePanel", "tune"]

@@ -1,0 +1,136 @@
+"""A request of a panel: the runs done so far, their tables, and its status in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from docmind_lab.core.settings import Settings
+from docmind_lab.core.text import one_line
+from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.run import comparison_manifest
+from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.findings.study import Study
+from docmind_lab.findings.summary import summarise
+from docmind_lab.tables.frames import to_frame
+from docmind_lab.views.panels.choice import PanelChoice
+
+SweepState = Literal["running", "done", "stopped", "outdated", "failed"]
+
+
+class SweepTables:
+    """The three tables of measured runs, each made when it is first used."""
+
+    def __init__(self, measured: tuple[MeasuredRun, ...]) -> None:
+        self._measured = sorted(measured, key=lambda item: item.run.run_id)
+
+    @functools.cached_property
+    def runs(self) -> pd.DataFrame:
+        """The table of runs, one row per run."""
+        return to_frame("runs", [item.run for item in self._measured])
+
+    @functools.cached_property
+    def calls(self) -> pd.DataFrame:
+        """The table of calls, one row per attempt and point of view."""
+        return to_frame("calls", [call for item in self._measured for call in item.calls])
+
+    @functools.cached_property
+    def events(self) -> pd.DataFrame:
+        """The table of events, one row per event."""
+        return to_frame("events", [event for item in self._measured for event in item.events])
+
+
+@dataclass(frozen=True)
+class PanelRun:
+    """One request of a panel with the runs done so far.
+
+    number: counts requests; a greater one is newer. total: runs asked for. error: what a failed one ended with.
+    """
+
+    number: int
+    choice: PanelChoice
+    settings: Settings
+    total: int = 0
+    measured: tuple[MeasuredRun, ...] = ()
+    state: SweepState = "running"
+    error: Exception | None = None
+
+    @functools.cached_property
+    def tables(self) -> SweepTables:
+        """The tables of the runs that are done."""
+        return SweepTables(self.measured)
+
+    @functools.cached_property
+    def comparison(self) -> Comparison:
+        """The comparison that was requested. Raises: ConfigurationError."""
+        return self.choice.comparison(self.settings)
+
+    def study(self) -> Study:
+        """Return the study of the runs that are done: what `compare` returns, once all of them are."""
+        tables = self.tables
+        is_complete = len(self.measured) == self.total
+        manifest = comparison_manifest(self.comparison, self.settings, complete=is_complete)
+        return Study(runs=tables.runs, calls=tables.calls, events=tables.events, manifest=manifest)
+
+
+def status_of(sweep: PanelRun) -> str:
+    """Return a status line: "20 s: 31 of 160 runs done. In time: A  cooperative 6 of 8, …"."""
+    budget = f"{sweep.choice.decision_timeout_s:g} s"
+    if sweep.error is not None:
+        return f"{budget}: {sweep.error}"
+    if not sweep.measured:
+        return (
+            f"{budget}: stopped before the first run" if sweep.state == "stopped" else f"{budget}: {_start_text(sweep)}"
+        )
+    ended = {"stopped": "stopped, ", "done": "complete, "}.get(sweep.state, "")
+    return f"{budget}: {ended}{len(sweep.measured)} of {sweep.total} runs done. {_in_time_text(sweep)}"
+
+
+def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
+    """Describe what is being computed, and what the screen shows meanwhile."""
+    text = f"{choice.decision_timeout_s:g} s: being computed"
+    if shown is None or shown == choice:
+        return text
+    return f"{text}; on screen are the runs before: {changes(shown, choice)}"
+
+
+def changes(before: PanelChoice, now: PanelChoice) -> str:
+    """Describe the settings that changed: "decision timeout (s) 20 → 8, fault none → hang"; "" if none did."""
+    pairs = [
+        (name.replace("_s", " (s)") if name.endswith("_s") else name, getattr(before, name), getattr(now, name))
+        for name in (field.name for field in dataclasses.fields(PanelChoice))
+    ]
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_value_text(old)} → {_value_text(new)}" for name, old, new in pairs if old != new
+    )
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        return " ".join(str(item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def needs_run(choice: PanelChoice) -> str:
+    """Return a text that asks to press Run, since runs on the wall clock do not start by themselves."""
+    return (
+        f"{choice.decision_timeout_s:g} s on the wall clock: real time is measured on request only; press Run for "
+        f"{choice.runs * len(choice.alternatives)} runs"
+    )
+
+
+def _start_text(sweep: PanelRun) -> str:
+    where = "the services start" if sweep.choice.clock == "wall" else "processes start and index the documents"
+    return f"0 of {sweep.total} runs done; the first takes a while when {where}"
+
+
+def _in_time_text(sweep: PanelRun) -> str:
+    rows = summarise(sweep.tables.runs, {}).table
+    counts = zip(rows.index, rows["answered_in_time"], rows["runs"], strict=True)
+    return f"In time: {', '.join(f'{one_line(str(label))} {number} of {runs}' for label, number, runs in counts)}"

@@ -1,0 +1,255 @@
+"""The style that all figures share: colours, text sizes, axes and legends, and which runs are drawn together.
+
+Paper and ink are set on the figure and its axes, also on axes that are handed in: on a dark theme a transparent figure
+would put dark text on a dark page. Text is always ink. Colour only repeats what a label or a shape says too.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.transforms import ScaledTranslation
+
+from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, label_of, rank_of
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.tables.conditions import CONDITION, budgets_in_words
+
+COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in default_alternatives()})
+"""Colour of each alternative, safe for the colour-blind and the same in every figure."""
+
+OTHER_COLOUR: Final = "#7A7A7A"
+PAPER, INK, RULE, BAND = "#FFFFFF", "#1A1A1A", "#8C8C8C", "#F4F4F4"
+TEXT_PT, SMALL_PT, TITLE_PT = 9.0, 8.0, 11.0
+DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1.2)), (0, (1, 1)), (0, (8, 2, 2, 2)))
+"""The dashes of lines that may coincide, in the order of their groups."""
+
+_GOLDEN_RATIO: Final = 0.6180339887498949  # its multiples, modulo 1, never cluster
+_CONTEXT_CHARACTERS = 115  # about the width of the narrowest figure
+_LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever the height of the figure
+
+
+def colour_of(alternative: str) -> str:
+    """Return the colour of an alternative; grey for those that are not in the catalogue."""
+    return CATALOGUE[alternative].colour if alternative in CATALOGUE else OTHER_COLOUR
+
+
+def seconds_text(value_s: float) -> str:
+    """Format a duration in a readable unit: "0 s", "5.4 ms", "362 ms", "3.36 s"."""
+    if value_s == 0:
+        return "0 s"
+    if abs(value_s) < 0.9995:
+        return f"{value_s * 1000:.2g} ms" if abs(value_s) < 0.00995 else f"{value_s * 1000:.0f} ms"
+    return f"{value_s:.3g} s"
+
+
+def spread(ranks: pd.Series[Any]) -> pd.Series[float]:
+    """Return a position from −0.5 to 0.5 for each rank 0, 1, …: neighbours lie apart, without randomness."""
+    return (ranks * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5
+
+
+def spread_of_seeds(seeds: pd.Series[Any]) -> pd.Series[float]:
+    """Return `spread` by the rank of each seed, so that one question lies at one height in every row."""
+    return spread(seeds.rank(method="dense") - 1)
+
+
+def new_axes(width_in: float, height_in: float) -> Axes:
+    """Return axes on a new figure of pyplot, so that a notebook shows it."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - slow, and looks for a display; saving figures needs neither
+
+    figure, ax = plt.subplots(figsize=(width_in, height_in), layout="constrained")
+    figure.set_facecolor(PAPER)
+    return ax
+
+
+def blank_axes(width_in: float, height_in: float, least_height_in: float = 0.0) -> Axes:
+    """Return axes on a new figure without pyplot: it needs no display, and no figure is left open.
+
+    Args:
+        width_in: Inches.
+        height_in: Inches.
+        least_height_in: A figure that is lower is made this high.
+    """
+    figure = Figure(figsize=(width_in, max(height_in, least_height_in)), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.subplots()
+
+
+def png_of(ax: Axes, dots_per_inch: int = 150) -> bytes:
+    """Return the figure of these axes as a PNG image."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dots_per_inch, facecolor=figure.get_facecolor())
+    return buffer.getvalue()
+
+
+LEAST_HEIGHT_IN: Final = 4.0
+"""The least height of a figure, inches: less leaves no room beside title, axis and legend of a single arm."""
+
+
+def style(ax: Axes, title: str, context: str) -> None:
+    """Apply the shared style, title and context to axes, whatever style they had. Call it after all drawing."""
+    figure = ax.get_figure(root=True)
+    if figure is not None:
+        figure.set_facecolor(PAPER)
+        figure.patch.set_alpha(1.0)
+    ax.set_facecolor(PAPER)
+    ax.patch.set_alpha(1.0)
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_edgecolor(RULE)
+    ax.tick_params(which="both", color=RULE, labelcolor=INK, labelsize=SMALL_PT)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set_color(INK)
+        axis.label.set_fontsize(TEXT_PT)
+    # Three lines stand on the upper edge of the axes: labels of lines within it, the context, the title.
+    lines = textwrap.wrap(context, _CONTEXT_CHARACTERS)
+    pad = 29 + (len(lines) - 1) * 1.5 * TEXT_PT
+    ax.set_title(title, loc="left", fontsize=TITLE_PT, fontweight="bold", color=INK, pad=pad)
+    note(ax, "\n".join(lines), (0.0, 1.0), (0.0, 16.0), fontsize=TEXT_PT, va="bottom")
+
+
+def note(
+    ax: Axes,
+    text: str,
+    at: tuple[float, float],
+    shift_pt: tuple[float, float],
+    *,
+    x_in: str = "axes fraction",
+    y_in: str = "axes fraction",
+    ha: str = "left",
+    va: str = "center",
+    fontsize: float = SMALL_PT,
+    weight: str = "normal",
+) -> None:
+    """Write text beside a point of the axes; x_in, y_in: "data" or "axes fraction"."""
+    ax.annotate(
+        text,
+        at,
+        xycoords=(x_in, y_in),
+        xytext=shift_pt,
+        textcoords="offset points",
+        ha=ha,
+        va=va,
+        fontsize=fontsize,
+        fontweight=weight,
+        color=INK,
+        annotation_clip=False,
+    )
+
+
+def row_bands(ax: Axes, rows: int) -> None:
+    """Draw a pale band behind every other row of a figure with a row for each alternative."""
+    for row in range(0, rows, 2):
+        ax.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+
+
+def faint_grid(ax: Axes, axis: Literal["x", "y"]) -> None:
+    """Draw thin lines at the ticks of an axis, below everything else."""
+    ax.grid(axis=axis, color=RULE, linewidth=0.5, alpha=0.5)
+    ax.set_axisbelow(True)
+
+
+def legend_key(label: str, **style: Any) -> Line2D:
+    """Return a handle for a legend: a marker without a line."""
+    return Line2D([], [], label=label, **{"linestyle": "none", **style})
+
+
+def median_key(label: str) -> Line2D:
+    """Return a legend handle for the upright line at a median."""
+    return legend_key(label, color=INK, marker="|", markersize=11, markeredgewidth=2.2)
+
+
+def line_style(place: int, groups: int) -> dict[str, Any]:
+    """Return the width and dashes of one line of several that may coincide: broad ones lie below narrow ones."""
+    return {"linewidth": 4.2 - 2.8 * place / max(1, groups - 1), "linestyle": DASHES[place % len(DASHES)]}
+
+
+def deadline_line(ax: Axes, deadline_s: float) -> None:
+    """Draw a labelled vertical line at the deadline."""
+    ax.axvline(deadline_s, color=INK, linewidth=1.2, linestyle=(0, (5, 2)), zorder=2.5, gid="deadline")
+    text = f"deadline {deadline_s:g} s"
+    note(ax, text, (deadline_s, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
+
+
+def legend_below(ax: Axes, handles: Iterable[Artist], columns: int) -> None:
+    """Draw a legend under the axes, clear of the data and of the axis label."""
+    figure = ax.figure
+    ax.legend(
+        handles=list(handles),
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=ax.transAxes + ScaledTranslation(0.0, -_LEGEND_BELOW_IN, figure.dpi_scale_trans),
+        borderaxespad=0.0,
+        ncols=columns,
+        fontsize=SMALL_PT,
+        frameon=False,
+        labelcolor=INK,
+        handlelength=2.4,
+        columnspacing=1.6,
+    )
+
+
+def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
+    """Return the runs in the order of every figure, with columns `group` (0, 1, …) and `label`.
+
+    apart_from: the one condition in which they may differ, of a figure that keeps its values apart.
+    Raises: ConfigurationError when there are none, or when they were made under more than one decision timeout,
+    horizon, workload, latency profile, fault, clock or second budget; it names the column and its values.
+    """
+    if runs.empty:
+        raise ConfigurationError("runs is empty: there is nothing to draw; measure some runs first")
+    # A median over two decision timeouts, or two faults, is of neither.
+    for column in CONDITION:
+        values = sorted(set(runs[column].tolist()))
+        if len(values) > 1 and column != apart_from:
+            shown = ", ".join(str(value) for value in values)
+            raise ConfigurationError(
+                f"the runs have several values of {column} ({shown}), and one picture has room for one: "
+                f"keep the runs with one {column}"
+            )
+    plain = runs.astype({"alternative": "str", "alternative_options": "str"})
+    plain["rank"] = [rank_of(name) for name in plain["alternative"]]
+    plain["variant"] = plain["alternative_options"] != "{}"  # behind the alternative as it comes
+    keys = ["rank", "alternative", "variant", "alternative_options"]
+    ordered = plain.sort_values([*keys, "seed", "run_id"], ignore_index=True)
+    ordered["group"] = ordered.groupby(keys, sort=True).ngroup().astype("int64")
+    names = zip(ordered["alternative"], ordered["alternative_options"], strict=True)
+    ordered["label"] = [label_of(name, options) for name, options in names]
+    return ordered.drop(columns=["rank", "variant"])
+
+
+def context_of(runs: pd.DataFrame) -> str:
+    """Describe the runs in a line: timeout, budgets, question or their number, latencies, faults, clock."""
+    first = runs.iloc[0]
+    seeds = runs["seed"].nunique()
+    asked = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
+    latencies = f"{first['latency_profile']} latencies" if first["latency_profile"] else "live services"
+    fault = "no faults" if first["fault"] in ("", "none") else f"fault {first['fault']}"
+    if runs["fault"].nunique() > 1:
+        fault = "several faults"
+    parts = (
+        first["workload"],
+        f"{first['decision_timeout_s']:g} s decision timeout",
+        *budgets_in_words(runs),
+        asked,
+        latencies,
+        fault,
+        f"{first['clock']} clock",
+    )
+    return " · ".join(str(part) for part in parts)
+
+
+def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
+    """Iterate over the rows of a frame, as named tuples."""
+    return iter(frame.itertuples(index=False))

@@ -1,0 +1,243 @@
+"""The figures of a report as images, with the numbers that they draw."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from PIL import Image
+
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.text import one_line
+from docmind_lab.findings import Scorecard
+from docmind_lab.tables.conditions import by_condition, condition_columns, in_words
+from docmind_lab.tables.frames import StudyTables, Tables
+from docmind_lab.views import plots
+from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
+from docmind_lab.views.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of
+from docmind_lab.views.plots.overruns import overrun_size
+from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
+from docmind_lab.views.plots.timelines import timeline_size
+from docmind_lab.views.reports.model import Figure, Table
+from docmind_lab.views.reports.tables import table_of
+
+MOST_CONDITIONS = 4
+"""The most conditions that are drawn; a page of more would be skimmed."""
+
+# From this share of all weights on, one option leads under practically all of them.
+_EVERYWHERE = 0.9995
+
+
+SVG, PNG = "image/svg+xml", "image/png"
+
+# As SVG lines and letters are sharp at any size, but every point is an element of its own: with more than these a
+# bitmap is smaller, and written in a tenth of the time.
+_MOST_ELEMENTS = 250
+# Figures are flat tints of a few hues on white: a palette holds them without any difference to be seen.
+_PALETTE = 128
+# Neither the instant nor a random name of a marker: the same study gives the same page.
+_SVG_METADATA = {"Date": None, "Creator": None, "Type": None, "Format": None}
+
+
+@dataclass(frozen=True)
+class Part(Tables):
+    """The tables of one condition. words: the condition; "" if there is no other."""
+
+    words: str
+
+    @property
+    def caption(self) -> str:
+        """The condition as the end of a title."""
+        return f" · {self.words}" if self.words else ""
+
+
+def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part], list[str]]:
+    """Return the conditions that figures are drawn for, and the names of the others.
+
+    Of too many, the first, the last and some evenly between them are drawn.
+    """
+    columns = condition_columns(study.runs)
+    conditions = [(in_words(condition, columns), group) for condition, group in by_condition(study.runs)]
+    chosen = {round(place) for place in np.linspace(0, len(conditions) - 1, min(most, len(conditions)))}
+    parts, left_out = [], []
+    for place, (words, group) in enumerate(conditions):
+        if place in chosen:
+            ids = set(group["run_id"])
+            calls, events = (frame[frame["run_id"].isin(ids)] for frame in (study.calls, study.events))
+            parts.append(Part(group, calls, events, words))
+        else:
+            left_out.append(words)
+    return parts, left_out
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure that is not drawn yet. draw: onto axes of size_in (width, height, inches). tables: its numbers."""
+
+    title: str
+    alt: str
+    draw: Callable[[Axes], Axes]
+    size_in: tuple[float, float]
+    tables: tuple[Table, ...]
+
+    def figure(self) -> Figure:
+        """Return the figure with its image. Raises: what drawing it raises."""
+        return Figure(self.title, self.alt, *image_of(self.draw, self.size_in), self.tables)
+
+
+def completion_of(study: StudyTables, where: str = "") -> Drawing:
+    """Return the completion curves of one condition. where: the condition, as the end of the title."""
+    frame = plots.completion_frame(study)
+    arms = frame.groupby("label", sort=False).last()
+    text = "; ".join(f"{one_line(str(arm))} {row['answered']} of {row['runs']}" for arm, row in arms.iterrows())
+    return Drawing(
+        f"Who was answered by when, of all runs{where}",
+        f"Step curves that rise from 0 % with each answer, one for each arm. At their ends are answered: {text}.",
+        lambda ax: plots.completion(study, ax=ax),
+        (10.0, 5.0),
+        (table_of("The steps of the curves, bands pointwise at 95 %", frame),),
+    )
+
+
+def overrun_of(study: StudyTables, where: str = "") -> Drawing:
+    """Return both overruns of every run of one condition. where: as for `completion_of`."""
+    frame = plots.overrun_frame(study)
+    summary = plots.overrun_summary(frame)
+    text = "; ".join(
+        f"{one_line(row['label'])} {row['overrun']} {row['past']} of {row['runs']}"
+        + (f", median {row['median_s']:.3g} s, up to {row['high_s']:.3g} s" if row["past"] else "")
+        for row in summary.to_dict("records")
+    )
+    return Drawing(
+        f"The caller's wait and the work, run by run{where}",
+        f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {text}.",
+        lambda ax: plots.overrun(study, ax=ax),
+        overrun_size(int(frame["group"].nunique())),
+        (
+            table_of("Runs past the deadline, and how far", summary),
+            table_of("The points", frame.drop(columns=["jitter"])),
+        ),
+    )
+
+
+def timeline_of(study: StudyTables, where: str = "", seed: int | None = None) -> Drawing:
+    """Return the timeline of one question, None for the one with the most late work. where: as for `completion_of`.
+
+    Raises: ConfigurationError without calls.
+    """
+    lanes, bars = plots.lanes_frame(study, seed), plots.timeline_frame(study, seed)
+    if bars.empty:
+        raise ConfigurationError("calls has no rows of these runs: there is nothing to draw")
+    text = "; ".join(f"{one_line(row['label'])}: {', '.join(row['note'].splitlines())}" for _, row in lanes.iterrows())
+    return Drawing(
+        f"The question with the most work after its deadline{where}",
+        f"Timeline of the calls of the question of seed {lanes['seed'].iloc[0]}, a lane for each arm, a row for each "
+        f"role, with what went on past the deadline. {text}.",
+        lambda ax: plots.timeline(study, seed=seed, ax=ax),
+        timeline_size(len(lanes), len(bars["role"].cat.categories)),
+        (table_of("The lanes", lanes.drop(columns=["seed", "note"])), table_of("The bars", bars)),
+    )
+
+
+def frontiers_of(study: StudyTables) -> Iterator[Drawing]:
+    """Yield figures of what a longer decision timeout gains: one for each measure and other condition.
+
+    Raises: ConfigurationError when there is one decision timeout only.
+    """
+    others = [column for column in condition_columns(study.runs) if column != "decision_timeout_s"]
+    groups = study.runs.groupby(others, observed=True, sort=True) if others else [((), study.runs)]
+    for _, runs in groups:
+        words = in_words(runs.iloc[0], others)
+        part = Part(runs, study.calls, study.events, words)
+        for measure in ("answered_in_time", "recall_at_deadline"):
+            if runs[measure].notna().all():
+                yield _frontier(part, measure)
+
+
+def _frontier(part: Part, measure: str) -> Drawing:
+    frame = frontier_frame(part, measure)
+    ends = frame.sort_values("decision_timeout_s").groupby("arm", sort=False)["mean"].agg(["first", "last"])
+    text = "; ".join(
+        f"{one_line(str(arm))} from {row['first']:.0%} to {row['last']:.0%}" for arm, row in ends.iterrows()
+    )
+    what = MEASURES[measure].partition(" (")[0]
+    return Drawing(
+        f"{what[0].upper()}{what[1:]}, by decision timeout{part.caption}",
+        f"A line for each arm against the decision timeout, from the smallest to the largest: {text}.",
+        lambda ax: frontier(part, measure, ax=ax),
+        (10.0, 5.6),
+        (table_of(f"The points of the lines: {what}", frame),),
+    )
+
+
+def scorecard_figures(card: Scorecard) -> Iterator[Drawing]:
+    """Yield the figures of a scorecard: judged and measured scores, and which option wins under which weights."""
+    text = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
+    yield Drawing(
+        "Every option's Perf and total, judged and measured",
+        f"Scores from 0 to 10, a row for each arm, hollow as judged and full as measured. Perf measured: {text}.",
+        lambda ax: scorecard_totals(card, ax=ax),
+        (10.0, 2.0 + 0.78 * len(card.totals)),
+        (_scores(card), table_of("What measured Perf is made of", card.components)),
+    )
+    for perf in ("judged", "measured"):
+        of_perf = card.simplex[card.simplex["perf"] == perf]
+        if (of_perf["wins_share"] >= _EVERYWHERE).any():
+            continue  # one option leads under all weights, which a sentence says; its triangle would be of one colour
+        text = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
+        yield Drawing(
+            f"Who would be chosen under other weights, Perf {perf}",
+            f"A triangle of all weights of three criteria, coloured by who wins there. Shares of it: {text}.",
+            functools.partial(_weights, card, perf),
+            (8.6, 7.2),
+            (table_of("How much of all weights is whose", of_perf),),
+        )
+
+
+def _scores(card: Scorecard) -> Table:
+    shown = card.display_table().rename_axis("option").reset_index().astype("str")
+    shown["option"] = [one_line(option) for option in shown["option"]]
+    return Table("The scores", shown, card.totals)
+
+
+def _weights(card: Scorecard, perf: str, ax: Axes) -> Axes:
+    return scorecard_weights(card, perf=perf, ax=ax)
+
+
+def image_of(draw: Callable[[Axes], object], size_in: tuple[float, float]) -> tuple[bytes, str]:
+    """Return the image that `draw` makes on axes of this size (width, height, inches), and its media type.
+
+    Raises: what `draw` raises.
+    """
+    ax = blank_axes(*size_in, LEAST_HEIGHT_IN)
+    draw(ax)
+    return (_svg(ax), SVG) if _elements(ax) <= _MOST_ELEMENTS else (_small_png(ax), PNG)
+
+
+def _elements(ax: Axes) -> int:
+    """Return the number of shapes in the axes, without text: a line is one, its markers are one each."""
+    unmarked = ("None", "none", "", " ")
+    lines = [1 if str(line.get_marker()) in unmarked else np.size(line.get_xdata()) for line in ax.lines]
+    return sum(lines) + sum(len(collection.get_paths()) for collection in ax.collections) + len(ax.patches)
+
+
+def _svg(ax: Axes) -> bytes:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    buffer = io.BytesIO()
+    # Letters as outlines: who reads the page need not have the font.
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "docmind_lab"}):
+        figure.savefig(buffer, format="svg", facecolor=figure.get_facecolor(), metadata=_SVG_METADATA)
+    return buffer.getvalue()
+
+
+def _small_png(ax: Axes) -> bytes:
+    small = io.BytesIO()
+    with Image.open(io.BytesIO(png_of(ax))) as image:
+        image.convert("RGB").quantize(_PALETTE).save(small, format="png", optimize=True)
+    return small.getvalue()
