@@ -30,7 +30,7 @@ import httpcore2
 
 from docmind_lab.network.virtual_wire import Listener, Wire
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.virtual_time.actors import calling_actor
+from docmind_lab.virtual_time.kernel import calling_actor
 
 _NOT_NOW = f"[Errno {errno.EAGAIN}] {os.strerror(errno.EAGAIN)}"
 _NO_TLS = "there is no TLS in virtual time; use http://"

@@ -1,8 +1,8 @@
 """Virtual time: real threads and real event loops, run without waiting.
 
-actors      the threads of a simulation, and the real primitives kept for all other threads
-kernel      the scheduler: the baton, the ready actors, the timers
-reports     where every actor waits, in words; what a run has begun and not ended
+kernel      actors, which are the threads of a simulation, and their scheduler: the baton, the ready ones, the timers
+real_primitives   kept for the kernel and for all other threads
+reports     where every actor waits, in words
 locks       locks and the pools' queue
 threads     starting and joining threads, the futures of pools
 times       sleep, the clocks of `time`, the number of CPUs
@@ -15,8 +15,7 @@ docs/virtual-time.md explains it. Importing this replaces nothing; a run does, a
 """
 
 from docmind_lab.core.clock import WALL
-from docmind_lab.virtual_time.actors import outside_simulation
 from docmind_lab.virtual_time.clock import VirtualClock, current_clock
-from docmind_lab.virtual_time.kernel import Alarm
+from docmind_lab.virtual_time.kernel import Alarm, outside_simulation
 
 __all__ = ["WALL", "Alarm", "VirtualClock", "current_clock", "outside_simulation"]

@@ -6,18 +6,21 @@ import asyncio
 import contextvars
 import functools
 import math
+import re
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from docmind_lab.core.errors import ConfigurationError, SimulationError
-from docmind_lab.virtual_time.actors import RealLock, current_actor
 from docmind_lab.virtual_time.ending import MainThread, end_on_interrupt, watch
-from docmind_lab.virtual_time.kernel import Alarm, Kernel
+from docmind_lab.virtual_time.kernel import Alarm, Kernel, current_actor
 from docmind_lab.virtual_time.one_core import OneCore
 from docmind_lab.virtual_time.patches import flush_jupyter_in_real_time, patched_for, virtual_for, virtual_primitives
-from docmind_lab.virtual_time.reports import LeftAtWork, left_at_work
+from docmind_lab.virtual_time.real_primitives import RealLock
+from docmind_lab.virtual_time.reports import place_of_code, waiting_for_work
 from docmind_lab.virtual_time.times import sleep
 
 Parameters = ParamSpec("Parameters")
@@ -35,7 +38,24 @@ DEFAULT_CPUS = 8
 REMEDY = "it cannot be judged in virtual time; use the wall clock (--clock wall)"
 """The remedy in errors about calls that have no counterpart in virtual time."""
 
+# A pool's worker is named by the number of its pool and its own, which differ from run to run.
+_NUMBERS = re.compile(r"(-\d+)?_\d+$")
+
 Entry = Callable[["VirtualClock"], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class LeftAtWork:
+    """Something that a run has begun and that has not ended.
+
+    name: of the code that began a thread, of the pool's worker, or of the task's coroutine. where: file, line and
+    function at which it waits; empty if that is unknown. thread: its name; empty for a task.
+    """
+
+    kind: Literal["thread", "job", "task"]
+    name: str
+    where: str = ""
+    thread: str = ""
 
 
 class VirtualClock:
@@ -239,7 +259,7 @@ class VirtualClock:
 
         An idle worker of a pool is none, and neither is the calling thread.
         """
-        return left_at_work(self._kernel)
+        return _left_at_work(self._kernel)
 
     def at_end(self, function: Callable[[], object]) -> None:
         """Register a function to be called outside the simulation when the run ends, the latest one first."""
@@ -263,7 +283,8 @@ def current_clock() -> VirtualClock | None:
     For what must be made anew in each run, such as a shared event loop or a pool.
     """
     actor = current_actor()
-    return None if actor is None else actor.kernel.clock
+    clock = None if actor is None else actor.kernel.clock
+    return clock if isinstance(clock, VirtualClock) else None
 
 
 def require_supported_python(version: tuple[int, ...] = tuple(sys.version_info[:2])) -> None:
@@ -287,3 +308,22 @@ def _require(fits: bool, name: str, value: object, what: str) -> None:
 
 def _name(function: object) -> str:
     return getattr(function, "__qualname__", None) or repr(function)
+
+
+def _left_at_work(kernel: Kernel) -> list[LeftAtWork]:
+    """Return what is still at work in a run, without idle workers of pools and the calling thread."""
+    frames, left = sys._current_frames(), list[LeftAtWork]()
+    for actor in kernel.actors:
+        frame = frames.get(actor.thread.ident or 0)
+        if actor is kernel.main or actor.thread is threading.current_thread():
+            continue
+        if actor.ends_count:
+            left.append(LeftAtWork("thread", actor.started_at or actor.name, place_of_code(frame), actor.name))
+        elif waiting_for_work(frame) is None:
+            left.append(LeftAtWork("job", _NUMBERS.sub("", actor.name), place_of_code(frame), actor.name))
+    for loop in kernel.loops:
+        for task in () if loop.is_closed() else asyncio.all_tasks(loop):
+            coroutine = task.get_coro()
+            name = getattr(coroutine, "__qualname__", "") or task.get_name()
+            left.append(LeftAtWork("task", name, place_of_code(getattr(coroutine, "cr_frame", None))))
+    return left

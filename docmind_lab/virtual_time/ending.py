@@ -15,9 +15,10 @@ from types import FrameType
 from typing import Any
 
 from docmind_lab.core.errors import SimulationError, SimulationStalled
-from docmind_lab.virtual_time.actors import Actor, RealLock, SimulationOver, real_join, real_monotonic, this_thread
-from docmind_lab.virtual_time.kernel import Kernel
+from docmind_lab.virtual_time.event_loop import VirtualEventLoop
+from docmind_lab.virtual_time.kernel import Actor, Kernel, this_thread
 from docmind_lab.virtual_time.one_core import OneCore
+from docmind_lab.virtual_time.real_primitives import RealLock, SimulationOver, real_join, real_monotonic
 from docmind_lab.virtual_time.real_waits import RealWaits
 from docmind_lab.virtual_time.reports import is_handing_over, waiting_for_work, where_everyone_waits
 from docmind_lab.virtual_time.threads import become_actor, cancel_waiting_jobs, forget_pool_worker, renew_pool
@@ -128,6 +129,7 @@ def _end_the_others(kernel: Kernel, main: Actor) -> None:
                         kernel.make_ready(actor, woken=False)
             _let_others_run(kernel)
         for loop in kernel.loops:
+            assert isinstance(loop, VirtualEventLoop)
             loop.end()
         for pool in list(kernel.pools):
             renew_pool(pool)

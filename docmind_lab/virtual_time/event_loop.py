@@ -12,12 +12,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from docmind_lab.core.errors import SimulationError
-from docmind_lab.virtual_time.actors import Actor, SimulationOver, calling_actor, current_actor
+from docmind_lab.virtual_time.kernel import Actor, Kernel, calling_actor, current_actor
+from docmind_lab.virtual_time.real_primitives import SimulationOver
 from docmind_lab.virtual_time.reports import place_of_code
 
 if TYPE_CHECKING:
-    from docmind_lab.virtual_time.kernel import Kernel
-
     _Loop = Any
 else:
     _Loop = asyncio.BaseEventLoop

@@ -12,6 +12,7 @@ same course:
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import itertools
 import math
@@ -19,20 +20,100 @@ import random
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import NoReturn, Protocol
 
-from docmind_lab.core.errors import NotSimulated, RunCut, SimulatedDeadlock, SimulationError
-from docmind_lab.virtual_time.actors import ITEM_OF_QUEUE, Actor, SimulationOver, calling_actor, this_thread
-from docmind_lab.virtual_time.reports import place_of, where_everyone_waits
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
-    from docmind_lab.virtual_time.clock import VirtualClock
-    from docmind_lab.virtual_time.event_loop import VirtualEventLoop
+from docmind_lab.core.errors import NotSimulated, RunCut, SimulationError
+from docmind_lab.virtual_time.real_primitives import RealLock, SimulationOver
+from docmind_lab.virtual_time.reports import ITEM_OF_QUEUE, nothing_to_run, place_of
 
 TIMED_WAIT, SLEEP = 0, 1
+
+
+class Actor:
+    """One thread of a simulation. It runs only while it holds the baton, and waits for the baton at its gate.
+
+    wait_number: tells the timer of this wait from those of earlier ones. woken: how its last wait ended, by being
+    woken or by its timer. pending_error: raised in the actor as soon as it has the baton. is_outside: whether it is in
+    a block of `outside_simulation`. started_at: the code that started it; "" of a pool's worker.
+    """
+
+    __slots__ = (
+        "ends_count",
+        "finished",
+        "gate",
+        "is_outside",
+        "joiners",
+        "kernel",
+        "loop",
+        "parked",
+        "pending_error",
+        "started_at",
+        "thread",
+        "wait_number",
+        "waits_for",
+        "wakes_at_s",
+        "woken",
+    )
+
+    def __init__(self, kernel: Kernel, thread: threading.Thread) -> None:
+        self.kernel, self.thread = kernel, thread
+        self.gate = RealLock()
+        self.gate.acquire()
+        self.parked = self.woken = self.finished = self.is_outside = False
+        self.wait_number = 0
+        self.waits_for = "its turn"
+        self.wakes_at_s: float | None = None
+        self.pending_error: BaseException | None = None
+        self.joiners: deque[Actor] = deque()
+        self.started_at = ""
+        self.loop: asyncio.AbstractEventLoop | None = None
+        # Whether its end is a side effect. The end of a pool's worker says nothing about work, its jobs' ends do.
+        self.ends_count = True
+
+    @property
+    def name(self) -> str:
+        """The name of the actor's thread."""
+        return self.thread.name
+
+
+class _ThisThread(threading.local):
+    actor: Actor | None = None
+
+
+this_thread = _ThisThread()
+
+
+def current_actor() -> Actor | None:
+    """Return the actor of the calling thread; None for a thread outside every simulation."""
+    return this_thread.actor
+
+
+def calling_actor() -> Actor:
+    """Return the actor of the calling thread, which must be one."""
+    actor = this_thread.actor
+    assert actor is not None, "only a thread of the simulation gets here"
+    return actor
+
+
+@contextmanager
+def outside_simulation() -> Iterator[None]:
+    """Make the calling actor an ordinary thread during a block: real time, real locks, and it keeps the baton.
+
+    For what must happen in the real world while virtual time stands still: printing in a notebook, writing a file
+    through a lock made before the run. Too long in it is a stall. In any other thread the block changes nothing.
+    """
+    actor, this_thread.actor = this_thread.actor, None
+    if actor is not None:
+        actor.is_outside = True
+    try:
+        yield
+    finally:
+        this_thread.actor = actor
+        if actor is not None:
+            actor.is_outside = False
 
 
 class Alarm:
@@ -48,6 +129,14 @@ class Alarm:
         self.cancelled = True
 
 
+class Listener(Protocol):
+    """What the kernel asks and tells of its clock: who waited, which part of the program a thread is in, a remedy."""
+
+    on_wait: Callable[[str, str, float], object] | None
+    where: Callable[[int | None], str] | None
+    remedy: str
+
+
 class Kernel:
     """The scheduler and the state of one run in virtual time.
 
@@ -59,12 +148,12 @@ class Kernel:
         self.now_s, self.started_at_s, self.limit_at_s = start_s, start_s, limit_at_s
         self.cpus = cpus
         self.exploring = seed is not None
-        self.clock: VirtualClock | None = None
+        self.clock: Listener | None = None
         self.main: Actor | None = None
         self.running: Actor | None = None
         self.actors: list[Actor] = []
         self.threads: list[threading.Thread] = []
-        self.loops: list[VirtualEventLoop] = []
+        self.loops: list[asyncio.AbstractEventLoop] = []
         # Pools with workers of this run; those that are still there at its end are renewed, in this order.
         self.pools: weakref.WeakKeyDictionary[ThreadPoolExecutor, None] = weakref.WeakKeyDictionary()
         self.handovers = 0
@@ -308,14 +397,5 @@ class Kernel:
     def _no_runnable_error(self) -> BaseException:
         if self.failure is not None:
             return SimulationOver()
-        everyone = where_everyone_waits(self.actors)
-        if self._timers:
-            return SimulationError(
-                f"the function had not returned at the horizon, {self.limit_at_s - self.started_at_s:g} virtual s "
-                f"after the run began; make horizon_s larger, or bound its waits\n{everyone}"
-            )
-        return SimulatedDeadlock(
-            f"at {self.now_s:.6f} virtual s every actor waits and no timer is left. Is it a lock order, an event that "
-            "nobody sets, or something made before the run (a pool, a loop, a lock)? Make that inside the run.\n"
-            f"{everyone}"
-        )
+        run_s = self.limit_at_s - self.started_at_s if self._timers else None
+        return nothing_to_run(self.actors, self.now_s, run_s)

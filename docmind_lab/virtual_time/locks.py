@@ -16,7 +16,9 @@ from threading import get_ident
 from types import FrameType, GenericAlias
 from typing import Any, ClassVar
 
-from docmind_lab.virtual_time.actors import ITEM_OF_QUEUE, Actor, RealLock, RealSimpleQueue, current_actor, this_thread
+from docmind_lab.virtual_time.kernel import Actor, current_actor, this_thread
+from docmind_lab.virtual_time.real_primitives import RealLock, RealSimpleQueue
+from docmind_lab.virtual_time.reports import ITEM_OF_QUEUE
 
 _RealLockType: type = type(RealLock())
 

@@ -18,14 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from docmind_lab.virtual_time import refusals, threads, times
-from docmind_lab.virtual_time.actors import (
-    Actor,
-    RealLock,
-    outside_simulation,
-    this_thread,
-)
 from docmind_lab.virtual_time.event_loop import VirtualEventLoop
-from docmind_lab.virtual_time.kernel import Kernel
+from docmind_lab.virtual_time.kernel import Actor, Kernel, outside_simulation, this_thread
 from docmind_lab.virtual_time.locks import (
     ImportLock,
     SimulatedLock,
@@ -33,6 +27,7 @@ from docmind_lab.virtual_time.locks import (
     SimulatedSimpleQueue,
     init_import_lock,
 )
+from docmind_lab.virtual_time.real_primitives import RealLock
 from docmind_lab.virtual_time.times import for_actors
 
 # Wherever a module has one of these under any name, the name is replaced.

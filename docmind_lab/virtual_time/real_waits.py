@@ -12,8 +12,8 @@ import sys
 import time
 from dataclasses import dataclass
 
-from docmind_lab.virtual_time.actors import Actor, real_monotonic
-from docmind_lab.virtual_time.kernel import Kernel
+from docmind_lab.virtual_time.kernel import Actor, Kernel
+from docmind_lab.virtual_time.real_primitives import real_monotonic
 from docmind_lab.virtual_time.reports import is_at_its_gate, is_exempt, place_of
 
 REAL_WAIT_S = 0.05

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from docmind_lab.virtual_time import times
-from docmind_lab.virtual_time.actors import Actor, current_actor
+from docmind_lab.virtual_time.kernel import Actor, current_actor
 
 _PROCESS = "a process of its own"
 # Name in `os` → what is refused; not every system has all of them.

@@ -1,23 +1,18 @@
-"""Describes where the actors of a simulation wait, for errors of a run, and what a run has begun and not ended."""
+"""Describes where the actors of a simulation wait, for errors of a run."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import queue
-import re
 import sys
 import threading
 import traceback
 from collections.abc import Iterable
-from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Protocol
 
-from docmind_lab.virtual_time.actors import Actor
-
-if TYPE_CHECKING:
-    from docmind_lab.virtual_time.kernel import Kernel
+from docmind_lab.core.errors import SimulatedDeadlock, SimulationError
 
 _OWN_FOLDER = os.path.dirname(__file__)
 _STANDARD_LIBRARY = os.path.dirname(threading.__file__)
@@ -28,13 +23,45 @@ _STACK_LINES = 6
 _EXEMPT = frozenset({"importlib._bootstrap", "bdb", "pdb", "pydevd", "debugpy"})
 
 
-def where_everyone_waits(actors: Iterable[Actor]) -> str:
+ITEM_OF_QUEUE = "an item of a queue"
+"""What an idle worker of a pool waits for, in words."""
+
+
+class Waiting(Protocol):
+    """What is told of an actor: its thread and loop, what it waits for, and until when."""
+
+    thread: threading.Thread
+    loop: asyncio.AbstractEventLoop | None
+    waits_for: str
+    wakes_at_s: float | None
+
+    @property
+    def name(self) -> str:
+        """The name of its thread."""
+        ...
+
+
+def where_everyone_waits(actors: Iterable[Waiting]) -> str:
     """Describe each actor in a paragraph: its name, what it waits for, its stack and its loop's tasks."""
     frames = sys._current_frames()
     return "\n".join(_paragraph(actor, frames.get(actor.thread.ident or 0)) for actor in actors)
 
 
-def _paragraph(actor: Actor, frame: FrameType | None) -> str:
+def nothing_to_run(actors: Iterable[Waiting], now_s: float, horizon_s: float | None) -> SimulationError:
+    """Return the error for a run in which nobody can go on, now. horizon_s: its length, if timers are left after it."""
+    everyone = where_everyone_waits(actors)
+    if horizon_s is not None:
+        return SimulationError(
+            f"the function had not returned at the horizon, {horizon_s:g} virtual s after the run began; make "
+            f"horizon_s larger, or bound its waits\n{everyone}"
+        )
+    return SimulatedDeadlock(
+        f"at {now_s:.6f} virtual s every actor waits and no timer is left. Is it a lock order, an event that nobody "
+        f"sets, or something made before the run (a pool, a loop, a lock)? Make that inside the run.\n{everyone}"
+    )
+
+
+def _paragraph(actor: Waiting, frame: FrameType | None) -> str:
     outside = [each for each in _outwards(frame) if not _is_in(each, _OWN_FOLDER)]
     waits_for = _standard_call(outside) or actor.waits_for
     until = "" if actor.wakes_at_s is None else f" until {actor.wakes_at_s:.6f} s"
@@ -142,42 +169,3 @@ def _await_chain(coroutine: Any) -> list[str]:
         coroutine = coroutine.cr_await
     summary = traceback.StackSummary.extract(iter(entries[-_STACK_LINES:]))
     return [f"{line.filename}:{line.lineno} {line.name}" for line in summary]
-
-
-# ---- what is still at work
-
-# A pool's worker is named by the number of its pool and its own, which differ from run to run.
-_NUMBERS = re.compile(r"(-\d+)?_\d+$")
-
-
-@dataclass(frozen=True)
-class LeftAtWork:
-    """Something that a run has begun and that has not ended.
-
-    name: of the code that began a thread, of the pool's worker, or of the task's coroutine. where: file, line and
-    function at which it waits; empty if that is unknown. thread: its name; empty for a task.
-    """
-
-    kind: Literal["thread", "job", "task"]
-    name: str
-    where: str = ""
-    thread: str = ""
-
-
-def left_at_work(kernel: Kernel) -> list[LeftAtWork]:
-    """Return what is still at work in a run, without idle workers of pools and the calling thread."""
-    frames, found = sys._current_frames(), list[LeftAtWork]()
-    for actor in kernel.actors:
-        frame = frames.get(actor.thread.ident or 0)
-        if actor is kernel.main or actor.thread is threading.current_thread():
-            continue
-        if actor.ends_count:
-            found.append(LeftAtWork("thread", actor.started_at or actor.name, place_of_code(frame), actor.name))
-        elif waiting_for_work(frame) is None:
-            found.append(LeftAtWork("job", _NUMBERS.sub("", actor.name), place_of_code(frame), actor.name))
-    for loop in kernel.loops:
-        for task in () if loop.is_closed() else asyncio.all_tasks(loop):
-            coroutine = task.get_coro()
-            name = getattr(coroutine, "__qualname__", "") or task.get_name()
-            found.append(LeftAtWork("task", name, place_of_code(getattr(coroutine, "cr_frame", None))))
-    return found

@@ -10,19 +10,21 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, cast
 
-from docmind_lab.virtual_time.actors import (
+from docmind_lab.virtual_time.kernel import (
     Actor,
-    RealSimpleQueue,
-    SimulationOver,
     calling_actor,
     current_actor,
     outside_simulation,
-    real_is_alive,
-    real_join,
-    real_start,
     this_thread,
 )
 from docmind_lab.virtual_time.locks import SimulatedSimpleQueue
+from docmind_lab.virtual_time.real_primitives import (
+    RealSimpleQueue,
+    SimulationOver,
+    real_is_alive,
+    real_join,
+    real_start,
+)
 from docmind_lab.virtual_time.reports import place_of_code
 
 _ACTOR = "_docmind_lab_actor"

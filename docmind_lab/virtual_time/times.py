@@ -14,8 +14,8 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-from docmind_lab.virtual_time.actors import Actor, real_sleep, this_thread
-from docmind_lab.virtual_time.kernel import SLEEP
+from docmind_lab.virtual_time.kernel import SLEEP, Actor, this_thread
+from docmind_lab.virtual_time.real_primitives import real_sleep
 
 # 2025-06-15, 15:06:40 UTC: what time.time() shows at virtual instant 0.
 CALENDAR_START_S = 1_750_000_000

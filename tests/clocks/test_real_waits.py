@@ -25,7 +25,7 @@ import pytest
 
 from docmind_lab.core.errors import NotSimulated, SimulationStalled
 from docmind_lab.virtual_time import VirtualClock, outside_simulation
-from docmind_lab.virtual_time.actors import calling_actor
+from docmind_lab.virtual_time.kernel import calling_actor
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a thread does")
 # What each of these waits for in real time; a wait of 0.1 s is always seen.
