@@ -254,8 +254,13 @@ def test_runs_of_one_seed_meet_the_same_latencies_in_every_arm_and_budget() -> N
 def test_a_profile_of_a_server_is_a_level_beside_the_two_extremes() -> None:
     factors = {"stops_on_disconnect": [True, False], "server_behaviour": ["own", "llama-cpp-2026.10"]}
     design = StudyDesign.of({"repeats": 1, "factors": {"alternative": "A"} | factors})
-    facts = [combination.orders("s", 0)[0].facts for combination in design.plan.combinations]
-    assert [fact.server_behaviour for fact in facts] == ["stops", "goes-on", "llama-cpp-2026.10"]
+    benches = benches_of(design, Settings())
+    assert len(benches) == 3, "each behaviour has services of its own"
+    assert [order.facts.server_behaviour for bench in benches for order in bench.cells[0].orders] == [
+        "stops",
+        "goes-on",
+        "llama-cpp-2026.10",
+    ]
     with pytest.raises(ConfigurationError, match=r"factors\.server_behaviour: .*'vllm'"):
         _ = StudyDesign.of({"repeats": 1, "factors": {"server_behaviour": "vllm"}}).plan
 
