@@ -10,13 +10,12 @@ horizon.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import gc
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -102,7 +101,9 @@ def run_crowd(
     clock = VirtualClock(
         horizon_s=queries[-1].scheduled_at_s + turns * horizon_s + _AFTER_HORIZON_S,
         on_entry=[
-            lambda _: _fixed_randomness(queries[0].order.facts.seed),
+            # Garbage is left to the crowd, which makes too much to keep all of it.
+            lambda _: frozen_garbage(),
+            lambda _: fixed_randomness(queries[0].order.facts.seed),
             lambda _: plain_parameters(),
             door.open,
         ],
@@ -144,16 +145,6 @@ def run_crowd_on_the_wall(
             time.sleep(_LOOK_EVERY_S)
     crowd.raise_first()
     return tuple(crowd.kept[number] for number in range(len(queries)))
-
-
-@contextlib.contextmanager
-def _fixed_randomness(seed: int) -> Iterator[None]:
-    """Seed the global random generator the same way in every repeat, and leave garbage collection to the crowd.
-
-    As in `simulation`; but a crowd makes too much garbage to keep all of it.
-    """
-    with frozen_garbage(), fixed_randomness(seed):
-        yield
 
 
 class _Crowd(Generic[Kept]):
