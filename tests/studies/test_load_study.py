@@ -26,11 +26,12 @@ def design(**changes):
     seen = []
     given = {"arrivals": [0.1], **SMALL, **changes}
 
-    def instead(made, settings, **_):
+    def instead(made, *others, **options):
         seen.append(made)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "run_load_design", instead)
+        patch.setattr(run, "offer_load", instead)
+        patch.setattr(run, "workers_for", lambda *_: None)
         run_load(given.pop("arrivals"), **given)
     return seen[0]
 

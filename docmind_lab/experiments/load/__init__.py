@@ -17,9 +17,8 @@ load_table.py   a `[load]` table of a study file, checked
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.load_table import load_options
-from docmind_lab.experiments.load.measures import goodput_differences, load_summary, replicate_measures
 from docmind_lab.experiments.load.on_traces.study import load_on_traces
-from docmind_lab.experiments.load.run import run_load, run_load_design
+from docmind_lab.experiments.load.run import run_load
 from docmind_lab.experiments.load.study import LoadOnTraces, LoadStudy
 
 __all__ = [
@@ -30,11 +29,7 @@ __all__ = [
     "LoadStudy",
     "Poisson",
     "Trace",
-    "goodput_differences",
     "load_on_traces",
     "load_options",
-    "load_summary",
-    "replicate_measures",
     "run_load",
-    "run_load_design",
 ]

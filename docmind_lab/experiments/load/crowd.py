@@ -11,6 +11,7 @@ horizon.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gc
 import math
 import threading
@@ -192,7 +193,8 @@ class _Crowd(Generic[Kept]):
             order = query.order
             if callers is not None:
                 callers.wait_for_one(number)
-                order = dataclasses.replace(order, alternative=_free_caller_after(order.alternative, callers, number))
+                freeing = _CallerFreeing(order.alternative, functools.partial(callers.free, number))
+                order = dataclasses.replace(order, alternative=cast(Alternative, freeing))
             try:
                 if self.is_over.is_set():
                     return
@@ -256,7 +258,7 @@ class Callers:
 
 @dataclass(frozen=True)
 class _CallerFreeing:
-    """An alternative that frees its caller as soon as it has returned."""
+    """An alternative that frees its caller as soon as it has returned; it has what a measurement asks of one."""
 
     inner: Alternative
     free: Callable[[], None]
@@ -265,17 +267,8 @@ class _CallerFreeing:
     def propagates(self) -> bool:
         return self.inner.propagates
 
-    @property
-    def client_retries(self) -> bool:
-        return self.inner.client_retries
-
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         try:
             return self.inner.run(runnable, inputs, deadline, recorder)
         finally:
             self.free()
-
-
-def _free_caller_after(alternative: Alternative, callers: Callers, number: int) -> Alternative:
-    # A measurement asks for no name; what an alternative is called stands in the facts.
-    return cast("Alternative", _CallerFreeing(alternative, lambda: callers.free(number)))

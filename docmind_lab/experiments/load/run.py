@@ -135,7 +135,15 @@ def run_load(
         clock=clock,
         faults=_faults(fault),
     )
-    return run_load_design(design, settings, workers=workers, out=out, progress=progress)
+    require_propagation(design.alternatives, settings)
+    if name := live_endpoint_of(settings) or (settings.database.qdrant_path and "database.qdrant_path"):
+        raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
+    settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
+    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
+    alone = clock == "wall" and workers is None
+    crew = Workers(InThisProcess) if alone else workers_for(design.total_queries, workers)
+    compute = functools.partial(run_load_cell, design, settings)
+    return offer_load(design, settings, compute, crew, _study_of, out=out, progress=progress)
 
 
 def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
@@ -144,29 +152,9 @@ def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
     return tuple(each for each in parsed if each.kind != "none")
 
 
-def run_load_design(
-    design: LoadDesign,
-    settings: Settings,
-    *,
-    workers: int | None = None,
-    out: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-) -> LoadStudy:
-    """Run a load study from its design. `workers`, `out` and `progress` are as for `run_load`."""
-    require_propagation(design.alternatives, settings)
-    if name := live_endpoint_of(settings) or (settings.database.qdrant_path and "database.qdrant_path"):
-        raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
-    settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
-
-    def study_of(done: Sequence[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
-        queries = concat_queries(each.queries for each in done)
-        return LoadStudy(queries, concat_servings(each.servings for each in done), manifest)
-
-    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
-    alone = design.clock == "wall" and workers is None
-    crew = Workers(InThisProcess) if alone else workers_for(design.total_queries, workers)
-    compute = functools.partial(run_load_cell, design, settings)
-    return offer_load(design, settings, compute, crew, study_of, out=out, progress=progress)
+def _study_of(done: Sequence[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
+    queries = concat_queries(each.queries for each in done)
+    return LoadStudy(queries, concat_servings(each.servings for each in done), manifest)
 
 
 def offer_load(

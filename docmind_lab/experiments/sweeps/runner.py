@@ -18,26 +18,13 @@ from typing import Any
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import (
-    Cell,
-    CellResult,
-    InThisProcess,
-    Simulated,
-    Workers,
-    run_cells,
-    workers_for,
-)
+from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, run_cells, workers_for
 from docmind_lab.experiments.batch.cells import RUNS_PER_CELL, cells_of
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.replays import without_live_endpoints
 from docmind_lab.experiments.comparison.run import check_settings, notes_on
-from docmind_lab.experiments.comparison.virtual import (
-    replaying,
-    require_simulated,
-    simulated,
-    stays_in_this_process,
-)
+from docmind_lab.experiments.comparison.virtual import replaying, require_simulated, simulated, stays_in_this_process
 from docmind_lab.experiments.comparison.wall import has_server_log, wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.sweeps.design import StudyDesign
