@@ -32,21 +32,23 @@ def facts(made: StudyDesign) -> list[Any]:
 # ---- levels
 
 
-def test_a_single_level_and_a_list_of_one_are_the_same_study() -> None:
-    one = design(alternative="A", decision_timeout_s=5, fault="none", retries=1, latency_profile="typical")
-    listed = design(alternative=["A"], decision_timeout_s=[5], fault=["none"], retries=[1], latency_profile=["typical"])
-    assert one.to_dict() == listed.to_dict()
-    assert one.study_id == listed.study_id
+ONE = {"alternative": "A", "decision_timeout_s": 5, "fault": "none", "retries": 1, "latency_profile": "typical"}
+NAMED = {"alternative": "A,B", "latency_profile": "typical"}
+MADE = {"alternative": [Cooperative(), HardTimeout()], "latency_profile": LatencyProfile.named("typical")}
 
 
-def test_names_letters_lists_and_instances_of_alternatives_and_profiles_are_the_same_levels() -> None:
-    named = design(alternative="A,B", latency_profile="typical")
-    made = design(alternative=[Cooperative(), HardTimeout()], latency_profile=LatencyProfile.named("typical"))
-    assert (
-        named.to_dict()["factors"]
-        == design(alternative=["cooperative", "B"], latency_profile="typical").to_dict()["factors"]
-    )
-    assert len(made.plan.combinations) == len(named.plan.combinations) == 2
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (ONE, {name: [level] for name, level in ONE.items()}),
+        (NAMED, NAMED | {"alternative": ["cooperative", "B"]}),
+        (NAMED, MADE),
+    ],
+    ids=["lists of one", "letters and levels", "instances"],
+)
+def test_levels_that_are_written_otherwise_are_the_same_study(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert design(**one).to_dict() == design(**other).to_dict()
+    assert design(**one).study_id == design(**other).study_id
 
 
 def test_every_combination_of_levels_is_there() -> None:

@@ -42,7 +42,7 @@ def swept(executor: Scripted, out: Path | None = None, **options: Any) -> Study:
         return sweep(DESIGN, out=out, executor=executor, **options)
 
 
-def test_every_cell_is_computed_once_and_every_run_is_in_the_tables(tmp_path: Path) -> None:
+def test_every_cell_is_computed_once_and_every_run_is_in_the_tables_with_and_without_a_folder(tmp_path: Path) -> None:
     executor = Scripted()
     study = swept(executor, tmp_path)
     assert len(set(executor.asked)) == len(executor.asked) == CELLS
@@ -50,6 +50,7 @@ def test_every_cell_is_computed_once_and_every_run_is_in_the_tables(tmp_path: Pa
     assert study.manifest["complete"]
     assert study.manifest["failed_cells"] == []
     assert study.manifest["schema_version"] == SCHEMA_VERSION
+    assert_same_tables(study, swept(Scripted()))
 
 
 def test_the_manifest_says_how_busy_the_machine_was_in_this_attempt() -> None:
@@ -59,10 +60,6 @@ def test_the_manifest_says_how_busy_the_machine_was_in_this_attempt() -> None:
     assert swept(Scripted(lambda cell: replace(made_up_cell(cell), cpu_s=0.5))).manifest["machine_use"][
         "cpu_s_per_run"
     ] == pytest.approx(0.5 * CELLS / RUNS)
-
-
-def test_a_folder_changes_nothing_in_the_tables(tmp_path: Path) -> None:
-    assert_same_tables(swept(Scripted(), tmp_path), swept(Scripted()))
 
 
 def test_cells_of_several_systems_are_handed_out_in_one_stream_without_waiting_for_each_other() -> None:
