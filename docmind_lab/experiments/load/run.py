@@ -238,7 +238,7 @@ def run_load_cell(
 def _in_virtual_time(
     queries: Sequence[Query], simulated: Simulated, callers: int | None, rows: Callable[[QueryResult], QueryRows]
 ) -> tuple[tuple[QueryRows, ...], float]:
-    system = _system(simulated.of_process, _CONNECTIONS)
+    system = simulated.built_once(_CONNECTIONS)
     door = system.door(simulated.options)
     begun_s = time.process_time()
     kept = run_crowd(queries, system.workload, door, keep=rows, callers=callers)
@@ -270,6 +270,3 @@ def _over_sockets(
         begun_s = time.process_time()
         kept = run_crowd_on_the_wall(queries, workload, log, keep=rows, end_services=services.kill, callers=callers)
         return kept, time.process_time() - begun_s
-
-
-_system = functools.lru_cache(maxsize=2)(Simulated.build)

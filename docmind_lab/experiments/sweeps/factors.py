@@ -36,33 +36,6 @@ _PROFILE: Final = "heavy_tail/3"
 MOST_REPEATS: Final = 10_000
 
 
-def second_budget(
-    tokens: int | NoLimit | None = None,
-    calls: int | NoLimit | None = None,
-    cost: float | NoLimit | None = None,
-    price: str | None = None,
-) -> Budget:
-    """Return the budget with these limits; "none" and None set none.
-
-    Raises: ConfigurationError naming the field that cannot be used, and what can.
-    """
-    levels: dict[Kind, object] = {"tokens": tokens, "calls": calls, "cost": cost}
-    limits = {kind: None if value == NO_BUDGETS else value for kind, value in levels.items()}
-    if limits["cost"] is not None and price is None:
-        raise ConfigurationError(
-            'factors.budget_cost: what tokens cost is not said; give price = "INPUT/OUTPUT", for a million tokens of '
-            'each, such as "0.15/0.60"'
-        )
-    try:
-        known = None if price is None else Price.parse(price)
-        return Budget(**limits, price=known)  # type: ignore[arg-type]
-    except ConfigurationError as error:
-        message = str(error)
-        for field, kind in FIELDS.items():
-            message = message.replace(f"budget.{kind} ", f"factors.{field} ")
-        raise ConfigurationError(message) from error
-
-
 def _as_list(value: Any) -> Any:
     """Wrap a single level in a list."""
     return value if isinstance(value, list | tuple) else [value]
@@ -211,9 +184,23 @@ def behaviours_of(factors: Factors) -> list[dict[str, Any]]:
 
 
 def budgets_of(factors: Factors, price: str | None) -> list[Budget]:
-    """Return the second budgets: every combination of their limits."""
-    limits = itertools.product(factors.budget_tokens, factors.budget_calls, factors.budget_cost)
-    return [second_budget(tokens, calls, cost, price) for tokens, calls, cost in limits]
+    """Return the second budgets: every combination of their limits.
+
+    Raises: ConfigurationError naming the field that cannot be used, and what can.
+    """
+    limits = [[None if level == NO_BUDGETS else level for level in getattr(factors, field)] for field in FIELDS]
+    if price is None and factors.budget_cost != (NO_BUDGETS,):
+        raise ConfigurationError(
+            'factors.budget_cost: what tokens cost is not said; give price = "INPUT/OUTPUT", for a million tokens of '
+            'each, such as "0.15/0.60"'
+        )
+    try:
+        known = None if price is None else Price.parse(price)
+        combinations = (dict(zip(FIELDS.values(), limit, strict=True)) for limit in itertools.product(*limits))
+        return [Budget(**each, price=known) for each in combinations]
+    except ConfigurationError as error:
+        # A budget calls them budget.tokens, budget.calls and budget.cost.
+        raise ConfigurationError(str(error).replace("budget.", "factors.budget_")) from error
 
 
 def profile_of(level: Any) -> LatencyProfile:
