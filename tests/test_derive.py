@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -13,15 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_facts import DEADLINE_S, HORIZON_S, facts
 
+from docmind_lab.alternatives import Cooperative
 from docmind_lab.core.clock import WALL
-from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.deadlines import HELD_WITHIN_S, Deadline
 from docmind_lab.core.levels import CALL_OUTCOMES, NAN, RUN_OUTCOMES
-from docmind_lab.experiments.measurement.derive import Answer, call_records, derive_run, event_records
+from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
 from docmind_lab.network import Attempt
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.log import RequestRow
-from docmind_lab.tables.frames import to_frame
-from docmind_lab.tables.records import CallRecord, EventRecord, RunRecord
+from docmind_lab.tables.frames import blank_row, to_frame
+from docmind_lab.tables.records import TABLES, CallRecord, EventRecord, RunRecord
 
 instants = st.floats(0, HORIZON_S, allow_nan=False).map(lambda value: round(value, 4))
 
@@ -215,10 +217,55 @@ def test_rows_are_relative_to_the_runs_start_and_say_who_saw_them() -> None:
 def test_what_a_service_did_past_the_observation_is_open_in_the_tables() -> None:
     recorder = Recorder("r", 7, Deadline(at_s=WALL.now() + 2.0, limit_s=2.0, clock=WALL), WALL)
     started = recorder.started_at
-    rows = [
-        RequestRow("llm", "r", "c1", 1, "router", "1.0.1", started + 1, outcome="open"),
-        RequestRow("llm", "r", "c2", 1, "router", "1.0.2", started + 1, ended_at=started + 99, outcome="ok"),
-    ]
-    for record in call_records(facts(), recorder, recorder.snapshot(), rows):
-        assert math.isnan(record.ended_at_s)
-        assert record.outcome == "abandoned"
+    seen = dataclasses.replace(recorder.snapshot(), taken_at=started + 4)
+
+    def record(ended_at: float | None, outcome: str = "ok") -> CallRecord:
+        row = RequestRow("llm", "r", "c1", 1, "router", "1.0.1", started + 1, ended_at=ended_at, outcome=outcome)  # type: ignore[arg-type]
+        (made,) = call_records(facts(), recorder, seen, [row])
+        return made
+
+    for past in (record(None, "open"), record(started + 4.5), record(started + 99)):
+        assert math.isnan(past.ended_at_s)
+        assert past.outcome == "abandoned"
+    assert record(seen.taken_at).ended_at_s == pytest.approx(4.0), "by the instant of the observation it had ended"
+
+
+RAISED_AT_S = HELD_WITHIN_S
+
+
+@pytest.mark.parametrize(
+    ("call", "attempt"),
+    [
+        ({}, 2),
+        ({"ended_at_s": 0.0}, 2),
+        ({"ended_at_s": -0.001}, 0),
+        ({"ended_at_s": RAISED_AT_S + 0.001}, 0),
+        ({"role": "planner"}, 0),
+        ({"error_type": ""}, 0),
+    ],
+    ids=str,
+)
+def test_the_attempt_that_failed_is_that_of_the_nodes_last_call_before_it_raised(
+    call: dict[str, Any], attempt: int
+) -> None:
+    failed = {
+        "seen_from": "client",
+        "role": "router",
+        "attempt": 2,
+        "ended_at_s": RAISED_AT_S,
+        "error_type": "APIError",
+    }
+    record = CallRecord(**blank_row(TABLES["calls"][1]) | failed | call)
+    raised = EventRecord("s", "r", RAISED_AT_S, "node_ended", "router", '{"node": "router", "outcome": "APIError"}')
+    answer = Answer("failed", error_type="APIError")
+    run = derive_run(facts(), answer, [record], [raised], work_censored=False, threads_left=0)
+    assert (run.error_type, run.error_node, run.error_attempt) == ("APIError", "router", attempt)
+
+
+def test_a_run_is_observed_for_five_timeouts_where_nothing_else_is_said() -> None:
+    others = dataclasses.asdict(facts())
+    for name in ("alternative", "alternative_options", "deadline_propagation", "horizon_s", "budget"):
+        others.pop(name)
+    timeout_s = others.pop("decision_timeout_s")
+    assert RunFacts.of(Cooperative(), timeout_s, **others).horizon_s == 5 * timeout_s
+    assert RunFacts.of(Cooperative(), timeout_s, horizon_s=3.0, **others).horizon_s == 3.0

@@ -23,7 +23,7 @@ from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.findings import Evidence, Finding
 from docmind_lab.experiments.lint.report import Verdict
 from docmind_lab.experiments.load import LoadStudy
-from docmind_lab.experiments.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of
+from docmind_lab.experiments.load.tables import QUERY_COLUMNS, SERVING_COLUMNS, QueryRows, frames_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.findings.agreement import agreement
 from docmind_lab.statistics.answer_times import answer_times
@@ -62,8 +62,11 @@ def runs_of_two_clocks():
 
 
 def load_study():
-    columns = LoadColumns("poisson", 0.5, 2, None, 0, 0, 0.0, 8.0, 1.0, 1.0, 0.0, 0.0, 1.5, True)
-    served = ServingRecord("made-up", "cooperative-0", "llm/0", 1, "planner", "ok", 1.0, 1.0, 2.0)
+    columns = dict(
+        zip(QUERY_COLUMNS, ("poisson", 0.5, 2, None, 0, 0, 0.0, 8.0, 1.0, 1.0, 0.0, 0.0, 1.5, True), strict=True)
+    )
+    values = ("made-up", "cooperative-0", "llm/0", 1, "planner", "ok", 1.0, 1.0, 2.0, 9.0)
+    served = dict(zip(SERVING_COLUMNS, values, strict=True))
     return LoadStudy(*frames_of([QueryRows(sample_run("cooperative", 0, clock="virtual"), columns, (served,))]))
 
 

@@ -91,24 +91,16 @@ def check(measured: MeasuredRun, slack_s: float | None, schedule: int) -> None:
     assert server <= client, schedule
 
 
-def explore(system: SimulatedSystem, alternative: Alternative, schedules: int) -> int:
-    """How many schedules kept the contract; the first that does not fails."""
+@pytest.mark.parametrize(
+    ("alternative", "schedules"),
+    often(
+        [(each, count) for each in SLACK_S for count in (FEW, MANY)], (Cooperative(), FEW), (AsyncCancellation(), FEW)
+    ),
+    ids=str,
+)
+def test_each_alternative_keeps_its_contract_under_many_schedules(
+    alternative: Alternative, schedules: int, system: SimulatedSystem
+) -> None:
     order = order_of(alternative)
     for schedule in range(schedules):
         check(system.measure(order, OPTIONS, schedule=schedule), SLACK_S[alternative], schedule)
-    return schedules
-
-
-@pytest.mark.parametrize("alternative", often(SLACK_S, Cooperative(), AsyncCancellation()), ids=str)
-def test_each_alternative_keeps_its_contract_under_a_hundred_schedules(
-    alternative: Alternative, system: SimulatedSystem
-) -> None:
-    assert explore(system, alternative, FEW) == FEW
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("alternative", SLACK_S, ids=str)
-def test_each_alternative_keeps_its_contract_under_two_thousand_schedules(
-    alternative: Alternative, system: SimulatedSystem
-) -> None:
-    assert explore(system, alternative, MANY) == MANY

@@ -98,6 +98,10 @@ class ServerBehaviour(BaseModel):
                 raise ValueError(f"phases.{phase}: work that ends at_once needs delay_s")
         return self
 
+    def __hash__(self) -> int:
+        # Its mappings have none of their own; a study groups runs by the behaviour of their servers.
+        return hash(self.to_json())
+
     def delay_s(self, phase: Phase | None, since_start_s: float) -> float:
         """Seconds after its client has left at which the work on a request ends; inf for never by that.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from loky.process_executor import ShutdownExecutorError
+from small_studies import Scripted
 
 from docmind_lab.core.errors import ConfigurationError, SimulationError, SimulationStalled
 from docmind_lab.core.settings import Settings
@@ -23,37 +24,21 @@ IDS = [cell.id for cell in CELLS]
 Act = Callable[[Cell], CellResult]
 
 
-class Scripted(Executor):
-    """Does `act` for each cell; a failure of the pool is raised by the future, as a real pool does."""
-
-    made = 0
-
-    def __init__(self, act: Act = lambda cell: CellResult(cell.id)) -> None:
-        self.act = act
-        Scripted.made += 1
-
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(self.act(args[0]))
-        except Exception as error:  # noqa: BLE001 - as an executor does
-            future.set_exception(error)
-        return future
+def computed(make: Callable[[], Executor], stop: threading.Event | None = None, **options: Any) -> list[CellResult]:
+    """The results, in the order of the cells, each of which has one."""
+    with Workers(make, window=2) as workers:
+        done = sorted(run_cells(CELLS, workers, stop, **options), key=lambda result: result.cell_id)
+    assert stop is not None or [result.cell_id for result in done] == IDS
+    return done
 
 
-def results(act: Act, stop: threading.Event | None = None) -> list[CellResult]:
-    Scripted.made = 0
-    with Workers(lambda: Scripted(act), window=2) as workers:
-        return list(run_cells(CELLS, workers, stop))
-
-
-def raising(error: Exception, times: int, only: str = "001") -> tuple[Act, Counter[str]]:
-    """What loses a cell so many times, by raising or by a stall, and how often each cell was tried."""
+def losing(error: Exception, times: int) -> tuple[Act, Counter[str]]:
+    """What loses cell 001 so many times, by raising or by a stall, and how often each cell was tried."""
     tries: Counter[str] = Counter()
 
     def act(cell: Cell) -> CellResult:
         tries[cell.id] += 1
-        if cell.id != only or tries[cell.id] > times:
+        if cell.id != "001" or tries[cell.id] > times:
             return CellResult(cell.id)
         if isinstance(error, SimulationStalled):
             return CellResult(cell.id, stalled=str(error))
@@ -62,32 +47,29 @@ def raising(error: Exception, times: int, only: str = "001") -> tuple[Act, Count
     return act, tries
 
 
-LOSSES = {
-    "no worker": (BrokenExecutor("killed"), SimulationError, "cell 001 ended its worker: killed"),
-    "a stall": (SimulationStalled("r-7: a socket"), SimulationStalled, "run r-7: a socket"),
-    "a defect": (ZeroDivisionError("a defect"), ZeroDivisionError, "a defect"),
-}
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_cell_that_is_lost_once_is_computed_once_more_and_no_other_is(loss: str) -> None:
-    act, tries = raising(LOSSES[loss][0], times=1)
-    done = results(act)
-    assert sorted(result.cell_id for result in done) == IDS
-    assert [result.error for result in done] == [None] * len(CELLS)
-    assert tries == {**dict.fromkeys(IDS, 1), "001": 2}
-    assert Scripted.made == (1 if loss == "a defect" else 2), "a pool that broke or stalled is replaced"
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_cell_that_is_lost_twice_comes_back_with_its_reason_and_no_other_does(loss: str) -> None:
-    error, kind, said = LOSSES[loss]
-    act, tries = raising(error, times=9)
-    done = results(act)
-    assert sorted(result.cell_id for result in done) == IDS
-    (lost,) = [result for result in done if result.error is not None]
-    assert (lost.cell_id, str(lost.error), tries["001"]) == ("001", said, 2)
-    assert isinstance(lost.error, kind)
+@pytest.mark.parametrize("times", [1, 9])
+@pytest.mark.parametrize(
+    ("error", "kind", "reason", "pools"),
+    [
+        (BrokenExecutor("killed"), SimulationError, "cell 001 ended its worker: killed", 2),
+        (SimulationStalled("r-7: a socket"), SimulationStalled, "run r-7: a socket", 2),
+        (ZeroDivisionError("a defect"), ZeroDivisionError, "a defect", 1),
+    ],
+    ids=["no worker", "a stall", "a defect"],
+)
+def test_a_cell_that_is_lost_is_computed_once_more_and_then_comes_back_with_its_reason(
+    error: Exception, kind: type[Exception], reason: str, pools: int, times: int
+) -> None:
+    act, tries = losing(error, times)
+    made: list[Scripted] = []
+    done = computed(lambda: made.append(Scripted(act)) or made[-1])  # type: ignore[func-returns-value]
+    assert tries == {**dict.fromkeys(IDS, 1), "001": 2}, "no other cell is"
+    lost = [result for result in done if result.error is not None]
+    if times == 1:
+        assert lost == []
+        assert len(made) == pools, "a pool that broke or stalled is replaced"
+    else:
+        assert [(result.cell_id, type(result.error), str(result.error)) for result in lost] == [("001", kind, reason)]
 
 
 def test_when_a_pool_breaks_those_in_it_go_alone_so_that_blame_falls_on_one() -> None:
@@ -111,21 +93,8 @@ def test_when_a_pool_breaks_those_in_it_go_alone_so_that_blame_falls_on_one() ->
                 self.held.clear()
             return future
 
-    with Workers(Breaking, window=2) as workers:
-        done = list(run_cells(CELLS, workers))
-    assert sorted(result.cell_id for result in done) == IDS
-    assert [result.cell_id for result in done if result.error is not None] == ["001"]
+    assert [result.cell_id for result in computed(Breaking) if result.error is not None] == ["001"]
     assert breaks == [2, 1], "with another cell, and then alone"
-
-
-def test_somebody_elses_executor_is_neither_ended_nor_replaced() -> None:
-    executor = Scripted(raising(SimulationStalled("a socket"), times=9)[0])
-    Scripted.made = 0
-    with Workers.of(executor, window=2) as workers:
-        assert len(list(run_cells(CELLS, workers))) == len(CELLS)
-    assert Scripted.made == 0
-    with Workers.of(Ended(), window=2) as workers, pytest.raises(ShutdownExecutorError, match="after shutdown"):
-        list(run_cells(CELLS, workers))
 
 
 class Ended(Executor):
@@ -143,13 +112,18 @@ class Ended(Executor):
         return future
 
 
+def test_somebody_elses_executor_is_neither_ended_nor_replaced() -> None:
+    executor = Scripted(losing(SimulationStalled("a socket"), times=9)[0])
+    with Workers.of(executor, window=2) as workers:
+        assert len(list(run_cells(CELLS, workers))) == len(CELLS)
+    with Workers.of(Ended(), window=2) as workers, pytest.raises(ShutdownExecutorError, match="after shutdown"):
+        list(run_cells(CELLS, workers))
+
+
 @pytest.mark.parametrize("takes", [0, 2])
 def test_a_pool_that_somebody_else_ended_is_replaced_and_every_cell_is_computed(takes: int) -> None:
     pools = iter([Ended(takes), Scripted()])
-    with Workers(lambda: next(pools), window=2) as workers:
-        done = list(run_cells(CELLS, workers))
-    assert [result.error for result in done] == [None] * len(CELLS)
-    assert sorted(result.cell_id for result in done) == IDS
+    assert [result.error for result in computed(lambda: next(pools))] == [None] * len(CELLS)
 
 
 class Silent(Executor):
@@ -164,9 +138,7 @@ class Silent(Executor):
 
 
 def test_cells_of_which_nothing_is_heard_are_lost_after_a_while() -> None:
-    with Workers(Silent, window=1) as workers:
-        done = list(run_cells(CELLS[:1], workers, patience_s=0.0))
-    assert "no cell was done for 0 s" in str(done[0].error)
+    assert all("no cell was done for 0 s" in str(result.error) for result in computed(Silent, patience_s=0.0))
 
 
 def test_a_stop_cancels_what_waits_and_an_interrupt_leaves_it_to_the_end_of_its_pool() -> None:
@@ -187,15 +159,11 @@ def test_a_stop_cancels_what_waits_and_an_interrupt_leaves_it_to_the_end_of_its_
 
 
 def test_after_a_stop_no_further_cell_is_begun_and_what_is_done_comes_back() -> None:
-    stop, asked = threading.Event(), []
-
-    def act(cell: Cell) -> CellResult:
-        asked.append(cell.id)
-        stop.set()
-        return CellResult(cell.id)
-
-    assert sorted(result.cell_id for result in results(act, stop)) == sorted(asked)
-    assert len(asked) <= 2, "those in the window at most"
+    stop = threading.Event()
+    executor = Scripted(lambda cell: stop.set() or CellResult(cell.id))  # type: ignore[func-returns-value]
+    done = computed(lambda: executor, stop)
+    assert [result.cell_id for result in done] == sorted(executor.asked)
+    assert len(executor.asked) <= 2, "those in the window at most"
 
 
 def test_cells_hold_the_orders_in_their_order_and_are_named_by_their_place() -> None:

@@ -30,24 +30,16 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 MANY_RUNS = 1_000
 
 
-@pytest.fixture
-def _two_cores_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("cores", "count", "window"), [("2", None, 4), ("1", 3, 6), ("1", None, 1)])
+def test_there_are_as_many_processes_as_are_named_or_as_cores_that_may_be_used_but_none_for_a_single_core(
+    cores: str, count: int | None, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(2)), raising=False)
-
-
-@pytest.mark.usefixtures("_two_cores_of_many")
-def test_there_are_as_many_processes_as_cores_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
-    with workers_for(MANY_RUNS) as workers:
-        assert workers.window == 4
-
-
-@pytest.mark.usefixtures("_two_cores_of_many")
-def test_a_single_core_is_left_to_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
-    with workers_for(MANY_RUNS) as workers:
-        assert workers.submit(os.getpid).result() == os.getpid()
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", cores)
+    with workers_for(MANY_RUNS, count) as workers:
+        # Two cells for each process, and one for this process.
+        assert workers.window == window
 
 
 @pytest.mark.full
@@ -55,13 +47,6 @@ def test_what_is_kept_warm_is_a_process_even_on_a_single_core(monkeypatch: pytes
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     with kept_warm() as workers:
         assert workers.submit(os.getpid).result() != os.getpid()
-
-
-@pytest.mark.usefixtures("_two_cores_of_many")
-def test_a_count_that_is_named_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
-    with workers_for(MANY_RUNS, 3) as workers:
-        assert workers.window == 6
 
 
 @pytest.mark.full

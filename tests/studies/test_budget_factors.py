@@ -14,7 +14,6 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
-from docmind_lab.findings.study import Study
 
 
 def design(price: str | None = None, repeats: int = 1, **factors: Any) -> StudyDesign:
@@ -74,14 +73,10 @@ def test_the_design_says_its_limits_and_its_price() -> None:
     assert "price: 1/4 for a million tokens" in shown
 
 
-@pytest.fixture(scope="module")
-def swept() -> Study:
+def test_a_sweep_holds_each_run_to_the_limits_of_its_condition_and_its_manifest_has_them() -> None:
     made = design("1/4", alternative="unguarded,A", decision_timeout_s=60, budget_calls=[3, "none"])
-    return sweep(made, executor=InThisProcess())
-
-
-def test_a_sweep_holds_each_run_to_the_limits_of_its_condition(swept: Study) -> None:
-    runs = swept.runs.astype({"second_budgets": "str", "alternative": "str"}).set_index(
+    study = sweep(made, executor=InThisProcess())
+    runs = study.runs.astype({"second_budgets": "str", "alternative": "str"}).set_index(
         ["second_budgets", "alternative"]
     )
     assert set(runs.index) == {(level, name) for level in ("3 calls", "none") for name in ("unguarded", "cooperative")}
@@ -89,9 +84,6 @@ def test_a_sweep_holds_each_run_to_the_limits_of_its_condition(swept: Study) -> 
     assert runs.loc[("3 calls", "unguarded"), "calls_overspent"] > 0
     assert runs.loc[("none", "cooperative"), "calls_spent"] == runs.loc[("none", "unguarded"), "calls_spent"] > 3
     assert (runs["cost_spent"] > 0).all()
-
-
-def test_the_manifest_of_a_sweep_has_its_limits_and_its_price(swept: Study) -> None:
-    said = swept.manifest["design"]
-    assert (said["price"], said["factors"]["budget_calls"]) == ("1/4", [3, "none"])
-    assert "budget_tokens" not in said["factors"]
+    written = study.manifest["design"]
+    assert (written["price"], written["factors"]["budget_calls"]) == ("1/4", [3, "none"])
+    assert "budget_tokens" not in written["factors"]

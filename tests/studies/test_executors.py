@@ -57,16 +57,18 @@ def test_few_runs_are_computed_in_this_process_and_give_the_same_tables(referenc
 
 
 @pytest.mark.full
-def test_our_own_processes_give_the_same_tables(reference: Study) -> None:
-    assert_same_tables(swept(workers=2), reference)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_a_pool_of_processes_gives_the_same_tables(method: str, reference: Study) -> None:
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
-        assert_same_tables(swept(executor=pool), reference)
-        assert pool.submit(int, "7").result() == 7, "it is its owner who ends it"
+@pytest.mark.parametrize("method", ["our own", "spawn", "forkserver", "a cluster"])
+def test_any_processes_give_the_same_tables(method: str, reference: Study) -> None:
+    """Virtual time belongs to a process: the threads of a cluster's worker compute one cell at a time."""
+    if method == "our own":
+        assert_same_tables(swept(workers=2), reference)
+    elif method == "a cluster":
+        with cluster(threads_per_worker=2) as client:
+            assert_same_tables(swept(executor=client.get_executor()), reference)
+    else:
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
+            assert_same_tables(swept(executor=pool), reference)
+            assert pool.submit(int, "7").result() == 7, "it is its owner who ends it"
 
 
 def test_a_pool_of_threads_is_refused_before_a_folder_is_touched(tmp_path: Path) -> None:
@@ -78,13 +80,6 @@ def test_a_pool_of_threads_is_refused_before_a_folder_is_touched(tmp_path: Path)
 def test_an_executor_and_a_number_of_workers_are_one_too_many() -> None:
     with pytest.raises(ConfigurationError, match="workers: the executor has workers of its own"):
         sweep(DESIGN, executor=InThisProcess(), workers=2)
-
-
-@pytest.mark.full
-def test_a_cluster_whose_workers_have_threads_gives_the_same_tables(reference: Study) -> None:
-    """Virtual time belongs to a process: its threads compute one cell at a time."""
-    with cluster(threads_per_worker=2) as client:
-        assert_same_tables(swept(executor=client.get_executor()), reference)
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,14 @@ def options_of(made):
     return ServiceOptions(made.profile, stops_on_disconnect=made.stops_on_disconnect, seed=made.seed)
 
 
+def queries_of(made):
+    (cell,) = made.cells()
+    return made.queries_of(cell)
+
+
 def crowd(system, made):
-    (point,) = made.points()
     door = system.door(options_of(made))
-    return run_crowd(point.queries, system.workload, door, keep=lambda attended: attended, callers=made.callers)
+    return run_crowd(queries_of(made), system.workload, door, keep=lambda attended: attended, callers=made.callers)
 
 
 def tables_of(attended: QueryResult) -> str:
@@ -87,8 +91,7 @@ def overloaded(system):
 def test_a_query_alone_is_measured_as_a_run_of_its_own_to_the_last_bit(system, alternative):
     # 6 s cuts it short; so what goes on afterwards is compared too.
     made = design(alternative, queries=2, rate_per_s=0.01, slots=2, decision_timeout_s=6.0)
-    (point,) = made.points()
-    first = point.queries[0]
+    first, _ = queries_of(made)
     door = system.door(options_of(made))
     (alone,) = run_crowd([first], system.workload, door, keep=lambda attended: attended)
     single = simulate(first.order, system.workload, system.door(options_of(made)))
@@ -201,9 +204,8 @@ class Broken:
 
 def test_what_a_run_raises_is_raised(system):
     made = design(Cooperative(), queries=2, rate_per_s=0.01, slots=None, callers=1)
-    (point,) = made.points()
     with pytest.raises(RuntimeError, match="no such question"):
-        run_crowd(point.queries, Broken(), system.door(options_of(made)), keep=lambda attended: None, callers=1)
+        run_crowd(queries_of(made), Broken(), system.door(options_of(made)), keep=lambda attended: None, callers=1)
 
 
 # ---- on the wall clock
@@ -223,12 +225,16 @@ class NoLog:
 @pytest.mark.parametrize("callers", [None, 1])
 def test_on_the_wall_clock_what_a_run_raises_ends_the_services_and_begins_no_further_query(callers, nothing_frozen):
     made = design(Cooperative(), queries=3, rate_per_s=0.01, slots=None)
-    (point,) = made.points()
     ended, began_s = [], time.monotonic()
     # The next query is due after 100 s.
     with pytest.raises(RuntimeError, match="no such question"):
         run_crowd_on_the_wall(
-            point.queries, Broken(), NoLog(), keep=lambda _: None, end_services=lambda: ended.append(1), callers=callers
+            queries_of(made),
+            Broken(),
+            NoLog(),
+            keep=lambda _: None,
+            end_services=lambda: ended.append(1),
+            callers=callers,
         )
     assert ended == [1]
     # Any tolerance that is below the 100 s shows that no further query was waited for.

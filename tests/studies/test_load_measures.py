@@ -9,11 +9,19 @@ import pytest
 from sample_runs import sample_run
 from scipy import stats
 
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import NAN
+from docmind_lab.experiments.load import LoadOnTraces
 from docmind_lab.experiments.load.measures import goodput_differences, load_summary, mean_interval, replicate_measures
 from docmind_lab.experiments.load.study import LoadStudy
-from docmind_lab.experiments.load.tables import LoadColumns, QueryRows, ServingRecord, frames_of, rows_of_query
+from docmind_lab.experiments.load.tables import (
+    SERVING_COLUMNS,
+    QueryRows,
+    concat_queries,
+    concat_servings,
+    frames_of,
+    rows_of_query,
+)
 from docmind_lab.statistics.means import bounded_mean_interval
 from docmind_lab.statistics.shares import share_interval
 
@@ -33,24 +41,23 @@ def query_rows(number, *, scheduled_at_s, waited_s=0.0, returned_at_s=1.5, outco
         clock="virtual",
     )
     response_s = waited_s + returned_at_s
-    load = LoadColumns(
-        arrivals="poisson",
-        offered_per_s=changes.get("offered_per_s", 0.5),
-        slots=changes.get("slots", 2),
-        callers=None,
-        replicate=replicate,
-        query=number,
-        **WINDOW,
-        scheduled_at_s=scheduled_at_s,
-        started_at_s=scheduled_at_s + waited_s,
-        late_s=changes.get("late_s", 0.0),
-        waited_for_caller_s=waited_s,
-        response_s=response_s,
-        in_time=outcome == "answered" and response_s <= 2.0,
-    )
+    load = WINDOW | {
+        "arrivals": "poisson",
+        "offered_per_s": 0.5,
+        "slots": changes.get("slots", 2),
+        "callers": None,
+        "replicate": replicate,
+        "query": number,
+        "scheduled_at_s": scheduled_at_s,
+        "started_at_s": scheduled_at_s + waited_s,
+        "late_s": changes.get("late_s", 0.0),
+        "waited_for_caller_s": waited_s,
+        "response_s": response_s,
+        "in_time": outcome == "answered" and response_s <= 2.0,
+    }
     servings = tuple(
-        ServingRecord("made-up", run.run_id, f"llm/{place}", 1, "planner", "ok", *instants)
-        for place, instants in enumerate(stretches)
+        dict(zip(SERVING_COLUMNS, ("made-up", run.run_id, f"llm/{n}", 1, "planner", "ok", *at_s, NAN), strict=True))
+        for n, at_s in enumerate(stretches)
     )
     return QueryRows(run, load, servings)
 
@@ -81,112 +88,102 @@ def measured(rows, counted_from="arrival"):
     return replicate_measures(*frames_of(rows), counted_from)
 
 
-def test_goodput_counts_what_arrived_in_the_window_and_was_answered_in_time_of_its_arrival():
-    (row,) = measured(made_up()).to_dict("records")
-    assert (row["counted"], row["window_s"], row["arrived_per_s"]) == (4, 8.0, 0.5)
-    assert row["goodput_per_s"] == 1 / 8
-    assert row["share_in_time"] == 1 / 4
-    # 1.5, 2.5, 2.0 and never.
-    assert row["response_median_s"] == 2.25
-
-
-def test_counted_from_the_start_a_system_that_does_not_keep_up_looks_better():
-    (row,) = measured(made_up(), "start").to_dict("records")
-    assert row["goodput_per_s"] == 2 / 8
-    assert row["response_median_s"] == 1.75
-
-
-def test_shares_of_capacity_are_slot_seconds_within_the_window():
-    (row,) = measured(made_up()).to_dict("records")
-    capacity_s = 2 * 8.0
-    assert row["busy_share"] == pytest.approx((1.0 + 1.5 + 2.0 + 2.0) / capacity_s)
-    # Query 2 was late from 14 on, by its arrival; 3 was given up at 16; 4 is due at 18, where the window ends.
-    assert row["abandoned_share"] == pytest.approx((0.5 + 1.0) / capacity_s)
-    (row,) = measured(made_up(), "start").to_dict("records")
-    assert row["abandoned_share"] == pytest.approx((0.0 + 1.0) / capacity_s)
-
-
-def test_a_live_request_waits_until_it_has_a_slot_or_nobody_wants_it():
-    (row,) = measured(made_up()).to_dict("records")
-    # 0.5, 0, 1 and 0 s; the request of 17 came when its caller had left.
-    assert row["live_queue_wait_s"] == pytest.approx(1.5 / 4)
-
-
-def test_without_a_limit_of_slots_there_is_no_share_of_capacity():
-    (row,) = measured(made_up(slots=None)).to_dict("records")
-    assert math.isnan(row["busy_share"])
-    assert math.isnan(row["abandoned_share"])
-    assert row["goodput_per_s"] == 1 / 8
-
-
-def test_another_way_of_counting_is_refused():
-    with pytest.raises(ConfigurationError, match="counted_from"):
-        measured(made_up(), "finish")
-
-
-def healthy(replicate, **changes):
-    """A replicate whose four counted queries are all answered in time."""
-    return [query_rows(number, scheduled_at_s=10.0 + number, replicate=replicate, **changes) for number in range(4)]
-
-
-def collapsed(replicate, **changes):
-    """A replicate that answers none in time."""
+def replicates_of(good, **changes):
+    """Replicates of four counted queries each: all answered in time in the first `good` of them, none in the others."""
     return [
-        query_rows(number, scheduled_at_s=10.0 + number, replicate=replicate, returned_at_s=2.5, **changes)
+        query_rows(
+            number, scheduled_at_s=10.0 + number, replicate=place, returned_at_s=1.5 if is_good else 2.5, **changes
+        )
+        for place, is_good in enumerate(good)
         for number in range(4)
     ]
 
 
+CAPACITY_S = 2 * 8.0
+MEASURED = {
+    "arrival": (
+        {},
+        {
+            "counted": 4,
+            "window_s": 8.0,
+            "arrived_per_s": 0.5,
+            "goodput_per_s": 1 / 8,
+            "share_in_time": 1 / 4,
+            # 1.5, 2.5, 2.0 and never.
+            "response_median_s": 2.25,
+            # Too few queries for these quantiles.
+            "response_p90_s": NAN,
+            "response_p99_s": NAN,
+            "busy_share": (1.0 + 1.5 + 2.0 + 2.0) / CAPACITY_S,
+            # Query 2 was late from 14 on, by its arrival; 3 was given up at 16; 4 is due at 18, where the window ends.
+            "abandoned_share": (0.5 + 1.0) / CAPACITY_S,
+            # 0.5, 0, 1 and 0 s; the request of 17 came when its caller had left.
+            "live_queue_wait_s": 1.5 / 4,
+        },
+    ),
+    # A system that does not keep up looks better.
+    "start": ({}, {"goodput_per_s": 2 / 8, "response_median_s": 1.75, "abandoned_share": (0.0 + 1.0) / CAPACITY_S}),
+    "arrival, no limit of slots": (
+        {"slots": None},
+        {"busy_share": NAN, "abandoned_share": NAN, "goodput_per_s": 1 / 8},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MEASURED)
+def test_a_crowd_is_measured_in_its_window_from_the_arrival_or_the_start_of_each_query(case):
+    changes, expected = MEASURED[case]
+    (row,) = measured(made_up(**changes), case.partition(",")[0]).to_dict("records")
+    assert {name: row[name] for name in expected} == pytest.approx(expected, nan_ok=True)
+
+
+def test_quantiles_are_given_with_enough_queries_behind_them():
+    rows = [query_rows(number, scheduled_at_s=10.0 + number / 100, returned_at_s=number / 100) for number in range(459)]
+    few, enough = (measured(some).iloc[0] for some in (rows[:44], rows))
+    assert (few["response_p90_s"], math.isnan(few["response_p99_s"])) == (0.39, True)
+    assert (enough["response_p90_s"], enough["response_p99_s"]) == (4.13, 4.54)
+    assert "p99" in repr(LoadStudy(*frames_of(rows)))
+
+
+def test_a_way_of_counting_and_a_reference_that_there_are_not_are_refused():
+    with pytest.raises(ConfigurationError, match="counted_from"):
+        measured(made_up(), "finish")
+    with pytest.raises(ConfigurationError, match="reference must be an arm"):
+        goodput_differences(measured(made_up()), "Z")
+
+
 def test_intervals_go_over_replicates_and_fewer_than_four_have_none():
-    few = load_summary(measured(made_up() + healthy(1) + healthy(2)))
-    assert few["goodput_low_per_s"].isna().all()
-    rows = [row for replicate in range(6) for row in (collapsed if replicate < 2 else healthy)(replicate)]
-    (row,) = load_summary(measured(rows)).to_dict("records")
+    few = replicates_of([True] * 3)
+    assert load_summary(measured(few))["goodput_low_per_s"].isna().all()
+    assert "too few: 3 of 4" in repr(LoadStudy(*frames_of(few)))
+    (row,) = load_summary(measured(replicates_of([True] * 4 + [False] * 2))).to_dict("records")
     assert (row["replicates"], row["counted"]) == (6, 24)
     assert row["goodput_per_s"] == pytest.approx(4 / 6 * 4 / 8)
     # All values are 0 or the most there can be, so the bounds are those of the exact interval of 4 of 6.
     exact = stats.binomtest(4, 6).proportion_ci(method="exact")
-    found = row["goodput_low_per_s"], row["goodput_high_per_s"]
-    assert found == pytest.approx((exact.low / 2, exact.high / 2), abs=0.01)
-
-
-def test_a_replicate_that_answers_fewer_than_half_in_time_has_collapsed():
-    rows = [row for replicate in range(8) for row in (collapsed if replicate < 7 else healthy)(replicate)]
-    summary = load_summary(measured(rows))
-    (row,) = summary.to_dict("records")
-    wilson = share_interval(7, 8)
-    assert (row["collapsed"], row["collapsed_low_share"], row["collapsed_high_share"]) == (7, wilson.low, wilson.high)
-    shown = repr(LoadStudy(*frames_of(rows)))
-    assert "7 of 8" in shown
-
-
-def test_equal_replicates_have_an_interval_with_width():
-    rows = [row for replicate in range(8) for row in healthy(replicate)]
-    (row,) = load_summary(measured(rows)).to_dict("records")
+    bounds = row["goodput_low_per_s"], row["goodput_high_per_s"]
+    assert bounds == pytest.approx((exact.low / 2, exact.high / 2), abs=0.01)
+    # Equal replicates have an interval with width.
+    (row,) = load_summary(measured(replicates_of([True] * 8))).to_dict("records")
     assert row["goodput_low_per_s"] < 0.35
     assert row["goodput_high_per_s"] == 0.5
     assert row["abandoned_high_share"] > 0.0
 
 
-def test_a_table_of_few_replicates_says_so_in_place_of_an_interval():
-    rows = made_up() + healthy(1)
-    assert "too few: 2 of 4" in repr(LoadStudy(*frames_of(rows)))
+def test_a_replicate_that_answers_fewer_than_half_in_time_has_collapsed():
+    rows = replicates_of([False] * 7 + [True])
+    (row,) = load_summary(measured(rows)).to_dict("records")
+    wilson = share_interval(7, 8)
+    assert (row["collapsed"], row["collapsed_low_share"], row["collapsed_high_share"]) == (7, wilson.low, wilson.high)
+    assert "7 of 8" in repr(LoadStudy(*frames_of(rows)))
 
 
 def test_queries_that_began_late_are_named_only_when_it_matters():
-    on_time = LoadStudy(*frames_of(healthy(0, late_s=0.01)))
-    assert on_time.lateness == ""
-    late = LoadStudy(*frames_of(healthy(0) + healthy(1, late_s=0.3)))
-    assert "0.30 s" in late.lateness
-    assert late.lateness in repr(late)
-    assert "0.30 s" in late._repr_html_()
+    assert LoadStudy(*frames_of(replicates_of([True], late_s=0.01))).lateness == ""
+    late = LoadStudy(*frames_of(replicates_of([True], late_s=0.3)))
+    for text in (late.lateness, repr(late), late._repr_html_()):
+        assert "0.30 s" in text
     assert late.summary()["late_max_s"].tolist() == [0.3]
-
-
-def test_a_study_that_was_written_before_there_was_a_wall_clock_began_no_query_late(tmp_path):
-    queries, servings = frames_of(made_up())
-    LoadStudy(queries.drop(columns="late_s"), servings, {"schema_version": 1}).save(tmp_path / "study")
-    assert LoadStudy.load(tmp_path / "study").queries["late_s"].eq(0.0).all()
 
 
 def test_the_interval_of_a_mean_stays_within_what_is_possible():
@@ -197,20 +194,18 @@ def test_the_interval_of_a_mean_stays_within_what_is_possible():
 
 
 def test_differences_are_taken_within_a_replicate():
-    rows = []
-    for replicate, good in enumerate((3, 1, 3, 1, 3, 1, 3, 1)):
-        for alternative, more in (("hard_timeout", 0), ("async_cancellation", 1)):
-            for number in range(5):
-                back_s = 1.5 if number < good + more else 2.5
-                rows.append(
-                    query_rows(
-                        number,
-                        scheduled_at_s=10.0 + number,
-                        returned_at_s=back_s,
-                        alternative=alternative,
-                        replicate=replicate,
-                    )
-                )
+    rows = [
+        query_rows(
+            number,
+            scheduled_at_s=10.0 + number,
+            returned_at_s=1.5 if number < good + more else 2.5,
+            alternative=alternative,
+            replicate=replicate,
+        )
+        for replicate, good in enumerate((3, 1, 3, 1, 3, 1, 3, 1))
+        for alternative, more in (("hard_timeout", 0), ("async_cancellation", 1))
+        for number in range(5)
+    ]
     replicates = measured(rows)
     (row,) = goodput_differences(replicates, "B  hard timeout").to_dict("records")
     assert row["arm"] == "C  async cancellation"
@@ -222,11 +217,9 @@ def test_differences_are_taken_within_a_replicate():
     assert (row["low_per_s"], row["high_per_s"]) == pytest.approx((expected.low, expected.high))
     # Of 256 ways to flip eight signs, two are as extreme.
     assert (row["more_in"], row["p_value"]) == (8, pytest.approx(2 / 256))
-    with pytest.raises(ConfigurationError, match="reference must be an arm"):
-        goodput_differences(replicates, "Z")
 
 
-def test_a_study_reads_back_what_it_wrote_and_shows_its_goodput(tmp_path):
+def test_a_study_reads_back_what_it_wrote_and_what_older_versions_wrote(tmp_path):
     queries, servings = frames_of(made_up())
     study = LoadStudy(queries, servings, {"schema_version": 1})
     again = LoadStudy.load(study.save(tmp_path / "study"))
@@ -234,17 +227,21 @@ def test_a_study_reads_back_what_it_wrote_and_shows_its_goodput(tmp_path):
     pd.testing.assert_frame_equal(again.servings, servings)
     assert again.manifest == study.manifest
     assert repr(again).splitlines()[-1].split()[:6] == ["0.5", "B", "hard", "timeout", "0.125", "one"]
-    assert "2 s decision timeout" in again.title
-    assert "<table" in again._repr_html_()
+    with pytest.raises(RecordError, match=r"holds no LoadOnTraces: it has no crowds\.parquet"):
+        LoadOnTraces.load(tmp_path / "study")
+    # Before there was a wall clock, no query began late; and nobody counted tokens.
+    old = LoadStudy(queries.drop(columns="late_s"), servings.drop(columns="tokens"), {"schema_version": 1})
+    read = LoadStudy.load(old.save(tmp_path / "old"))
+    assert read.queries["late_s"].eq(0.0).all()
+    assert read.servings["tokens"].isna().all()
 
 
 def test_cells_are_joined_in_the_order_of_their_queries_whatever_their_levels():
     early, late = frames_of(made_up()), frames_of(made_up(replicate=1, alternative="cooperative"))
-    cells = [SimpleNamespace(queries=queries, servings=servings) for queries, servings in (late, early)]
-    study = LoadStudy.of(cells, {})
-    assert study.queries["run_id"].is_monotonic_increasing
-    assert set(study.queries["alternative"].cat.categories) == {"cooperative", "hard_timeout"}
-    assert len(study.servings) == 2 * len(early[1])
+    queries = concat_queries([late[0], early[0]])
+    assert queries["run_id"].is_monotonic_increasing
+    assert set(queries["alternative"].cat.categories) == {"cooperative", "hard_timeout"}
+    assert len(concat_servings([late[1], early[1]])) == 2 * len(early[1])
 
 
 def test_a_request_that_was_cut_at_the_horizon_held_its_slot_until_then_and_one_that_waited_held_none():
@@ -262,12 +259,11 @@ def test_a_request_that_was_cut_at_the_horizon_held_its_slot_until_then_and_one_
         waited_for_caller_s=0.5,
         measured=SimpleNamespace(run=run, calls=[call, never]),
     )
-    same = {"arrivals": "poisson", "offered_per_s": 0.5, "slots": 2, "callers": 1, "replicate": 0}
-    made = rows_of_query(attended, **same, **WINDOW)
+    made = rows_of_query(attended, **WINDOW)
     held, waited = made.servings
-    assert (held.received_at_s, held.served_from_s, held.left_at_s) == (101.5, 103.5, 110.5)
-    assert held.tokens == 42.0
-    assert math.isnan(waited.served_from_s)
-    assert waited.left_at_s == 110.5
-    assert math.isnan(made.load.response_s)
-    assert not made.load.in_time
+    assert (held["received_at_s"], held["served_from_s"], held["left_at_s"]) == (101.5, 103.5, 110.5)
+    assert held["tokens"] == 42.0
+    assert math.isnan(waited["served_from_s"])
+    assert waited["left_at_s"] == 110.5
+    assert math.isnan(made.load["response_s"])
+    assert not made.load["in_time"]

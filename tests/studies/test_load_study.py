@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 import tomllib
-from concurrent.futures import Future
 from pathlib import Path
 
 import pandas as pd
@@ -14,11 +13,11 @@ import psutil
 import pytest
 
 from benchmarks import load
-from docmind_lab.core.errors import ConfigurationError, SimulationError, SimulationStalled
+from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.load import LoadStudy, Poisson, Trace, load_options, run, run_load
 from docmind_lab.experiments.load.arrivals import Constant
-from docmind_lab.experiments.load.study import LoadCellResult, crowds_done
+from docmind_lab.experiments.load.run import LoadCellResult
 
 SMALL = {"alternatives": "B,C", "queries": 3, "replicates": 1, "slots": 1, "warm_up_s": 0.0, "decision_timeout_s": 6.0}
 
@@ -27,11 +26,12 @@ def design(**changes):
     seen = []
     given = {"arrivals": [0.1], **SMALL, **changes}
 
-    def instead(made, settings, **_):
+    def instead(made, *others, **options):
         seen.append(made)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "run_load_design", instead)
+        patch.setattr(run, "offer_load", instead)
+        patch.setattr(run, "workers_for", lambda *_: None)
         run_load(given.pop("arrivals"), **given)
     return seen[0]
 
@@ -115,8 +115,9 @@ def test_live_endpoints_are_refused():
 def test_counting_begins_at_the_horizon_unless_told_otherwise():
     made = design(warm_up_s=None, queries=20)
     assert made.horizon_s == 30.0
-    (point, _) = made.points()
-    assert (point.window_from_s, point.window_until_s) == (30.0, point.queries[-1].scheduled_at_s - 6.0)
+    cell, _ = made.cells()
+    last_s = made.queries_of(cell)[-1].scheduled_at_s
+    assert made.window_s(cell.decision_timeout_s, last_s) == (30.0, last_s - 6.0)
 
 
 def test_a_study_is_named_by_its_design():
@@ -125,58 +126,13 @@ def test_a_study_is_named_by_its_design():
     assert design().study_id != design(slots=2).study_id != design(callers=3).study_id
 
 
-# ---- who computes
+def test_a_crowd_that_is_lost_twice_ends_the_study(monkeypatch):
+    def lost(design, settings, cell, attempt):
+        return LoadCellResult(cell.id, stalled=f"of crowd {cell.id}: a thread waits")
 
-
-class Crew:
-    """Workers that compute each crowd at once. computed: the crowds that they were given."""
-
-    window = 2
-
-    def __init__(self, compute=lambda cell: LoadCellResult(cell.id)):
-        self.compute, self.computed = compute, []
-
-    def submit(self, function, cell, attempt):
-        self.computed.append(cell.id)
-        future = Future()
-        future.set_result(self.compute(cell))
-        return future
-
-    def replace(self):
-        pass
-
-
-def begun(crew, stop=None):
-    cells = run.cells_of(design(arrivals=[0.1, 0.15]), Settings())
-    return crowds_done(cells, run.run_load_cell, LoadCellResult, crew, stop)
-
-
-def test_a_crowd_that_is_lost_twice_ends_the_study():
-    assert sorted(result.cell_id for result in begun(Crew())) == ["0-0-0", "0-0-1", "1-0-0", "1-0-1"]
-    with pytest.raises(SimulationStalled, match="a thread waits"):
-        list(begun(Crew(lambda cell: LoadCellResult(cell.id, stalled="a thread waits"))))
-
-
-def test_a_stop_begins_no_further_crowd():
-    stop = threading.Event()
-    crew = Crew()
-    found = begun(crew, stop)
-    next(found)
-    stop.set()
-    assert len(list(found)) == 1, "the one that was under way and done"
-    assert len(crew.computed) == 2
-
-
-def test_a_study_that_was_stopped_says_that_it_is_not_complete(small, monkeypatch):
-    queries, servings = small[0].queries, small[0].servings
-    crew = contextlib.nullcontext(Crew(lambda cell: LoadCellResult(cell.id, queries, servings)))
-    monkeypatch.setattr(run, "workers_for", lambda *_: crew)
-    stop = threading.Event()
-    study = run_load([0.1, 0.15], **SMALL, stop=stop, progress=lambda done, of: stop.set())
-    assert not study.manifest["complete"]
-    assert len(study.queries) == 2 * len(queries), "of the two crowds that were done"
-    with pytest.raises(SimulationError, match="stopped before"):
-        run_load([0.1, 0.15], **SMALL, stop=stop)
+    monkeypatch.setattr(run, "run_load_cell", lost)
+    with pytest.raises(SimulationStalled, match="of crowd 1-0-0: a thread waits"):
+        run_load([0.1, 0.15], **SMALL)
 
 
 def test_interrupted_it_keeps_what_was_done_and_goes_on_raising(small, tmp_path):

@@ -32,21 +32,23 @@ def facts(made: StudyDesign) -> list[Any]:
 # ---- levels
 
 
-def test_a_single_level_and_a_list_of_one_are_the_same_study() -> None:
-    one = design(alternative="A", decision_timeout_s=5, fault="none", retries=1, latency_profile="typical")
-    listed = design(alternative=["A"], decision_timeout_s=[5], fault=["none"], retries=[1], latency_profile=["typical"])
-    assert one.to_dict() == listed.to_dict()
-    assert one.study_id == listed.study_id
+ONE = {"alternative": "A", "decision_timeout_s": 5, "fault": "none", "retries": 1, "latency_profile": "typical"}
+NAMED = {"alternative": "A,B", "latency_profile": "typical"}
+MADE = {"alternative": [Cooperative(), HardTimeout()], "latency_profile": LatencyProfile.named("typical")}
 
 
-def test_names_letters_lists_and_instances_of_alternatives_and_profiles_are_the_same_levels() -> None:
-    named = design(alternative="A,B", latency_profile="typical")
-    made = design(alternative=[Cooperative(), HardTimeout()], latency_profile=LatencyProfile.named("typical"))
-    assert (
-        named.to_dict()["factors"]
-        == design(alternative=["cooperative", "B"], latency_profile="typical").to_dict()["factors"]
-    )
-    assert len(made.plan.combinations) == len(named.plan.combinations) == 2
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (ONE, {name: [level] for name, level in ONE.items()}),
+        (NAMED, NAMED | {"alternative": ["cooperative", "B"]}),
+        (NAMED, MADE),
+    ],
+    ids=["lists of one", "letters and levels", "instances"],
+)
+def test_levels_that_are_written_otherwise_are_the_same_study(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert design(**one).to_dict() == design(**other).to_dict()
+    assert design(**one).study_id == design(**other).study_id
 
 
 def test_every_combination_of_levels_is_there() -> None:
@@ -254,8 +256,13 @@ def test_runs_of_one_seed_meet_the_same_latencies_in_every_arm_and_budget() -> N
 def test_a_profile_of_a_server_is_a_level_beside_the_two_extremes() -> None:
     factors = {"stops_on_disconnect": [True, False], "server_behaviour": ["own", "llama-cpp-2026.10"]}
     design = StudyDesign.of({"repeats": 1, "factors": {"alternative": "A"} | factors})
-    facts = [combination.orders("s", 0)[0].facts for combination in design.plan.combinations]
-    assert [fact.server_behaviour for fact in facts] == ["stops", "goes-on", "llama-cpp-2026.10"]
+    benches = benches_of(design, Settings())
+    assert len(benches) == 3, "each behaviour has services of its own"
+    assert [order.facts.server_behaviour for bench in benches for order in bench.cells[0].orders] == [
+        "stops",
+        "goes-on",
+        "llama-cpp-2026.10",
+    ]
     with pytest.raises(ConfigurationError, match=r"factors\.server_behaviour: .*'vllm'"):
         _ = StudyDesign.of({"repeats": 1, "factors": {"server_behaviour": "vllm"}}).plan
 

@@ -1,11 +1,10 @@
-"""A sweep computes each cell once, tells how far it is, hears a stop, and says what it could not compute."""
+"""A sweep computes each cell once, tells how far it is, and says what it could not compute."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-import threading
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,11 +19,22 @@ from docmind_lab.alternatives.base import Outcome, SyncOrAsync
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.randomness import run_seed
-from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess
+from docmind_lab.experiments.batch import Cell, CellResult
 from docmind_lab.experiments.sweeps.runner import sweep
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.study_folder import load
 from docmind_lab.tables.cell_store import CellStore
+
+
+def interrupted_after(cells: int, out: Path, executor: Scripted) -> None:
+    """A sweep that is interrupted when so many of its cells are done."""
+
+    def interrupt(done: int, total: int) -> None:
+        if done >= cells * RUNS // CELLS:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        swept(executor, out, progress=interrupt)
 
 
 def swept(executor: Scripted, out: Path | None = None, **options: Any) -> Study:
@@ -32,7 +42,7 @@ def swept(executor: Scripted, out: Path | None = None, **options: Any) -> Study:
         return sweep(DESIGN, out=out, executor=executor, **options)
 
 
-def test_every_cell_is_computed_once_and_every_run_is_in_the_tables(tmp_path: Path) -> None:
+def test_every_cell_is_computed_once_and_every_run_is_in_the_tables_with_and_without_a_folder(tmp_path: Path) -> None:
     executor = Scripted()
     study = swept(executor, tmp_path)
     assert len(set(executor.asked)) == len(executor.asked) == CELLS
@@ -40,6 +50,7 @@ def test_every_cell_is_computed_once_and_every_run_is_in_the_tables(tmp_path: Pa
     assert study.manifest["complete"]
     assert study.manifest["failed_cells"] == []
     assert study.manifest["schema_version"] == SCHEMA_VERSION
+    assert_same_tables(study, swept(Scripted()))
 
 
 def test_the_manifest_says_how_busy_the_machine_was_in_this_attempt() -> None:
@@ -49,10 +60,6 @@ def test_the_manifest_says_how_busy_the_machine_was_in_this_attempt() -> None:
     assert swept(Scripted(lambda cell: replace(made_up_cell(cell), cpu_s=0.5))).manifest["machine_use"][
         "cpu_s_per_run"
     ] == pytest.approx(0.5 * CELLS / RUNS)
-
-
-def test_a_folder_changes_nothing_in_the_tables(tmp_path: Path) -> None:
-    assert_same_tables(swept(Scripted(), tmp_path), swept(Scripted()))
 
 
 def test_cells_of_several_systems_are_handed_out_in_one_stream_without_waiting_for_each_other() -> None:
@@ -84,8 +91,7 @@ def test_progress_counts_runs_never_goes_back_and_ends_at_all(tmp_path: Path) ->
 
 
 def test_progress_of_a_study_that_goes_on_starts_from_what_is_there(tmp_path: Path) -> None:
-    stop = threading.Event()
-    swept(Scripted(lambda cell: stop.set() or made_up_cell(cell)), tmp_path, stop=stop)
+    interrupted_after(1, tmp_path, Scripted())
     there = len(load(tmp_path).runs)
     seen: list[int] = []
     executor = Scripted()
@@ -100,10 +106,8 @@ def test_progress_ends_at_all_although_another_process_did_the_rest_and_removed_
 
     def act(cell: Cell) -> CellResult:
         if len(executor.asked) == 1:
-            # The other one finds this cell taken: it stops before it would wait for us.
-            stop = threading.Event()
-            other.act = lambda cell: (stop.set() if len(other.asked) == CELLS - 1 else None) or made_up_cell(cell)
-            swept(other, tmp_path, stop=stop, progress=lambda *_: None)
+            # The other one finds this cell taken: it ends before it would wait for us.
+            interrupted_after(CELLS - 1, tmp_path, other)
         return made_up_cell(cell)
 
     executor.act = act
@@ -114,32 +118,7 @@ def test_progress_ends_at_all_although_another_process_did_the_rest_and_removed_
     assert seen[-1] == RUNS
 
 
-# ---- stopped, full disk
-
-
-def test_after_a_stop_what_is_done_is_on_disk_and_the_same_call_goes_on(tmp_path: Path) -> None:
-    stop = threading.Event()
-    executor = Scripted(lambda cell: (stop.set() if cell.id == "00-001" else None) or made_up_cell(cell))
-    part = swept(executor, tmp_path, stop=stop)
-    assert not part.manifest["complete"]
-    assert len(executor.asked) <= CELLS - 1, "no further cell was begun"
-    assert len(part.runs) == 2 * len(executor.asked), "what was computed was kept"
-    assert_same_tables(load(tmp_path), part)
-    assert_same_tables(swept(Scripted(), tmp_path), swept(Scripted()))
-
-
-def test_without_processes_a_stop_is_heard_after_the_cell_under_way() -> None:
-    stop, done = threading.Event(), []
-
-    def act(self: Any, function: Any, cell: Cell, attempt: int) -> Any:
-        done.append(cell.id)
-        stop.set()
-        return Scripted().submit(function, cell, attempt)
-
-    kind = type("InThisProcess", (InThisProcess().__class__,), {"submit": act})
-    with small_cells():
-        part = sweep(DESIGN, executor=kind(), stop=stop)
-    assert (done, len(part.runs)) == (["00-000"], 2)
+# ---- full disk
 
 
 @pytest.mark.parametrize("file", ["00-002.parquet", "calls.parquet", "manifest.json", "design.json"])

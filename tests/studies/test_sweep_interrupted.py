@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import threading
@@ -34,12 +35,12 @@ def alone() -> Study:
 
 
 def resumed(out: Path) -> Study:
-    gone_on_too_long = threading.Event()
-    timer = threading.Timer(PATIENCE_S, gone_on_too_long.set)
+    # A cell that somebody else keeps for ever would be waited for as long.
+    timer = threading.Timer(PATIENCE_S, _thread.interrupt_main)
     timer.start()
     try:
         with small_cells():
-            return sweep(DESIGN, out=out, executor=InThisProcess(), stop=gone_on_too_long)
+            return sweep(DESIGN, out=out, executor=InThisProcess())
     finally:
         timer.cancel()
 

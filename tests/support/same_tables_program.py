@@ -47,13 +47,5 @@ def digest(made: Study) -> str:
     return text.hexdigest()
 
 
-def other_study(workers: int, workload: str) -> Study:
-    """A run of another workload under each of some alternatives."""
-    return study(workers, "A,B,C,D", 1, workload)
-
-
 if __name__ == "__main__":
-    workers, runs = (int(word) for word in sys.argv[1:3])
-    print(digest(study(workers, runs=runs)))
-    for name in sys.argv[3:]:
-        print(digest(other_study(workers, name)))
+    print(digest(study(int(sys.argv[1]))))

@@ -27,7 +27,7 @@ from docmind_lab.experiments.load import (
     load_options,
     run_load,
 )
-from docmind_lab.experiments.load.on_traces import POLICIES
+from docmind_lab.experiments.load.on_traces.server import POLICIES
 from docmind_lab.experiments.load.on_traces.shapes import shapes_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.findings.study import Study
@@ -47,6 +47,15 @@ def run_of(*calls: tuple[float, float], name: str = "a", **changes: Any) -> tupl
     end = max(ended for _, ended in calls)
     run = TracedRun(name, name, "by hand", end, end, "answered", **changes)
     return run, [Span(name, f"{name}{n}", "", "agent", "llm", *call) for n, call in enumerate(calls)]
+
+
+def served_until(run: tuple[TracedRun, list[Span]], *ends: float) -> tuple[TracedRun, list[Span]]:
+    """The run with the ends of its calls that the server saw."""
+    seen = [
+        dataclasses.replace(span, server_started_at_s=span.started_at_s, server_ended_at_s=end)
+        for span, end in zip(run[1], ends, strict=True)
+    ]
+    return run[0], seen
 
 
 def traces_of(*runs: tuple[TracedRun, list[Span]]) -> Traces:
@@ -94,6 +103,22 @@ OFFERS: dict[str, Offer] = {
         traces_of(run_of((0.0, 50.0)), LATER),
         (11.0,),
         {"timeout_s": 6.0, "horizon_factor": 2.0},
+    ),
+    # The newcomer has the slot at 2 s, before the caller has its answer at 3, and at 5 s, after it.
+    "a slot is free when the server is done, and a caller back when its client is": (
+        traces_of(served_until(run_of((0.0, 3.0)), 2.0), LATER),
+        (1.0,),
+        {},
+    ),
+    "a server that goes on after the answer keeps its slot": (
+        traces_of(served_until(run_of((0.0, 3.0)), 5.0), LATER),
+        (1.0,),
+        {},
+    ),
+    "E without propagation cuts what is under way a twentieth of a second after the deadline": (
+        traces_of(run_of((0.0, 8.0)), LATER),
+        (5.0,),
+        {"timeout_s": 6.0, "alternatives": "E:unpropagated"},
     ),
     "a stop flag lets the step under way end, and no further one begin": (
         traces_of(run_of((0.0, 4.0), (4.0, 8.0), (8.0, 9.0))),
@@ -158,11 +183,6 @@ def test_what_becomes_of_the_queries() -> None:
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
-def test_a_fault_that_a_trace_cannot_say_of_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="more than a trace can say of"):
-        offered(traces_of(run_of((0.0, 2.0))), (), brownout="hang")
-
-
 def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Path) -> None:
     traces = traces_of(run_of((0.0, 2.0)), run_of((0.0, 1.0), (1.0, 5.0), name="b"))
     options: dict[str, Any] = {"alternatives": "B,C", "slots": [1, 2], "queries": 200, "replicates": 2}
@@ -181,6 +201,8 @@ def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Path) 
     read = LoadOnTraces.load(folder)
     pd.testing.assert_frame_equal(read.summary(), one.summary())
     assert repr(read) == repr(one)
+    with pytest.raises(RecordError, match="holds no load study that can be read"):
+        LoadOnTraces.load(tmp_path)
 
 
 def same_crowds(executor: Executor) -> None:
@@ -203,11 +225,6 @@ def test_a_cluster_of_dask_computes_the_crowds() -> None:
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
     with distributed.LocalCluster(processes=True, **options) as cluster, distributed.Client(cluster) as client:
         same_crowds(client.get_executor())
-
-
-def test_a_folder_without_a_study_on_traces_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="holds no load study that can be read"):
-        LoadOnTraces.load(tmp_path)
 
 
 def test_an_interrupted_study_keeps_the_crowds_that_were_done(tmp_path: Path) -> None:
@@ -265,6 +282,7 @@ def test_a_load_table_with_traces_is_a_study_on_them(tmp_path: Path) -> None:
         ({"alternatives": "A:equal"}, "changes the path of a run"),
         ({"decision_timeout_s": [5.0, 5.0]}, "each once"),
         ({"queries": 3}, "none is counted"),
+        ({"brownout": "hang"}, "more than a trace can say of"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(changes: dict[str, Any], message: str) -> None:
@@ -300,7 +318,7 @@ def recorded(queries: int, seed: int) -> Traces:
         router_injection=settings.agents.enable_router_injection,
     )
     system = SimulatedSystem(settings, corpus="handbook")
-    orders = [query.order for point in design.points() for query in point.queries]
+    orders = [query.order for cell in design.cells() for query in design.queries_of(cell)]
     done = [system.measure(order, ServiceOptions(profile=profile, seed=seed)) for order in orders]
     tables = (
         to_frame("runs", [each.run for each in done]),

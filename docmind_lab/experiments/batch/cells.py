@@ -49,6 +49,10 @@ class Simulated:
         """Return the system, newly built, whose owner closes it."""
         return SimulatedSystem(self.settings, self.client_retries, self.corpus, self.workload, max_connections)
 
+    def built_once(self, max_connections: int = 100) -> SimulatedSystem:
+        """Return the system, built at its first use in this process."""
+        return _built(self.of_process, max_connections)
+
     def measure(self, system: SimulatedSystem, order: RunOrder) -> MeasuredRun:
         """Return a run of the system, without what only a caller of a single run needs."""
         return without_state(system.measure(order, self.options, node_mode=self.node_mode))
@@ -110,7 +114,7 @@ def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
     that take the same call for the same result, and would give back the error of the first.
     """
     with _one_at_a_time:
-        system = _system(cell.system.of_process)
+        system = cell.system.built_once()
         measured: list[MeasuredRun] = []
         begun_s = time.process_time()
         for order in cell.orders:
@@ -122,4 +126,4 @@ def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
 
 
 # Two: a study that compares with and without router injection alternates between them.
-_system = functools.lru_cache(maxsize=2)(Simulated.build)
+_built = functools.lru_cache(maxsize=2)(Simulated.build)

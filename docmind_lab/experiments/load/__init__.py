@@ -5,10 +5,10 @@
 
 arrivals.py     arrival processes: Poisson, constant, recorded
 crowd.py        queries side by side in one virtual time or in real time, each a real run of the whole stack
-design.py       loads × alternatives × replicates, and the queries that follow
+design.py       loads × replicates × what else is varied, of the stack and on traces, and the crowds that follow
 tables.py       the tables queries and servings: rows of each query, and of each request at the model server
 measures.py     goodput, abandoned work, and how long live queries waited because of it
-study.py        LoadStudy: the tables, their summary, their folder
+study.py        LoadStudy, LoadOnTraces: the tables, their summary, their folder
 run.py          run_load: compute crowds on workers, each of which keeps its system
 on_traces/      the same study on recorded runs: a million queries in minutes
 load_table.py   a `[load]` table of a study file, checked
@@ -17,10 +17,9 @@ load_table.py   a `[load]` table of a study file, checked
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.load.design import LoadDesign
 from docmind_lab.experiments.load.load_table import load_options
-from docmind_lab.experiments.load.measures import goodput_differences, load_summary, replicate_measures
-from docmind_lab.experiments.load.on_traces import LoadOnTraces, load_on_traces
-from docmind_lab.experiments.load.run import run_load, run_load_design
-from docmind_lab.experiments.load.study import LoadStudy
+from docmind_lab.experiments.load.on_traces.study import load_on_traces
+from docmind_lab.experiments.load.run import run_load
+from docmind_lab.experiments.load.study import LoadOnTraces, LoadStudy
 
 __all__ = [
     "Arrivals",
@@ -30,11 +29,7 @@ __all__ = [
     "LoadStudy",
     "Poisson",
     "Trace",
-    "goodput_differences",
     "load_on_traces",
     "load_options",
-    "load_summary",
-    "replicate_measures",
     "run_load",
-    "run_load_design",
 ]

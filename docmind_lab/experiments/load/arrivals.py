@@ -14,30 +14,18 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform
 
 
-class Arrivals(Protocol):
-    """An open arrival process. The implementations are frozen dataclasses, interchangeable with each other."""
-
-    kind: ClassVar[str]
-
-    @property
-    def rate_per_s(self) -> float:
-        """Average number of queries a second."""
-        ...
-
-    def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """Return the instants of the first arrivals, in order, seconds since the start; a seed has the same ones."""
-        ...
-
-
 @dataclass(frozen=True)
 class _Steady:
-    """Arrivals at one rate, queries a second. Raises: ConfigurationError unless it is finite and above 0."""
+    """Arrivals at one rate, the average number of queries a second.
+
+    Raises: ConfigurationError unless it is finite and above 0.
+    """
 
     rate_per_s: float
 
@@ -55,7 +43,7 @@ class Poisson(_Steady):
     kind: ClassVar[str] = "poisson"
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """Return the instants of the first arrivals, as `Arrivals.instants` does."""
+        """Return the instants of the first arrivals, in order, seconds since the start; a seed has the same ones."""
         gaps = (-math.log1p(-keyed_uniform(seed, "arrival", number)) / self.rate_per_s for number in range(count))
         return tuple(accumulate(gaps))
 
@@ -67,7 +55,7 @@ class Constant(_Steady):
     kind: ClassVar[str] = "constant"
 
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """Return the instants of the first arrivals, as `Arrivals.instants` does; the seed changes nothing."""
+        """Return the instants of the first arrivals, as `Poisson.instants` does; the seed changes nothing."""
         return tuple(number / self.rate_per_s for number in range(count))
 
 
@@ -112,6 +100,10 @@ class Trace:
         start = int(keyed_uniform(seed, "trace start") * (spare + 1))
         begun_s = self.instants_s[start]
         return tuple(instant_s - begun_s for instant_s in self.instants_s[start : start + count])
+
+
+Arrivals = Poisson | Constant | Trace
+"""An open arrival process; the three are interchangeable with each other."""
 
 
 def processes_of(arrivals: Iterable[float | Arrivals]) -> tuple[Arrivals, ...]:

@@ -10,13 +10,13 @@ horizon.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import functools
 import gc
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -102,7 +102,9 @@ def run_crowd(
     clock = VirtualClock(
         horizon_s=queries[-1].scheduled_at_s + turns * horizon_s + _AFTER_HORIZON_S,
         on_entry=[
-            lambda _: _fixed_randomness(queries[0].order.facts.seed),
+            # Garbage is left to the crowd, which makes too much to keep all of it.
+            lambda _: frozen_garbage(),
+            lambda _: fixed_randomness(queries[0].order.facts.seed),
             lambda _: plain_parameters(),
             door.open,
         ],
@@ -144,16 +146,6 @@ def run_crowd_on_the_wall(
             time.sleep(_LOOK_EVERY_S)
     crowd.raise_first()
     return tuple(crowd.kept[number] for number in range(len(queries)))
-
-
-@contextlib.contextmanager
-def _fixed_randomness(seed: int) -> Iterator[None]:
-    """Seed the global random generator the same way in every repeat, and leave garbage collection to the crowd.
-
-    As in `simulation`; but a crowd makes too much garbage to keep all of it.
-    """
-    with frozen_garbage(), fixed_randomness(seed):
-        yield
 
 
 class _Crowd(Generic[Kept]):
@@ -201,7 +193,8 @@ class _Crowd(Generic[Kept]):
             order = query.order
             if callers is not None:
                 callers.wait_for_one(number)
-                order = dataclasses.replace(order, alternative=_free_caller_after(order.alternative, callers, number))
+                freeing = _CallerFreeing(order.alternative, functools.partial(callers.free, number))
+                order = dataclasses.replace(order, alternative=cast(Alternative, freeing))
             try:
                 if self.is_over.is_set():
                     return
@@ -265,7 +258,7 @@ class Callers:
 
 @dataclass(frozen=True)
 class _CallerFreeing:
-    """An alternative that frees its caller as soon as it has returned."""
+    """An alternative that frees its caller as soon as it has returned; it has what a measurement asks of one."""
 
     inner: Alternative
     free: Callable[[], None]
@@ -274,17 +267,8 @@ class _CallerFreeing:
     def propagates(self) -> bool:
         return self.inner.propagates
 
-    @property
-    def client_retries(self) -> bool:
-        return self.inner.client_retries
-
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: Recorder) -> Outcome:
         try:
             return self.inner.run(runnable, inputs, deadline, recorder)
         finally:
             self.free()
-
-
-def _free_caller_after(alternative: Alternative, callers: Callers, number: int) -> Alternative:
-    # A measurement asks for no name; what an alternative is called stands in the facts.
-    return cast("Alternative", _CallerFreeing(alternative, lambda: callers.free(number)))

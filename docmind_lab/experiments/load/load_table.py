@@ -28,13 +28,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, Self, get_type_hints
+from typing import Any, Final, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
-from docmind_lab.experiments.load.on_traces import load_on_traces
+from docmind_lab.experiments.load.on_traces.study import load_on_traces
 from docmind_lab.experiments.load.run import run_load
 from docmind_lab.experiments.sweeps.design import explain
 from docmind_lab.findings.what_if.formats import import_traces
@@ -54,19 +54,19 @@ class ArrivalsTable(BaseModel):
     trace_instants_s: tuple[float, ...] = ()
     trace_speeds: tuple[float, ...] = (1.0,)
 
-    @model_validator(mode="after")
-    def _one_kind_of_arrivals(self) -> Self:
-        given, other = (
-            ("trace_instants_s", "rates_per_s") if self.arrivals == "trace" else ("rates_per_s", "trace_instants_s")
-        )
-        if not getattr(self, given):
-            raise ValueError(f"arrivals = {self.arrivals!r} needs {given}")
-        if getattr(self, other):
-            raise ValueError(f"arrivals = {self.arrivals!r} has no use for {other}; leave it out")
-        return self
-
     def processes(self) -> tuple[Arrivals, ...]:
-        """Return one arrival process for each load. Raises: ConfigurationError for an unusable rate or trace."""
+        """Return one arrival process for each load.
+
+        Raises: ConfigurationError for an unusable rate or trace, and for fields of another kind of arrivals.
+        """
+        kind = f"load: arrivals = {self.arrivals!r}"
+        needed, other = "rates_per_s", "trace_instants_s"
+        if self.arrivals == "trace":
+            needed, other = other, needed
+        if not getattr(self, needed):
+            raise ConfigurationError(f"{kind} needs {needed}")
+        if getattr(self, other):
+            raise ConfigurationError(f"{kind} has no use for {other}; leave it out")
         if self.arrivals == "trace":
             trace = Trace(self.trace_instants_s)
             return tuple(trace.faster(speed) for speed in self.trace_speeds)
@@ -74,7 +74,7 @@ class ArrivalsTable(BaseModel):
 
 
 # Keywords that are no fields of a table: what it says otherwise, who computes, and where the results go.
-_BESIDE: Final = {"arrivals", "workers", "executor", "settings", "out", "progress", "stop"}
+_BESIDE: Final = {"arrivals", "workers", "executor", "settings", "out", "progress"}
 
 
 def _table_of(function: Callable[..., Any], **written: Any) -> type[ArrivalsTable]:

@@ -1,7 +1,8 @@
 """Measures of a load study: goodput, the cost of abandoned work, and how long live queries waited because of it.
 
-    replicate_measures(queries, servings)                          one row for each crowd
-    load_summary(replicates)                                       one row for each arm and load, with intervals
+    crowd_measures(asked, servings)                 of one crowd, of the stack or on traces
+    replicate_measures(queries, servings)           one row for each crowd of the stack
+    load_summary(replicates)                        one row for each arm and load, with intervals
 
 **Goodput** is queries answered within the decision timeout, per second, of those that arrive while counting goes on.
 **Abandoned work** is what a slot did for a query after its deadline, or after its caller had left.
@@ -20,7 +21,7 @@ distribution (`means.bounded_mean_interval`), and never Student's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -28,24 +29,27 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.differences import mean_p_value
+from docmind_lab.statistics.interval import Floats
 from docmind_lab.statistics.means import bounded_mean_interval
+from docmind_lab.statistics.sample_size import runs_needed
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.conditions import with_arms
 
 CountedFrom = Literal["arrival", "start"]
 
 LOAD: Final = ("arrivals", "offered_per_s")
-_CROWD: Final = ("arm", *LOAD, "replicate")
 _LIMITS: Final = ("slots", "callers")
 _SAME: Final = ("alternative", *_LIMITS)
 FEWEST_REPLICATES: Final = 4
 """With fewer, an interval of a mean takes up more than two thirds of what is possible, and there is none."""
 COLLAPSED_BELOW: Final = 0.5
 """A replicate that answered a smaller share of its queries in time has collapsed."""
+_QUANTILES: Final[Mapping[str, float]] = {"response_p90_s": 0.9, "response_p99_s": 0.99}
 MEASURES: Final = (
     "goodput_per_s",
     "share_in_time",
     "response_median_s",
+    *_QUANTILES,
     "live_queue_wait_s",
     "busy_share",
     "abandoned_share",
@@ -53,32 +57,95 @@ MEASURES: Final = (
 """What is measured of each crowd, and averaged over replicates."""
 
 
+def crowd_measures(asked: pd.DataFrame, servings: pd.DataFrame) -> dict[str, Any]:
+    """Return the measures of one crowd by name.
+
+    counted (queries that arrived while counting went on), window_s (how long that was), arrived_per_s, goodput_per_s,
+    share_in_time (of those counted), response_median_s, response_p90_s and response_p99_s (inf when fewer queries than
+    that had anything by the horizon; the latter two NaN with fewer than 44 and 459 queries behind them),
+    live_queue_wait_s (mean time in the provider's queue of a request, as long as its query was wanted), busy_share and
+    abandoned_share (slot seconds in the window, of all and of those nobody waited for, as a share of what the slots
+    could give; NaN without a limit), late_max_s (how long after its scheduled arrival the harness began a counted
+    query, at most; 0 in virtual time).
+
+    asked: the queries of the crowd. servings: its requests, with the instant until which each was wanted.
+    """
+    first = asked.iloc[0]
+    from_s, until_s = float(first["window_from_s"]), float(first["window_until_s"])
+    window_s = until_s - from_s
+    counted = asked[asked["scheduled_at_s"].between(from_s, until_s, inclusive="left")]
+    response_s = counted["response_s"].fillna(math.inf)
+    in_order = np.sort(response_s.to_numpy())
+    capacity_s = math.nan if pd.isna(first["slots"]) else float(first["slots"]) * window_s
+    served_from_s, left_at_s, wanted_until_s = (
+        servings[name] for name in ("served_from_s", "left_at_s", "wanted_until_s")
+    )
+    # Stays NaN, which is no stretch at all, for a request that never had a slot.
+    unwanted_from_s = served_from_s.where(served_from_s.isna() | (served_from_s > wanted_until_s), wanted_until_s)
+    return {
+        "counted": len(counted),
+        "window_s": window_s,
+        "arrived_per_s": len(counted) / window_s,
+        "goodput_per_s": float(counted["in_time"].sum()) / window_s,
+        "share_in_time": float(counted["in_time"].mean()) if len(counted) else math.nan,
+        "response_median_s": float(response_s.median()),
+        **{name: _quantile(in_order, level) for name, level in _QUANTILES.items()},
+        "live_queue_wait_s": _live_queue_wait_s(servings, from_s, until_s),
+        "busy_share": _seconds_within(served_from_s, left_at_s, from_s, until_s) / capacity_s,
+        "abandoned_share": _seconds_within(unwanted_from_s, left_at_s, from_s, until_s) / capacity_s,
+        "late_max_s": float(counted["late_s"].max()) if len(counted) else 0.0,
+    }
+
+
+def _quantile(in_order: Floats, level: float) -> float:
+    """The value below which this share is. An observation and no point between two: one of them may be infinite."""
+    if len(in_order) < runs_needed(level):
+        return math.nan
+    return float(in_order[min(len(in_order) - 1, int(level * len(in_order)))])
+
+
+def _seconds_within(begun_at_s: pd.Series[float], ended_at_s: pd.Series[float], from_s: float, until_s: float) -> float:
+    """Return the seconds of all the stretches inside the window; a stretch without a begin (NaN) has none."""
+    seconds = ended_at_s.clip(upper=until_s) - begun_at_s.clip(lower=from_s)
+    return float(seconds.clip(lower=0.0).sum())
+
+
+def _live_queue_wait_s(servings: pd.DataFrame, from_s: float, until_s: float) -> float:
+    live = servings[servings["received_at_s"].between(from_s, until_s, inclusive="left")]
+    live = live[live["received_at_s"] < live["wanted_until_s"]]
+    waited_until_s = np.minimum(live["served_from_s"].fillna(live["left_at_s"]), live["wanted_until_s"])
+    return float((waited_until_s - live["received_at_s"]).clip(lower=0.0).mean())
+
+
 def replicate_measures(
     queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom = "arrival"
 ) -> pd.DataFrame:
     """Return the measures of each crowd of a `LoadStudy`'s tables, one row each: the unit of every interval.
 
-    Columns: arm (an ordered categorical), alternative, arrivals, offered_per_s (the rate of the process), replicate,
-    slots, callers, counted (queries that arrived while counting went on), window_s (how long that was), arrived_per_s,
-    goodput_per_s, share_in_time (of those counted), response_median_s (inf when half of them had nothing by the
-    horizon), live_queue_wait_s (mean time in the provider's queue of a request, as long as its query was wanted),
-    busy_share and abandoned_share (slot seconds in the window, of all and of those nobody waited for, as a share of
-    what the slots could give; NaN without a limit), late_max_s (how long after its scheduled arrival the harness began
-    a counted query, at most; 0 in virtual time).
+    Columns: arm (an ordered categorical), arrivals, offered_per_s (the rate of the process), replicate, alternative,
+    slots, callers, and those of `crowd_measures`.
 
     Raises: ConfigurationError for another `counted_from`.
     """
     if counted_from not in get_args(CountedFrom):
         raise ConfigurationError(f"counted_from must be arrival or start, not {counted_from!r}")
     armed = with_arms(queries).astype({"arrivals": "str"})
-    requests = _with_wanted(armed, servings, counted_from)
+    due_at_s = armed["scheduled_at_s"] + armed["decision_timeout_s"]
+    if counted_from == "start":
+        due_at_s = armed["started_at_s"] + armed["decision_timeout_s"]
+        armed = armed.assign(in_time=armed["answered_in_time"], response_s=armed["returned_at_s"])
+    # fmin: a caller without an answer by the horizon has not left before the deadline.
+    wanted_until_s = np.fmin(due_at_s, armed["started_at_s"] + armed["returned_at_s"])
+    of_runs = armed[["run_id"]].assign(wanted_until_s=wanted_until_s)
+    requests = servings.merge(of_runs, on="run_id", how="left", validate="many_to_one")
+    keys = ["arm", *LOAD, "replicate"]
     rows = [
         {
-            **dict(zip(_CROWD, key, strict=True)),
+            **dict(zip(keys, key, strict=True)),
             **{name: asked[name].iloc[0] for name in _SAME},
-            **crowd_measures(asked, requests[requests["run_id"].isin(asked["run_id"])], counted_from),
+            **crowd_measures(asked, requests[requests["run_id"].isin(asked["run_id"])]),
         }
-        for key, asked in armed.groupby(list(_CROWD), observed=True, sort=True)
+        for key, asked in armed.groupby(keys, observed=True, sort=True)
     ]
     return with_types(pd.DataFrame(rows), armed["arm"].cat.categories)
 
@@ -99,7 +166,7 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
     harness began a query at most, seconds).
     """
     keys = [*LOAD, "arm"]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for key, group in replicates.groupby(keys, observed=True, sort=True):
         goodput_low, goodput_high = mean_interval(group["goodput_per_s"].tolist(), least=0.0, most=_max_goodput(group))
         abandoned_low, abandoned_high = mean_interval(group["abandoned_share"].tolist(), least=0.0, most=1.0)
@@ -111,8 +178,7 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
                 **{name: group[name].iloc[0] for name in _SAME},
                 "replicates": len(group),
                 "counted": int(group["counted"].sum()),
-                "arrived_per_s": float(group["arrived_per_s"].mean()),
-                **{name: float(group[name].mean()) for name in MEASURES},
+                **{name: float(group[name].mean()) for name in ("arrived_per_s", *MEASURES)},
                 "goodput_low_per_s": goodput_low,
                 "goodput_high_per_s": goodput_high,
                 "abandoned_low_share": abandoned_low,
@@ -147,28 +213,27 @@ def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFram
     rows = []
     for load, group in goodput.groupby(level=list(LOAD)):
         most = _max_goodput(replicates[(replicates[list(LOAD)] == list(load)).all(axis=1)])
-        for arm in arms:
-            if arm == reference:
-                continue
+        for arm in [each for each in arms if each != reference]:
             # A study that was stopped has replicates that only some arms have finished.
-            differences = (group[arm] - group[reference]).dropna().tolist()
+            differences = (group[arm] - group[reference]).dropna().to_numpy()
             low, high = mean_interval(differences, least=-most, most=most)
+            p_value, _ = mean_p_value(differences, np.zeros_like(differences), paired=True)
             rows.append(
                 {
                     **dict(zip(LOAD, load, strict=True)),
                     "arm": arm,
                     "replicates": len(differences),
-                    "difference_per_s": float(np.mean(differences)) if differences else math.nan,
+                    "difference_per_s": float(np.mean(differences)) if len(differences) else math.nan,
                     "low_per_s": low,
                     "high_per_s": high,
-                    "more_in": sum(difference > 0 for difference in differences),
-                    "p_value": math.nan if math.isnan(low) else _p_value(differences),
+                    "more_in": int((differences > 0).sum()),
+                    "p_value": math.nan if math.isnan(low) else p_value,
                 }
             )
     return pd.DataFrame(rows)
 
 
-def mean_interval(values: Sequence[float], *, least: float, most: float) -> tuple[float, float]:
+def mean_interval(values: Sequence[float] | Floats, *, least: float, most: float) -> tuple[float, float]:
     """Return the 95 % interval of a mean of values from `least` to `most`; it holds for two modes too.
 
     Its bounds are NaN for fewer than `FEWEST_REPLICATES` values, or a NaN among them.
@@ -180,63 +245,6 @@ def mean_interval(values: Sequence[float], *, least: float, most: float) -> tupl
     return interval.low, interval.high
 
 
-def _p_value(differences: Sequence[float]) -> float:
-    values = np.asarray(differences)
-    return mean_p_value(values, np.zeros_like(values), paired=True)[0]
-
-
 def _max_goodput(replicates: pd.DataFrame) -> float:
     """Return the highest goodput possible: the rate offered, or the rate that arrived if it was higher."""
     return float(max(replicates["offered_per_s"].max(), replicates["arrived_per_s"].max()))
-
-
-def _with_wanted(queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom) -> pd.DataFrame:
-    """Add `wanted_until_s` to the requests: when their query's deadline passed or its caller returned."""
-    counted_at = "scheduled_at_s" if counted_from == "arrival" else "started_at_s"
-    due_at_s = queries[counted_at] + queries["decision_timeout_s"]
-    # fmin: a caller without an answer by the horizon has not left before the deadline.
-    wanted_until_s = np.fmin(due_at_s, queries["started_at_s"] + queries["returned_at_s"])
-    of_runs = queries[["run_id"]].assign(wanted_until_s=wanted_until_s)
-    return servings.merge(of_runs, on="run_id", how="left", validate="many_to_one")
-
-
-def crowd_measures(asked: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom) -> dict[str, Any]:
-    """Return the measures of one crowd by name; each of its servings has the instant until which it was wanted."""
-    first = asked.iloc[0]
-    from_s, until_s = float(first["window_from_s"]), float(first["window_until_s"])
-    window_s = until_s - from_s
-    counted = asked[asked["scheduled_at_s"].between(from_s, until_s, inclusive="left")]
-    in_time = counted["in_time"] if counted_from == "arrival" else counted["answered_in_time"]
-    response_s = counted["response_s"] if counted_from == "arrival" else counted["returned_at_s"]
-    capacity_s = math.nan if pd.isna(first["slots"]) else float(first["slots"]) * window_s
-    served_from_s, left_at_s, wanted_until_s = (
-        servings[name] for name in ("served_from_s", "left_at_s", "wanted_until_s")
-    )
-    # Stays NaN, which is no stretch at all, for a request that never had a slot.
-    unwanted_from_s = served_from_s.where(served_from_s.isna() | (served_from_s > wanted_until_s), wanted_until_s)
-    return {
-        "counted": len(counted),
-        "window_s": window_s,
-        "arrived_per_s": len(counted) / window_s,
-        "goodput_per_s": float(in_time.sum()) / window_s,
-        "share_in_time": float(in_time.mean()) if len(counted) else math.nan,
-        "response_median_s": float(response_s.fillna(math.inf).median()),
-        "live_queue_wait_s": _live_queue_wait_s(servings, from_s, until_s),
-        "busy_share": _seconds_within(served_from_s, left_at_s, from_s, until_s) / capacity_s,
-        "abandoned_share": _seconds_within(unwanted_from_s, left_at_s, from_s, until_s) / capacity_s,
-        "late_max_s": float(counted["late_s"].max()) if len(counted) else 0.0,
-    }
-
-
-def _seconds_within(begun_at_s: pd.Series[float], ended_at_s: pd.Series[float], from_s: float, until_s: float) -> float:
-    """Return the seconds of all the stretches inside the window; a stretch without a begin (NaN) has none."""
-    seconds = ended_at_s.clip(upper=until_s) - begun_at_s.clip(lower=from_s)
-    return float(seconds.clip(lower=0.0).sum())
-
-
-def _live_queue_wait_s(servings: pd.DataFrame, from_s: float, until_s: float) -> float:
-    received_at_s = servings["received_at_s"]
-    live = servings[received_at_s.between(from_s, until_s, inclusive="left")]
-    live = live[live["received_at_s"] < live["wanted_until_s"]]
-    waited_until_s = np.minimum(live["served_from_s"].fillna(live["left_at_s"]), live["wanted_until_s"])
-    return float((waited_until_s - live["received_at_s"]).clip(lower=0.0).mean())

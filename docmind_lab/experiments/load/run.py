@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import os
-import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pandas as pd
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives
@@ -18,112 +20,44 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess, Workers, workers_for
-from docmind_lab.experiments.batch.cells import Simulated
-from docmind_lab.experiments.batch.runner import Progress
+from docmind_lab.experiments.batch.cells import CellOutcome, Simulated
+from docmind_lab.experiments.batch.runner import Progress, compute_cells
 from docmind_lab.experiments.comparison.design import require_propagation
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.comparison.wall import warm_up
 from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
-from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
-from docmind_lab.experiments.load.design import LoadDesign, LoadPoint
-from docmind_lab.experiments.load.study import LoadCellResult, LoadStudy, study_of_crowds
-from docmind_lab.experiments.load.tables import QueryRows, frames_of, rows_of_query
+from docmind_lab.experiments.load.crowd import Query, QueryResult, run_crowd, run_crowd_on_the_wall
+from docmind_lab.experiments.load.design import CrowdsDesign, LoadCell, LoadDesign
+from docmind_lab.experiments.load.study import AnyLoadStudy, LoadStudy
+from docmind_lab.experiments.load.tables import QueryRows, concat_queries, concat_servings, frames_of, rows_of_query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
+from docmind_lab.findings.study import prepare_folder
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.statistics.latency.by_role import ProfileChoice, latency_profile
 from docmind_lab.systems import Surroundings, workload_kind
-from docmind_lab.tables.manifest import manifest_of
+from docmind_lab.tables.manifest import MachineUse, manifest_of
 
 # The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The
 # openai client's own default, which is made for many conversations at once, is 1,000.
 _CONNECTIONS = 1_000
 
+ArmT = TypeVar("ArmT")
+AnyStudy = TypeVar("AnyStudy", bound=AnyLoadStudy)
+
 
 @dataclass(frozen=True)
-class LoadCell:
-    """A crowd of queries and the system that it meets: everything a worker needs.
+class LoadCellResult(CellOutcome):
+    """The tables of one crowd: a row for each query, and one for each request where the stack was run.
 
-    callers: queries that the system takes at once; None for no limit. clock: on the wall clock, the crowd has a model
-    server of its own, which all of its queries share.
+    measures: those of a crowd on traces, with what was varied. events: how many it had.
     """
 
-    point: LoadPoint
-    system: Simulated
-    callers: int | None = None
-    clock: ClockName = "virtual"
-
-    @property
-    def id(self) -> str:
-        """Id of the crowd."""
-        return self.point.id
-
-
-def run_load_cell(cell: LoadCell, attempt: int = 1) -> LoadCellResult:
-    """Run a crowd and return its tables; a crowd that left virtual time has none, and spoils its process.
-
-    attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
-    """
-    point, simulated = cell.point, cell.system
-
-    def rows(attended: QueryResult) -> QueryRows:
-        return rows_of_query(
-            attended,
-            arrivals=point.arrivals.kind,
-            offered_per_s=point.arrivals.rate_per_s,
-            slots=simulated.options.profile.slots,
-            callers=cell.callers,
-            replicate=point.replicate,
-            window_from_s=point.window_from_s,
-            window_until_s=point.window_until_s,
-        )
-
-    try:
-        kept, cpu_s = (_over_sockets if cell.clock == "wall" else _in_virtual_time)(cell, rows)
-    except SimulationStalled as error:
-        return LoadCellResult(point.id, stalled=f"of crowd {point.id}: {error}")
-    queries, servings = frames_of(kept)
-    return LoadCellResult(point.id, queries, servings, cpu_s=cpu_s)
-
-
-def _in_virtual_time(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
-    system = _system(cell.system.of_process, _CONNECTIONS)
-    door = system.door(cell.system.options)
-    begun_s = time.process_time()
-    kept = run_crowd(cell.point.queries, system.workload, door, keep=rows, callers=cell.callers)
-    return kept, time.process_time() - begun_s
-
-
-def _over_sockets(cell: LoadCell, rows: Callable[[QueryResult], QueryRows]) -> tuple[tuple[QueryRows, ...], float]:
-    """Run the crowd against a model server of its own over sockets, and close the server afterwards.
-
-    The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
-    would leave the thread waiting for ever.
-    """
-    simulated, queries = cell.system, cell.point.queries
-    with contextlib.ExitStack() as after_the_services, ServiceProcess(simulated.options) as services:
-        log = LogClient(services.addresses.log_url)
-        after_the_services.callback(log.close)
-        workload = workload_kind("supervisor").build(
-            Surroundings(
-                services.addresses,
-                simulated.settings,
-                client_retries=simulated.client_retries,
-                max_connections=_CONNECTIONS,
-                corpus=simulated.corpus,
-            )
-        )
-        after_the_services.callback(workload.close)
-        warm_up(queries[0].order, workload, log)
-        begun_s = time.process_time()
-        kept = run_crowd_on_the_wall(
-            queries, workload, log, keep=rows, end_services=services.kill, callers=cell.callers
-        )
-        return kept, time.process_time() - begun_s
-
-
-_system = functools.lru_cache(maxsize=2)(Simulated.build)
+    queries: pd.DataFrame = field(default_factory=pd.DataFrame)
+    servings: pd.DataFrame = field(default_factory=pd.DataFrame)
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    events: int = 0
 
 
 def run_load(
@@ -148,7 +82,6 @@ def run_load(
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    stop: threading.Event | None = None,
 ) -> LoadStudy:
     """Run the same arrivals under every alternative, at each load, in virtual time or on the wall clock.
 
@@ -178,11 +111,10 @@ def run_load(
             after the other in this process.
         out: Folder for the tables.
         progress: Called with (done, all) queries as crowds are done.
-        stop: Once it is set by another thread, no further crowd is begun; the study has those that were done.
 
     Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
-    Raises: ConfigurationError for a value that cannot be used; SimulationError when nothing was done before the stop,
-    or for a crowd that ends its worker twice; SimulationStalled for one that left virtual time.
+    Raises: ConfigurationError for a value that cannot be used; SimulationError for a crowd that ends its worker twice;
+    SimulationStalled for one that left virtual time.
     """
     settings = settings or Settings()
     known = latency_profile(profile, "local_gpu")
@@ -203,7 +135,15 @@ def run_load(
         clock=clock,
         faults=_faults(fault),
     )
-    return run_load_design(design, settings, workers=workers, out=out, progress=progress, stop=stop)
+    require_propagation(design.alternatives, settings)
+    if name := live_endpoint_of(settings) or (settings.database.qdrant_path and "database.qdrant_path"):
+        raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
+    settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
+    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
+    alone = clock == "wall" and workers is None
+    crew = Workers(InThisProcess) if alone else workers_for(design.total_queries, workers)
+    compute = functools.partial(run_load_cell, design, settings)
+    return offer_load(design, settings, compute, crew, _study_of, out=out, progress=progress)
 
 
 def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
@@ -212,43 +152,121 @@ def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
     return tuple(each for each in parsed if each.kind != "none")
 
 
-def run_load_design(
-    design: LoadDesign,
+def _study_of(done: Sequence[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
+    queries = concat_queries(each.queries for each in done)
+    return LoadStudy(queries, concat_servings(each.servings for each in done), manifest)
+
+
+def offer_load(
+    design: CrowdsDesign[ArmT],
     settings: Settings,
+    compute: Callable[[LoadCell[ArmT], int], LoadCellResult],
+    crew: Workers,
+    study_of: Callable[[Sequence[LoadCellResult], Mapping[str, Any]], AnyStudy],
     *,
-    workers: int | None = None,
-    out: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-    stop: threading.Event | None = None,
-) -> LoadStudy:
-    """Run a load study from its design. `workers`, `out`, `progress` and `stop` are as for `run_load`."""
-    require_propagation(design.alternatives, settings)
-    if name := live_endpoint_of(settings) or (settings.database.qdrant_path and "database.qdrant_path"):
-        raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
-    settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
-    cells = cells_of(design, settings)
+    out: str | os.PathLike[str] | None,
+    progress: Progress | None,
+) -> AnyStudy:
+    """Compute the crowds of a design, and return their study.
 
-    def study_of(done: Sequence[LoadCellResult], spent: dict[str, Any]) -> LoadStudy:
-        manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=len(done) == len(cells))
-        return LoadStudy.of(done, manifest | spent)
+    compute: as `compute_cells` takes it. study_of: the results, and the manifest → their study.
+    Raises: KeyboardInterrupt once what was done is saved; the error of a crowd that failed twice.
+    """
+    folder = None if out is None else prepare_folder(out)
+    cells = list(design.cells())
+    done: list[LoadCellResult] = []
+    interrupted: KeyboardInterrupt | None = None
+    use = MachineUse()
+    try:
+        # How long a crowd takes depends on the machine: none is given up for being slow.
+        with crew, contextlib.closing(compute_cells(cells, compute, LoadCellResult, crew, patience_s=math.inf)) as some:
+            for result in some:
+                if result.error is not None:
+                    raise result.error
+                done.append(result)
+                use.add_workers(result.cpu_s)
+                if progress is not None:
+                    progress(len(done) * design.queries, design.total_queries)
+    except KeyboardInterrupt as error:
+        if not done:
+            raise
+        interrupted = error
+    complete = len(done) == len(cells)
+    manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=complete)
+    spent = {"cpu_s": sum(each.cpu_s for each in done), "machine_use": use.to_dict(len(done) * design.queries)}
+    study = study_of(done, manifest | spent)
+    if folder is not None:
+        study.save(folder)
+    if interrupted is not None:
+        raise interrupted
+    return study
 
-    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
-    alone = design.clock == "wall" and workers is None
-    crew = Workers(InThisProcess) if alone else workers_for(design.total_queries, workers)
-    return study_of_crowds(
-        cells,
-        run_load_cell,
-        LoadCellResult,
-        crew,
-        study_of,
-        queries=design.queries,
-        out=out,
-        progress=progress,
-        stop=stop,
-    )
+
+# ---- a crowd of the stack, in a worker
 
 
-def cells_of(design: LoadDesign, settings: Settings) -> list[LoadCell]:
-    """Return the crowds of the design, with the system that each meets."""
-    system = simulated(design, settings)
-    return [LoadCell(point, system, design.callers, design.clock) for point in design.points()]
+def run_load_cell(
+    design: LoadDesign, settings: Settings, cell: LoadCell[Alternative], attempt: int = 1
+) -> LoadCellResult:
+    """Run a crowd and return its tables; a crowd that left virtual time has none, and spoils its process.
+
+    attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
+    """
+    queries = design.queries_of(cell)
+    window_from_s, window_until_s = design.window_s(cell.decision_timeout_s, queries[-1].scheduled_at_s)
+
+    def rows(attended: QueryResult) -> QueryRows:
+        return rows_of_query(
+            attended,
+            arrivals=cell.arrivals.kind,
+            offered_per_s=cell.arrivals.rate_per_s,
+            slots=cell.slots,
+            callers=design.callers,
+            replicate=cell.replicate,
+            window_from_s=window_from_s,
+            window_until_s=window_until_s,
+        )
+
+    try:
+        run_queries = _over_sockets if design.clock == "wall" else _in_virtual_time
+        kept, cpu_s = run_queries(queries, simulated(design, settings), design.callers, rows)
+    except SimulationStalled as error:
+        return LoadCellResult(cell.id, stalled=f"of crowd {cell.id}: {error}")
+    return LoadCellResult(cell.id, *frames_of(kept), cpu_s=cpu_s)
+
+
+def _in_virtual_time(
+    queries: Sequence[Query], simulated: Simulated, callers: int | None, rows: Callable[[QueryResult], QueryRows]
+) -> tuple[tuple[QueryRows, ...], float]:
+    system = simulated.built_once(_CONNECTIONS)
+    door = system.door(simulated.options)
+    begun_s = time.process_time()
+    kept = run_crowd(queries, system.workload, door, keep=rows, callers=callers)
+    return kept, time.process_time() - begun_s
+
+
+def _over_sockets(
+    queries: Sequence[Query], simulated: Simulated, callers: int | None, rows: Callable[[QueryResult], QueryRows]
+) -> tuple[tuple[QueryRows, ...], float]:
+    """Run the crowd against a model server of its own over sockets, and close the server afterwards.
+
+    The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
+    would leave the thread waiting for ever.
+    """
+    with contextlib.ExitStack() as after_the_services, ServiceProcess(simulated.options) as services:
+        log = LogClient(services.addresses.log_url)
+        after_the_services.callback(log.close)
+        workload = workload_kind("supervisor").build(
+            Surroundings(
+                services.addresses,
+                simulated.settings,
+                client_retries=simulated.client_retries,
+                max_connections=_CONNECTIONS,
+                corpus=simulated.corpus,
+            )
+        )
+        after_the_services.callback(workload.close)
+        warm_up(queries[0].order, workload, log)
+        begun_s = time.process_time()
+        kept = run_crowd_on_the_wall(queries, workload, log, keep=rows, end_services=services.kill, callers=callers)
+        return kept, time.process_time() - begun_s

@@ -1,25 +1,22 @@
-"""A load study: its two tables and manifest, its summary, and the folder that it is saved in."""
+"""The results of load studies: their tables and manifest, their summary, and the folder that they are saved in."""
 
 from __future__ import annotations
 
-import contextlib
+import abc
 import json
 import math
 import os
-import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Self
 
 import pandas as pd
 
-from docmind_lab.core.errors import RecordError, SimulationError
+from docmind_lab.core.errors import RecordError
 from docmind_lab.core.text import count_of
 from docmind_lab.core.whole_files import write_whole
-from docmind_lab.experiments.batch.cells import CellOutcome
-from docmind_lab.experiments.batch.runner import AnyCell, AnyOutcome, Progress, compute_cells
-from docmind_lab.experiments.batch.workers import Workers
 from docmind_lab.experiments.load.measures import (
     FEWEST_REPLICATES,
     CountedFrom,
@@ -32,150 +29,33 @@ from docmind_lab.findings.page import Page, Shown
 from docmind_lab.findings.study import MANIFEST, files_of, prepare_folder, require_known_schema
 from docmind_lab.tables.conditions import budgets_in_words
 from docmind_lab.tables.frames import read_parquet
-from docmind_lab.tables.manifest import MachineUse, check_table, checked_manifest
+from docmind_lab.tables.manifest import check_table, checked_manifest
 
 _DAMAGED: Final = "; take the folder from a copy, or run the load study again into another folder"
 # Less is lost in what the machine does anyway.
 _LATE_MATTERS_FROM = 0.01
 
 
-class SavedStudy(Shown):
-    """A load study that is saved in a folder: its tables, and the manifest last."""
+class AnyLoadStudy(Shown):
+    """A load study of the stack or on traces: its tables, each an attribute of its name, and its manifest."""
 
-    TABLE_NAMES: ClassVar[tuple[str, ...]]
+    # Name of each table → what restores its dtypes.
+    TABLES: ClassVar[Mapping[str, Callable[[Sequence[pd.DataFrame]], pd.DataFrame]]]
     manifest: Mapping[str, Any]
 
-    def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
-
-        Raises: ConfigurationError when the folder cannot be written or holds a study already.
-        """
-        folder = prepare_folder(directory)
-        for name, write in files_of(self, self.TABLE_NAMES):
-            write_whole(folder / name, write)
-        return folder
-
-    @classmethod
-    def read_folder(cls, folder: Path) -> tuple[dict[str, Any], list[pd.DataFrame]]:
-        """Return the manifest and the tables of a load study.
-
-        Raises: RecordError if there is none, a newer version wrote it, or a file was changed after it was written.
-        """
-        try:
-            text = (folder / MANIFEST).read_text(encoding="utf-8")
-            manifest = json.loads(text)
-        except (OSError, ValueError) as error:
-            raise RecordError(f"{folder} holds no load study that can be read: {MANIFEST} ({error})") from error
-        if not isinstance(manifest, dict):
-            raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
-        require_known_schema(folder, manifest)
-        manifest, checksums = checked_manifest(folder / MANIFEST, text, _DAMAGED)
-        files = [folder / f"{name}.parquet" for name in cls.TABLE_NAMES]
-        for file in files:
-            check_table(file, checksums, _DAMAGED)
-        return manifest, [read_parquet(file, _DAMAGED) for file in files]
-
-
-AnyStudy = TypeVar("AnyStudy", bound=SavedStudy)
-
-
-def crowds_done(
-    cells: Sequence[AnyCell],
-    compute: Callable[[AnyCell, int], AnyOutcome],
-    kind: type[AnyOutcome],
-    crew: Workers,
-    stop: threading.Event | None,
-) -> Generator[AnyOutcome]:
-    """Yield the result of each crowd as it is done. Raises: the error of one that failed twice."""
-    if stop is not None and stop.is_set():
-        return
-    done = 0
-    # How long a crowd takes depends on the machine: none is given up for being slow.
-    with contextlib.closing(compute_cells(cells, compute, kind, crew, stop, patience_s=math.inf)) as results:
-        for result in results:
-            if result.error is not None:
-                raise result.error
-            done += 1
-            yield result
-    if done < len(cells):
-        # Stopped. What is under way takes its time, and would delay the next user of the same processes.
-        crew.replace()
-
-
-def study_of_crowds(
-    cells: Sequence[AnyCell],
-    compute: Callable[[AnyCell, int], AnyOutcome],
-    kind: type[AnyOutcome],
-    crew: Workers,
-    make: Callable[[Sequence[AnyOutcome], dict[str, Any]], AnyStudy],
-    *,
-    queries: int,
-    out: str | os.PathLike[str] | None,
-    progress: Progress | None,
-    stop: threading.Event | None,
-) -> AnyStudy:
-    """Compute the crowds, as `compute_cells` does, and return the study of those that were done.
-
-    make: the results, and what the manifest says of the machine → their study. queries: of each crowd.
-    Raises: SimulationError if none was done before the stop; KeyboardInterrupt once what was done is saved; the error
-    of a crowd that failed twice.
-    """
-    folder = None if out is None else prepare_folder(out)
-    done: list[AnyOutcome] = []
-    interrupted: KeyboardInterrupt | None = None
-    use = MachineUse()
-    try:
-        with crew as at_work, contextlib.closing(crowds_done(cells, compute, kind, at_work, stop)) as results:
-            for result in results:
-                done.append(result)
-                use.add_workers(result.cpu_s)
-                if progress is not None:
-                    progress(len(done) * queries, len(cells) * queries)
-    except KeyboardInterrupt as error:
-        interrupted = error
-    if not done:
-        raise interrupted or SimulationError("the load study was stopped before its first crowd was done")
-    spent = {"cpu_s": sum(each.cpu_s for each in done), "machine_use": use.to_dict(len(done) * queries)}
-    study = make(done, spent)
-    if folder is not None:
-        study.save(folder)
-    if interrupted is not None:
-        raise interrupted
-    return study
-
-
-@dataclass(frozen=True)
-class LoadCellResult(CellOutcome):
-    """The tables of one crowd."""
-
-    queries: pd.DataFrame = field(default_factory=pd.DataFrame)
-    servings: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LoadStudy(SavedStudy):
-    """The result of `run_load`: a row for each query, and one for each request at the model server.
-
-    The data dictionary describes the columns of both. manifest: settings, versions, machine, CPU seconds.
-    """
-
-    queries: pd.DataFrame
-    servings: pd.DataFrame
-    manifest: Mapping[str, Any] = field(default_factory=dict)
-
-    TABLE_NAMES = ("queries", "servings")
-
-    @classmethod
-    def of(cls, cells: Iterable[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
-        """Build a study from the results of crowds, ordered by the ids of their queries."""
-        done = list(cells)
-        return cls(
-            concat_queries(cell.queries for cell in done), concat_servings(cell.servings for cell in done), manifest
-        )
-
+    @abc.abstractmethod
     def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
-        """Return one row for each crowd: see `measures.replicate_measures`, also for `counted_from`."""
-        return replicate_measures(self.queries, self.servings, counted_from)
+        """Return one row for each crowd, the unit of every interval."""
+
+    @property
+    @abc.abstractmethod
+    def title(self) -> str:
+        """One line that says what was run."""
+
+    @property
+    def lateness(self) -> str:
+        """A sentence on how late queries were begun; empty where it does not matter."""
+        return ""
 
     def summary(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
         """Return one row for each load and arm, with intervals over replicates: see `measures.load_summary`."""
@@ -185,11 +65,64 @@ class LoadStudy(SavedStudy):
         """Return how much more or less goodput each arm has than the reference: see `goodput_differences`."""
         return goodput_differences(self.replicates(counted_from), reference)
 
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the tables and the manifest into a folder, each by a temporary file and a rename, the manifest last.
+
+        Raises: ConfigurationError when the folder cannot be written or holds a study already.
+        """
+        folder = prepare_folder(directory)
+        for name, write in files_of(self, self.TABLES):
+            write_whole(folder / name, write)
+        return folder
+
     @classmethod
-    def load(cls, directory: str | os.PathLike[str]) -> LoadStudy:
-        """Read a study that `save` wrote. Raises: RecordError if there is none, or a newer version wrote it."""
-        manifest, (queries, servings) = cls.read_folder(Path(directory))
-        return cls(concat_queries([queries]), concat_servings([servings]), manifest)
+    def load(cls, directory: str | os.PathLike[str]) -> Self:
+        """Read a study that `save` wrote.
+
+        Raises: RecordError if there is none, a newer version wrote it, or a file was changed after it was written.
+        """
+        folder = Path(directory)
+        try:
+            text = (folder / MANIFEST).read_text(encoding="utf-8")
+            manifest = json.loads(text)
+        except (OSError, ValueError) as error:
+            raise RecordError(f"{folder} holds no load study that can be read: {MANIFEST} ({error})") from error
+        if not isinstance(manifest, dict):
+            raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
+        require_known_schema(folder, manifest)
+        manifest, checksums = checked_manifest(folder / MANIFEST, text, _DAMAGED)
+        tables = {}
+        for name, restored in cls.TABLES.items():
+            file = folder / f"{name}.parquet"
+            if not file.exists():
+                raise RecordError(f"{folder} holds no {cls.__name__}: it has no {file.name}{_DAMAGED}")
+            check_table(file, checksums, _DAMAGED)
+            tables[name] = restored([read_parquet(file, _DAMAGED)])
+        made: Any = cls
+        study: Self = made(**tables, manifest=manifest)
+        return study
+
+    def page(self) -> Page:
+        """Return the measures of each load and arm."""
+        return Page(self.title, (_shown(self.summary()), *filter(None, [self.lateness])))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadStudy(AnyLoadStudy):
+    """The result of `run_load`: a row for each query, and one for each request at the model server.
+
+    The data dictionary describes the columns of both. manifest: settings, versions, machine, CPU seconds.
+    """
+
+    queries: pd.DataFrame
+    servings: pd.DataFrame
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    TABLES = MappingProxyType({"queries": concat_queries, "servings": concat_servings})
+
+    def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
+        """Return one row for each crowd: see `measures.replicate_measures`, also for `counted_from`."""
+        return replicate_measures(self.queries, self.servings, counted_from)
 
     @property
     def title(self) -> str:
@@ -217,32 +150,64 @@ class LoadStudy(SavedStudy):
             f"(at most {late_s.max():.2f} s). Their response times include it."
         )
 
-    def page(self) -> Page:
-        """Return the measures of each load and arm."""
-        return Page(self.title, (self._display_table(), *filter(None, [self.lateness])))
 
-    def _display_table(self) -> pd.DataFrame:
-        table = self.summary()
-        bounds = zip(table["goodput_low_per_s"], table["goodput_high_per_s"], strict=True)
-        replicates = table["replicates"].tolist()
-        intervals = [
-            _too_few(count) if math.isnan(low) else f"{low:.3f} – {high:.3f}"
-            for (low, high), count in zip(bounds, replicates, strict=True)
-        ]
-        collapsed = [f"{count} of {of}" for count, of in zip(table["collapsed"], replicates, strict=True)]
-        return pd.DataFrame(
-            {
-                "offered /s": table["offered_per_s"].map("{:.3g}".format),
-                "arm": table["arm"].astype("str"),
-                "goodput /s": table["goodput_per_s"].map("{:.3f}".format),
-                "95 % interval": intervals,
-                "collapsed": collapsed,
-                "in time": table["share_in_time"].map("{:.0%}".format),
-                "slots busy": table["busy_share"].map("{:.0%}".format),
-                "slots on abandoned": table["abandoned_share"].map("{:.1%}".format),
-                "live queue wait": table["live_queue_wait_s"].map("{:.2f} s".format),
-            }
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadOnTraces(AnyLoadStudy):
+    """The result of `load_on_traces`, with the measures and figures of a load study.
+
+    crowds: one row per crowd: the columns of `LoadStudy.replicates`, and what was varied. queries: one row per query:
+    scheduled_at_s (since the begin of its crowd), response_s (NaN: not back by the horizon), in_time, outcome,
+    offered_per_s, replicate, crowd. manifest: what was run, and the CPU seconds and events that it took.
+    """
+
+    crowds: pd.DataFrame
+    queries: pd.DataFrame
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    TABLES = MappingProxyType(dict.fromkeys(("crowds", "queries"), pd.concat))
+
+    def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
+        """Return one row for each crowd. Its queries start as they arrive, so both ways of counting agree."""
+        return self.crowds
+
+    @property
+    def title(self) -> str:
+        """One line that says what was run."""
+        design = self.manifest["design"]
+        timeouts = ", ".join(f"{each:g}" for each in design["decision_timeout_s"])
+        slots = ", ".join("no limit of" if each is None else str(each) for each in design["slots"])
+        return (
+            f"{count_of(design['recorded_runs'], 'recorded run')} under load · {timeouts} s decision timeout · "
+            f"{slots} slots · {len(self.queries):,} queries"
         )
+
+
+def _shown(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return a summary as it is shown, with response times where there are enough queries for their quantiles."""
+    bounds = zip(summary["goodput_low_per_s"], summary["goodput_high_per_s"], strict=True)
+    replicates = summary["replicates"].tolist()
+    intervals = [
+        _too_few(count) if math.isnan(low) else f"{low:.3f} – {high:.3f}"
+        for (low, high), count in zip(bounds, replicates, strict=True)
+    ]
+    collapsed = [f"{count} of {of}" for count, of in zip(summary["collapsed"], replicates, strict=True)]
+    shown = pd.DataFrame(
+        {
+            "offered /s": summary["offered_per_s"].map("{:.3g}".format),
+            "arm": summary["arm"].astype("str"),
+            "goodput /s": summary["goodput_per_s"].map("{:.3f}".format),
+            "95 % interval": intervals,
+            "collapsed": collapsed,
+            "in time": summary["share_in_time"].map("{:.1%}".format),
+            "slots busy": summary["busy_share"].map("{:.0%}".format),
+            "slots on abandoned": summary["abandoned_share"].map("{:.1%}".format),
+            "live queue wait": summary["live_queue_wait_s"].map("{:.2f} s".format),
+        }
+    )
+    if summary["response_p99_s"].isna().any():
+        return shown
+    quantiles = {"response p50": "response_median_s", "p99": "response_p99_s"}
+    return shown.assign(**{name: summary[column].map("{:.1f} s".format) for name, column in quantiles.items()})
 
 
 def _too_few(replicates: int) -> str:

@@ -41,18 +41,11 @@ _AFTER_HORIZON_S = 60.0
 _BUILD_STALL_AFTER_S = 600.0
 
 
-def simulate(
-    order: RunOrder,
-    workload: Workload,
-    door: VirtualDoor,
-    *,
-    schedule: int | None = None,
-    stall_after_s: float = 10.0,
-) -> MeasuredRun:
+def simulate(order: RunOrder, workload: Workload, door: VirtualDoor, *, schedule: int | None = None) -> MeasuredRun:
     """Measure the run on a virtual clock of its own, from instant 0; its `clock` column says "virtual".
 
     workload: one whose clients reach the addresses of the door. schedule: draws another order of threads and tasks
-    that are ready at one instant; None for first come, first served. stall_after_s: see `VirtualClock`.
+    that are ready at one instant; None for first come, first served.
 
     Raises: what `measure` raises; SimulationStalled, after which this process cannot be trusted with further runs.
     """
@@ -60,7 +53,6 @@ def simulate(
     clock = VirtualClock(
         seed=schedule,
         horizon_s=facts.horizon_s + _AFTER_HORIZON_S,
-        stall_after_s=stall_after_s,
         on_entry=[lambda _: fixed_randomness(facts.seed), lambda _: plain_parameters(), door.open],
     )
     try:

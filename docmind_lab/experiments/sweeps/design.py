@@ -27,19 +27,15 @@ import tomllib
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from docmind_lab.core.budgets import NO_BUDGETS
-from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.design import RUN_SEEDS, alternatives_json, short_label, study_id_of
-from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.run import default_side_by_side
-from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, alternatives_of, profile_of
+from docmind_lab.experiments.sweeps.factors import FIELDS, StudyFields, alternatives_of, profile_of
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
 from docmind_lab.experiments.sweeps.settled import (
     OWN_FIELDS,
@@ -50,51 +46,16 @@ from docmind_lab.experiments.sweeps.settled import (
     with_own_graph,
 )
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
 from docmind_lab.systems.kinds import shown_name
 
 MOST_RUNS = 1_000_000
-MOST_REPEATS = 10_000
 
 
-class StudyDesign(BaseModel):
+class StudyDesign(StudyFields):
     """Everything that determines a study. Raises: ConfigurationError naming the field, from `of` and `read`.
 
-    name: the beginning of the study's id. repeats: runs in each combination. documents, questions: as `compare` takes
-    them; paths as seen from the working directory. horizon_factor: a run is observed for so many times its decision
-    timeout. side_by_side: runs under way at once on the wall clock; when left out one at a live endpoint, which all of
-    them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
-    simulated model's decisions that vary. model_under_pressure: what that model does when its prompt says that little
-    time is left. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
-    cost of every run is measured with it, and `budget_cost` needs it. graph, agent, inputs, deadline_key, context,
-    config, store, resume, endpoints: a graph of one's own, as `compare` takes them. replay: the folder of a
-    recording that the study is swept over; it settles much, see `sweeps/settled.py`.
+    `StudyFields` says what its fields are.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] = "sweep"
-    seed: int = 7
-    repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 40
-    documents: str = HANDBOOK
-    questions: str = ""
-    horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
-    side_by_side: Annotated[int, Field(ge=1)] = Field(default_factory=lambda: default_side_by_side(Settings()))
-    cpu_charge: Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["measured"] = 0.0
-    model_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
-    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
-    price: str | None = None
-    graph: Any = None
-    agent: Any = None
-    inputs: Any = None
-    deadline_key: str = DEADLINE_KEY
-    context: Any = None
-    config: dict[str, Any] | None = None
-    store: Any = None
-    resume: tuple[Any, ...] = ()
-    endpoints: str | None = None
-    replay: str | None = None
-    factors: Factors = Factors()
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -102,6 +63,8 @@ class StudyDesign(BaseModel):
 
         Raises: ConfigurationError naming each field that does not fit, with what does.
         """
+        if not isinstance(values.get("factors", {}), Mapping):
+            raise ConfigurationError(f"factors: a table with the levels of each, not {values['factors']!r}")
         try:
             complete = complete_values(values, Settings()) if values.get("replay") is not None else dict(values)
             design = cls.model_validate(with_own_graph(complete) if names_own_graph(complete) else complete)
@@ -124,18 +87,6 @@ class StudyDesign(BaseModel):
             return cls.of(values)
         except ConfigurationError as error:
             raise ConfigurationError(f"study file {path}: {error}") from error
-
-    @functools.cached_property
-    def library(self) -> Documents:
-        """The documents that are searched, and the user's questions about them. Raises: as `documents_of`."""
-        if self.is_of_own_graph:
-            return Documents(self.documents)
-        return documents_of(self.documents, self.questions or None)
-
-    @property
-    def is_of_own_graph(self) -> bool:
-        """Whether the study is of a graph or an agent of one's own."""
-        return self.graph is not None or self.agent is not None
 
     @functools.cached_property
     def plan(self) -> SweepPlan:

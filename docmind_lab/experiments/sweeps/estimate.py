@@ -58,70 +58,41 @@ class Estimate:
 def estimate(design: StudyDesign, settings: Settings, workers: int | None = None) -> Estimate:
     """Estimate time and disk of the study. workers: number of processes; None for one on each core.
 
-    Up to twelve of its runs are really run, in this process and in virtual time, over its arms and budgets; their cell
-    is written to a temporary folder to know its size. Takes some seconds. Runs on the wall
-    clock wait in real time: for them there is a bound by their horizons, which most studies stay well below.
+    Up to twelve of its runs are really run, in this process and in virtual time, over its arms and budgets, each of
+    which has as many runs; their cell is written to a temporary folder to know its size. Takes some seconds. Runs on
+    the wall clock wait in real time: for them there is a bound by their horizons, which most studies stay well below.
     Raises: ConfigurationError for settings that cannot be used with the design.
     """
     benches = benches_of(design, settings)
     cells = [cell for bench in benches for cell in bench.cells]
+    runs = sum(len(cell.orders) for cell in cells)
     cores = max(1, workers or cpu_count())
     pilot = _pilot(cells)
     virtual = [cell for bench in benches if bench.comparison.clock == "virtual" for cell in bench.cells]
-    seconds = _virtual_s(virtual, pilot, cores) if virtual else 0.0
+    seconds = 0.0
+    if virtual:
+        # CPU time is divided over the cores, each of which builds every system once.
+        systems = len({cell.system.of_process for cell in virtual})
+        of_runs_s = pilot.run_s * sum(len(cell.orders) for cell in virtual)
+        seconds = of_runs_s / min(cores, len(virtual)) + systems * pilot.build_s
     is_bound = len(virtual) < len(cells)
-    how = f"from a pilot of {count_of(len(pilot.seconds), 'run')}" if pilot.seconds else "without a pilot"
+    how = f"from a pilot of {count_of(pilot.runs, 'run')}" if pilot.runs else "without a pilot"
     if is_bound:
         seconds += sum(_bound_s(bench) for bench in benches if bench.comparison.clock == "wall")
         how = f"bounded by the horizons of runs on the wall clock, {how}"
-    return Estimate(
-        runs=sum(len(cell.orders) for cell in cells),
-        cells=len(cells),
-        seconds=seconds,
-        bytes=pilot.bytes_of(cells) if pilot.seconds else None,
-        cores=cores,
-        is_bound=is_bound,
-        how=how,
-    )
+    size = round(len(cells) * pilot.empty_bytes + runs * pilot.run_bytes) if pilot.runs else None
+    return Estimate(runs, len(cells), seconds, size, cores, is_bound, how)
 
 
 @dataclass(frozen=True)
 class _Pilot:
-    """What a few pilot runs took. seconds: of each run. build_s: seconds to build one system.
+    """What a few pilot runs took: CPU seconds of a run and of building a system, bytes of a run and an empty cell."""
 
-    cell_bytes: size of a cell of all these runs, empty_bytes: of an empty one.
-    """
-
-    seconds: tuple[tuple[RunOrder, float], ...]
-    build_s: float
-    cell_bytes: int
-    empty_bytes: int
-
-    def run_s(self, order: RunOrder) -> float:
-        """Return the expected seconds of a run: the mean of its arm at the nearest budget, else of all runs."""
-        ours = [(piloted, took) for piloted, took in self.seconds if _key(piloted) == _key(order)]
-        known = ours or list(self.seconds)
-        budget_s = order.facts.decision_timeout_s
-        away = [abs(math.log(piloted.facts.decision_timeout_s / budget_s)) for piloted, _ in known]
-        nearest = [took for (_, took), distance in zip(known, away, strict=True) if distance <= min(away) + 1e-9]
-        return sum(nearest) / len(nearest)
-
-    def bytes_of(self, cells: Sequence[Cell]) -> int:
-        """Return the expected size of the cells on disk."""
-        of_run = (self.cell_bytes - self.empty_bytes) / len(self.seconds)
-        return round(sum(self.empty_bytes + of_run * len(cell.orders) for cell in cells))
-
-
-def _key(order: RunOrder) -> tuple[str, str, str]:
-    # A run that is over after its sixth call costs less than one that goes on.
-    return order.facts.alternative, order.facts.alternative_options, order.facts.budget.level
-
-
-def _virtual_s(cells: Sequence[Cell], pilot: _Pilot, cores: int) -> float:
-    """Return the wall time of virtual runs: CPU time divided over the cores, each of which builds every system once."""
-    systems = len({cell.system.of_process for cell in cells})
-    working = min(cores, len(cells))
-    return sum(pilot.run_s(order) for cell in cells for order in cell.orders) / working + systems * pilot.build_s
+    runs: int = 0
+    run_s: float = 0.0
+    build_s: float = 0.0
+    run_bytes: float = 0.0
+    empty_bytes: int = 0
 
 
 def _bound_s(bench: SweepBench) -> float:
@@ -138,10 +109,9 @@ def _bound_s(bench: SweepBench) -> float:
 def _pilot(cells: Sequence[Cell]) -> _Pilot:
     """Measure a few pilot runs; none if the settings name live endpoints, which virtual time cannot reach."""
     measured: list[MeasuredRun] = []
-    seconds: list[tuple[RunOrder, float]] = []
-    build_s: list[float] = []
-    for chosen in _choose(cells):
-        first, system = chosen[0]
+    runs_s, build_s = 0.0, []
+    for pilots in _choose(cells):
+        first, system = pilots[0]
         if live_endpoint_of(system.settings):
             continue
         # CPU time: what others do on this machine meanwhile tells nothing of the runs, which never wait.
@@ -150,14 +120,14 @@ def _pilot(cells: Sequence[Cell]) -> _Pilot:
             build_s.append(time.process_time() - begun)
             # The first run of a process pays for what every later one finds imported.
             system.measure(built, first)
-            for order, its in chosen:
-                begun = time.process_time()
-                run = its.measure(built, order)
-                seconds.append((order, time.process_time() - begun))
-                measured.append(run)
-    if not seconds:
-        return _Pilot((), 0.0, 0, 0)
-    return _Pilot(tuple(seconds), sum(build_s) / len(build_s), _cell_bytes(measured), _cell_bytes([]))
+            begun = time.process_time()
+            measured += [its.measure(built, order) for order, its in pilots]
+            runs_s += time.process_time() - begun
+    if not measured:
+        return _Pilot()
+    runs, empty_bytes = len(measured), _cell_bytes([])
+    run_bytes = (_cell_bytes(measured) - empty_bytes) / runs
+    return _Pilot(runs, runs_s / runs, sum(build_s) / len(build_s), run_bytes, empty_bytes)
 
 
 def _cell_bytes(measured: Sequence[MeasuredRun]) -> int:
@@ -171,9 +141,15 @@ def _choose(cells: Sequence[Cell]) -> list[list[tuple[RunOrder, Simulated]]]:
     for cell in cells:
         of_system = by_system.setdefault(cell.system.of_process, {})
         for order in cell.orders:
-            of_system.setdefault((_key(order), order.facts.decision_timeout_s), (order, cell.system))
-    systems = list(by_system.values())[:_MOST_SYSTEMS]
-    return [list(of_system.values())[: _MOST_RUNS // len(systems)] for of_system in systems]
+            facts = order.facts
+            arm = facts.alternative, facts.alternative_options, facts.budget.level, facts.decision_timeout_s
+            of_system.setdefault(arm, (order, cell.system))
+    systems = [list(of_system.values()) for of_system in list(by_system.values())[:_MOST_SYSTEMS]]
+    most = _MOST_RUNS // len(systems)
+    # From all over the study: those at its end may have other budgets than those at its begin.
+    return [
+        [arms[place * len(arms) // most] for place in range(most)] if len(arms) > most else arms for arms in systems
+    ]
 
 
 def _duration(seconds: float) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.names import parse_alternatives, with_policies
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.core.budgets import Budget
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
@@ -21,15 +20,15 @@ from docmind_lab.experiments.comparison.own_graph import faults_in, require_whol
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.experiments.sweeps.factors import (
+    StudyFields,
     alternatives_of,
     behaviours_of,
     budgets_of,
-    faults_of,
-    naming_factor,
-    policies_of,
-    profiles_of,
+    profile_of,
+    values_of,
 )
 from docmind_lab.experiments.sweeps.settled import replay_comparison
+from docmind_lab.services.faults import Fault
 from docmind_lab.services.hops import checked_adoption
 from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.systems.kinds import WORKLOADS, workload_kind
@@ -65,6 +64,95 @@ class Impossible(Exception):
     """A combination of levels cannot run; the text says why."""
 
 
+@dataclass(frozen=True)
+class SweepPlan:
+    """The combinations of a design. left_out: why each impossible combination was left out."""
+
+    combinations: tuple[Combination, ...]
+    left_out: tuple[str, ...]
+
+
+def plan_of(study: StudyFields) -> SweepPlan:
+    """Return the combinations of a study, each once. Raises: ConfigurationError for an unusable level."""
+    possible: dict[tuple[object, ...], Combination] = {}
+    left_out: dict[str, None] = {}
+    levels = _levels(study)
+    for values in itertools.product(*levels.values()):
+        try:
+            combination = _combination(study, dict(zip(levels, values, strict=True)))
+        except Impossible as reason:
+            left_out[str(reason)] = None
+        else:
+            # "own" and what an alternative does by itself are one combination.
+            possible.setdefault(combination.key, combination)
+    if not possible:
+        raise ConfigurationError(f"factors: no combination can be run: {'; '.join(left_out)}")
+    return SweepPlan(tuple(possible.values()), tuple(left_out))
+
+
+def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
+    """Return the values of each factor by the field of a comparison that they are for, or else by the factor.
+
+    The arms vary fastest, then the budgets; what costs a worker a new system varies slowest.
+    """
+    factors = study.factors
+    kinds = values_of("workload", factors.workload, workload_kind)
+    alternatives = alternatives_of(factors)
+    if study.is_of_own_graph:
+        values_of("alternative", [alternatives], require_whole_budget)
+
+    def faults_of(level: str) -> tuple[Fault, ...]:
+        written = level.split("+")
+        return faults_in(kinds[0], written) if study.is_of_own_graph else tuple(map(Fault.parse, written))
+
+    return {
+        "clock": factors.clock,
+        "workload": factors.workload,
+        "router_injection": factors.router_injection,
+        "node_mode": factors.node_mode,
+        "client_retries": [None if tries == "own" else tries for tries in factors.retries],
+        "profile": values_of("latency_profile", factors.latency_profile, profile_of),
+        "faults": values_of("fault", factors.fault, faults_of),
+        "servers": behaviours_of(factors),
+        "adoption": values_of("adoption", factors.adoption, checked_adoption),
+        "decision_timeout_s": values_of("decision_timeout_s", factors.decision_timeout_s, _timeout_s),
+        "budget": budgets_of(factors, study.price),
+        "propagation": factors.deadline_propagation,
+        "policies": values_of("policies", factors.policies, TimePolicies.parse),
+        "alternative": alternatives,
+    }
+
+
+def _timeout_s(level: float) -> float:
+    return require_seconds("decision timeout", level)
+
+
+def _combination(study: StudyFields, level: dict[str, Any]) -> Combination:
+    """Return the combination of these levels, as `_levels` has them. Raises: Impossible."""
+    arm = _with_policies(_with_propagation(level.pop("alternative"), level.pop("propagation")), level.pop("policies"))
+    level["node_mode"] = _node_mode(arm, level["node_mode"])
+    workload, adoption, tries = level["workload"], level["adoption"], level["client_retries"]
+    if adoption and not workload_kind(workload).has_hops:
+        raise Impossible(f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline")
+    if study.replay is not None:
+        return _replayed(study, study.replay, arm, level)
+    return Combination(
+        Comparison(
+            **level.pop("servers"),
+            **level,
+            runs=study.repeats,
+            seed=study.seed,
+            alternatives=parse_alternatives([arm], tries, budgeted_retries=Settings().agents.max_retries),
+            horizon_factor=study.horizon_factor,
+            side_by_side=study.side_by_side,
+            documents=study.library,
+            cpu_charge=study.cpu_charge if level["clock"] == "virtual" else 0.0,
+            model_variation=study.model_variation,
+            model_under_pressure=study.model_under_pressure,
+        )
+    )
+
+
 def _with_propagation(alternative: Alternative, level: bool | Literal["own"]) -> Alternative:
     if level == "own" or alternative.propagates == level:
         return alternative
@@ -93,137 +181,21 @@ def _node_mode(alternative: Alternative, level: str) -> NodeMode:
     return checked_node_mode(level)
 
 
-if TYPE_CHECKING:
-    from docmind_lab.experiments.sweeps.design import StudyDesign
-
-
-@dataclass(frozen=True)
-class SweepPlan:
-    """The combinations of a design. left_out: why each impossible combination was left out."""
-
-    combinations: tuple[Combination, ...]
-    left_out: tuple[str, ...]
-
-
-def plan_of(design: StudyDesign) -> SweepPlan:
-    """Return the combinations of the design, each once. Raises: ConfigurationError for an unusable level."""
-    found: dict[tuple[object, ...], Combination] = {}
-    left_out: list[str] = []
-    for combination in _combinations(design):
-        if isinstance(combination, Impossible):
-            left_out.append(str(combination))
-        else:
-            # "own" and what an alternative does by itself are one combination.
-            found.setdefault(combination.key, combination)
-    if not found:
-        raise ConfigurationError(f"factors: no combination can be run: {'; '.join(dict.fromkeys(left_out))}")
-    return SweepPlan(tuple(found.values()), tuple(dict.fromkeys(left_out)))
-
-
-def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
-    factors = design.factors
-    with naming_factor("workload"):
-        for workload in factors.workload:
-            workload_kind(workload)
-    with naming_factor("adoption"):
-        for share in factors.adoption:
-            checked_adoption(share)
-    with naming_factor("decision_timeout_s"):
-        for level_s in factors.decision_timeout_s:
-            require_seconds("decision timeout", level_s)
-    kinds = [workload_kind(name) for name in factors.workload]
-    faults = faults_of(factors)
-    if design.is_of_own_graph:
-        with naming_factor("fault"):
-            faults = [faults_in(kinds[0], level.split("+")) for level in factors.fault]
-        with naming_factor("alternative"):
-            require_whole_budget(alternatives_of(factors))
-    # The budgets vary fastest but for the arms, and what costs a worker a new system varies slowest.
-    for (
-        (clock, workload),
-        injection,
-        mode,
-        retries,
-        profile,
-        fault,
-        ((stops, behaviour), adoption),
-        (timeout_s, budget),
-        (propagation, policies, alternative),
-    ) in itertools.product(
-        itertools.product(factors.clock, factors.workload),
-        factors.router_injection,
-        factors.node_mode,
-        factors.retries,
-        profiles_of(factors),
-        faults,
-        itertools.product(behaviours_of(factors), factors.adoption),
-        itertools.product(factors.decision_timeout_s, budgets_of(factors, design.price)),
-        itertools.product(factors.deadline_propagation, policies_of(factors), alternatives_of(factors)),
-    ):
-        try:
-            arm = _with_policies(_with_propagation(alternative, propagation), policies)
-            node_mode = _node_mode(arm, mode)
-            if adoption and not workload_kind(workload).has_hops:
-                raise Impossible(
-                    f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline"
-                )
-        except Impossible as reason:
-            yield reason
-            continue
-        tries = None if retries == "own" else retries
-        if design.replay is not None:
-            yield _replayed(design, workload, arm, timeout_s, budget, tries)
-            continue
-        yield Combination(
-            Comparison(
-                decision_timeout_s=timeout_s,
-                runs=design.repeats,
-                seed=design.seed,
-                alternatives=parse_alternatives([arm], tries, budgeted_retries=Settings().agents.max_retries),
-                profile=profile,
-                faults=fault,
-                stops_on_disconnect=stops,
-                server_behaviour=behaviour,
-                adoption=adoption,
-                client_retries=tries,
-                horizon_factor=design.horizon_factor,
-                side_by_side=design.side_by_side,
-                router_injection=injection,
-                clock=clock,
-                documents=design.library,
-                node_mode=node_mode,
-                workload=workload,
-                budget=budget,
-                cpu_charge=design.cpu_charge if clock == "virtual" else 0.0,
-                model_variation=design.model_variation,
-                model_under_pressure=design.model_under_pressure,
-            )
-        )
-
-
-def _replayed(
-    design: StudyDesign,
-    workload: str,
-    alternative: Alternative,
-    timeout_s: float,
-    budget: Budget | None,
-    retries: int | None,
-) -> Combination:
-    """Return the combination that plays the design's recording again."""
-    assert design.replay is not None
+def _replayed(study: StudyFields, folder: str, alternative: Alternative, level: Mapping[str, Any]) -> Combination:
+    """Return the combination that plays the recording in the folder again."""
     request = CompareRequest(
-        timeout_s,
-        design.repeats,
+        level["decision_timeout_s"],
+        study.repeats,
         alternatives=[alternative],
-        retries=retries,
-        budget=budget,
-        workload=DEFAULT_WORKLOAD if workload in WORKLOADS else workload,
-        graph=design.graph,
-        agent=design.agent,
-        cpu_charge=design.cpu_charge,
-        model_variation=design.model_variation,
-        model_under_pressure=design.model_under_pressure,
+        retries=level["client_retries"],
+        budget=level["budget"],
+        workload=DEFAULT_WORKLOAD if level["workload"] in WORKLOADS else level["workload"],
+        graph=study.graph,
+        agent=study.agent,
+        cpu_charge=study.cpu_charge,
+        model_variation=study.model_variation,
+        model_under_pressure=study.model_under_pressure,
     )
-    if design.is_of_own_graph:
-        request = dataclasses.replace(request, documents=design.documents)
-    return Combination(replay_comparison(design.replay, request, design.documents, design.questions))
+    if study.is_of_own_graph:
+        request = dataclasses.replace(request, documents=study.documents)
+    return Combination(replay_comparison(folder, request, study.documents, study.questions))

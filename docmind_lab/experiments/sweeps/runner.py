@@ -7,7 +7,6 @@ import dataclasses
 import itertools
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -19,26 +18,13 @@ from typing import Any
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import (
-    Cell,
-    CellResult,
-    InThisProcess,
-    Simulated,
-    Workers,
-    run_cells,
-    workers_for,
-)
+from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, run_cells, workers_for
 from docmind_lab.experiments.batch.cells import RUNS_PER_CELL, cells_of
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.replays import without_live_endpoints
 from docmind_lab.experiments.comparison.run import check_settings, notes_on
-from docmind_lab.experiments.comparison.virtual import (
-    replaying,
-    require_simulated,
-    simulated,
-    stays_in_this_process,
-)
+from docmind_lab.experiments.comparison.virtual import replaying, require_simulated, simulated, stays_in_this_process
 from docmind_lab.experiments.comparison.wall import has_server_log, wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.sweeps.design import StudyDesign
@@ -69,33 +55,29 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[SweepBench]:
     replay = None if design.replay is None else Path(design.replay)
     if replay is not None:
         settings = without_live_endpoints(settings)
-    grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]] = {}
+    grouped: dict[tuple[str, Simulated], list[tuple[float, RunOrder]]] = {}
+    comparisons: dict[tuple[str, Simulated], Comparison] = {}
     for number, combination in enumerate(design.plan.combinations):
         comparison = combination.comparison
         own = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
         check_settings(comparison, own)
-        if comparison.clock == "virtual":
+        on_the_wall = comparison.clock == "wall"
+        if not on_the_wall:
             require_simulated(own)
-        orders = combination.orders(
-            design.study_id, number, has_server_log=comparison.clock == "virtual" or has_server_log(own)
+        services: tuple[str, Simulated] = (comparison.clock, replaying(simulated(comparison, own), replay))
+        comparisons.setdefault(services, comparison)
+        orders = combination.orders(design.study_id, number, has_server_log=not on_the_wall or has_server_log(own))
+        grouped.setdefault(services, []).extend(
+            (keyed_uniform(design.seed, "order", order.facts.run_id) if on_the_wall else repeat, order)
+            for repeat, order in enumerate(orders)
         )
-        bench = grouped.setdefault((comparison.clock, replaying(simulated(comparison, own), replay)), [])
-        bench += [(comparison, repeat, order) for repeat, order in enumerate(orders)]
-    return list(_benches(design, grouped))
-
-
-def _benches(
-    design: StudyDesign, grouped: dict[tuple[str, Simulated], list[tuple[Comparison, int, RunOrder]]]
-) -> Iterator[SweepBench]:
-    numbers = itertools.count()
-    for (clock, system), members in grouped.items():
-        if clock == "wall":
-            members.sort(key=lambda member: keyed_uniform(design.seed, "order", member[2].facts.run_id))
-        else:
-            members.sort(key=lambda member: member[1])
-        orders = [order for _, _, order in members]
-        cells = cells_of(orders, system, RUNS_PER_CELL, prefix=f"{next(numbers):02}-")
-        yield SweepBench(members[0][0], system.settings, tuple(cells))
+    benches = []
+    for number, (services, members) in enumerate(grouped.items()):
+        orders = [order for _, order in sorted(members, key=lambda member: member[0])]
+        system = services[1]
+        cells = cells_of(orders, system, RUNS_PER_CELL, prefix=f"{number:02}-")
+        benches.append(SweepBench(comparisons[services], system.settings, tuple(cells)))
+    return benches
 
 
 @contextlib.contextmanager
@@ -136,7 +118,6 @@ def sweep(
     workers: int | None = None,
     settings: Settings | None = None,
     progress: Progress | None = None,
-    stop: threading.Event | None = None,
 ) -> Study:
     """Run every combination of a design, with repeats.
 
@@ -155,7 +136,6 @@ def sweep(
         workers: Processes when there is none. None means one on each core, or none for a few runs; 1 means none.
         settings: Settings; those of the environment when left out.
         progress: Called with (runs done, all runs); a progress bar on a terminal or in a notebook when left out.
-        stop: Set by another thread, the study ends with what is done.
 
     The tables do not depend on who computes them, nor in how many attempts. A cell that is lost twice (its worker died
     or stalled, a run raised) is named in `manifest["failed_cells"]`, and the study is not complete; the same call tries
@@ -178,7 +158,7 @@ def sweep(
         return Study.load(folder.path)
     with contextlib.ExitStack() as ending:
         shown = progress or ending.enter_context(progress_bar())
-        work = _StudyWork(benches, folder, shown, stop, crew)
+        work = _StudyWork(benches, folder, shown, crew)
         try:
             work.compute()
         except KeyboardInterrupt:
@@ -247,7 +227,6 @@ class _StudyWork:
     benches: Sequence[SweepBench]
     folder: StudyFolder | None
     progress: Progress
-    stop: threading.Event | None
     workers: Callable[[], Workers]
     measured: list[MeasuredRun] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -266,13 +245,13 @@ class _StudyWork:
     def compute(self) -> None:
         """Compute missing cells until none is left but those that failed."""
         self._report_progress()
-        while (missing := self._missing()) and not self._is_stopped():
+        while missing := self._missing():
             before = len(self.done)
             with contextlib.closing(self._results(missing)) as results:
                 for result in results:
                     self._store_result(result)
             self._refresh()
-            if len(self.done) == before and self._missing() and not self._is_stopped():
+            if len(self.done) == before and self._missing():
                 # Another process has the rest: it will finish them, or leave them to us when it ends.
                 time.sleep(_LOOK_S)
                 self._refresh()
@@ -293,24 +272,19 @@ class _StudyWork:
         left = [(bench, tuple(cell for cell in bench.cells if cell.id not in there)) for bench in self.benches]
         return [SweepBench(bench.comparison, bench.settings, cells) for bench, cells in left if cells]
 
-    def _is_stopped(self) -> bool:
-        return self.stop is not None and self.stop.is_set()
-
     def _results(self, missing: Sequence[SweepBench]) -> Generator[CellResult]:
         # In one stream, so that no worker waits at the end of a bench for the others.
         virtual = [cell for bench in missing if bench.comparison.clock == "virtual" for cell in bench.cells]
         if virtual:
-            with self.workers() as crew, contextlib.closing(run_cells(self._claim(virtual), crew, self.stop)) as some:
+            with self.workers() as crew, contextlib.closing(run_cells(self._claim(virtual), crew)) as some:
                 yield from some
         for bench in missing:
             if bench.comparison.clock == "wall":
-                yield from _on_the_wall_clock(bench, self._claim(bench.cells), self.stop)
+                yield from _on_the_wall_clock(bench, self._claim(bench.cells))
 
     def _claim(self, cells: Iterable[Cell]) -> Iterator[Cell]:
         """Yield the cells that this process gets, claiming each as it is handed out."""
         for cell in cells:
-            if self._is_stopped():
-                return
             if self.folder is None or self.folder.claim(cell.id):
                 yield cell
 
@@ -337,18 +311,11 @@ class _StudyWork:
         self.progress(sum(self.sizes[name] for name in self.done), sum(self.sizes.values()))
 
 
-def _on_the_wall_clock(bench: SweepBench, cells: Iterator[Cell], stop: threading.Event | None) -> Generator[CellResult]:
+def _on_the_wall_clock(bench: SweepBench, cells: Iterator[Cell]) -> Generator[CellResult]:
     first = next(cells, None)
     if first is None:  # another process has them all, and is not to be disturbed by a second laboratory
         return
     with wall_laboratory(bench.comparison, bench.settings) as laboratory:
         for cell in itertools.chain((first,), cells):
-            measured = []
             with contextlib.closing(laboratory.measure_all(cell.orders)) as runs:
-                for run in runs:
-                    measured.append(run)
-                    if stop is not None and stop.is_set():
-                        break
-            if len(measured) < len(cell.orders):
-                return
-            yield CellResult(cell.id, tuple(measured))
+                yield CellResult(cell.id, tuple(runs))

@@ -69,13 +69,11 @@ def own_graph_of(values: Mapping[str, Any]) -> CompareRequest:
     """
     if values.get("inputs") is None:
         raise ConfigurationError('graph without inputs: name both, such as inputs = "inputs.jsonl"')
-    factors = values.get("factors") or {}
-    if isinstance(factors, Mapping):
-        for name in _NOT_OF_A_GRAPH:
-            if name in factors:
-                raise ConfigurationError(
-                    f"factors.{name}: it is of the lab's own systems, and a graph of your own has none; leave it out"
-                )
+    for name in _NOT_OF_A_GRAPH:
+        if name in values.get("factors", {}):
+            raise ConfigurationError(
+                f"factors.{name}: it is of the lab's own systems, and a graph of your own has none; leave it out"
+            )
     for name in ("documents", "questions", "model_variation"):
         if values.get(name):
             raise ConfigurationError(f"{name}: it is of the lab's own systems; a graph of your own has inputs")
@@ -85,12 +83,11 @@ def own_graph_of(values: Mapping[str, Any]) -> CompareRequest:
 
 def with_own_graph(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a study with its graph as the workload, and its inputs in place of documents."""
-    factors = values.get("factors") or {}
     if values.get("replay") is not None:
         return dict(values)  # both stand there already, since the recording names them too
     own = own_graph_of(values)
-    made = {"side_by_side": 1} | dict(values) | {"documents": own.documents}
-    return made | ({"factors": {**factors, "workload": own.workload}} if isinstance(factors, Mapping) else {})
+    factors = {**values.get("factors", {}), "workload": own.workload}
+    return {"side_by_side": 1} | dict(values) | {"documents": own.documents, "factors": factors}
 
 
 def recording_in(folder: str) -> Recording:
@@ -117,7 +114,7 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
         )
     own = own_graph_of(values) if is_own else None
     factors = values.get("factors", {})
-    given = [f"factors.{name}" for name in SETTLED_FACTORS if isinstance(factors, Mapping) and name in factors]
+    given = [f"factors.{name}" for name in SETTLED_FACTORS if name in factors]
     workload = DEFAULT_WORKLOAD
     if "factors.workload" in given and factors["workload"] in (design["workload"], [design["workload"]]):
         # Another's workload is imported only if the study's author names it too.
@@ -142,14 +139,13 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
         "decision_timeout_s": recorded.decision_timeout_s,
     }
     price: dict[str, Any] = {}
-    if "price" not in values and isinstance(factors, Mapping) and not FIELDS.keys() & factors.keys():
+    if "price" not in values and not FIELDS.keys() & factors.keys():
         # As a comparison that replays: others take the place of all that were recorded.
         limits = {name: recorded.budget.limit(kind) for name, kind in FIELDS.items()}
         known |= {name: limit for name, limit in limits.items() if limit is not None}
         price = {} if recorded.budget.price is None else {"price": recorded.budget.price.written}
     settled = {name: design[key] for name in fields if (key := _DESIGN_KEYS.get(name, name)) in design}
-    # A wrong type of factors is said where every field is checked.
-    swept = known | dict(factors) | {"workload": recorded.workload} if isinstance(factors, Mapping) else factors
+    swept = known | dict(factors) | {"workload": recorded.workload}
     return {"repeats": recorded.runs} | price | dict(values) | named | settled | {"factors": swept}
 
 

@@ -1,16 +1,10 @@
 """Load studies on traces: recorded runs arrive as queries at one provider, a million of them in minutes.
 
-    from docmind_lab.experiments.load.on_traces import load_on_traces
+    from docmind_lab.experiments.load import load_on_traces
     study = load_on_traces(traces, [0.3, 0.5], alternatives="A,B,C", slots=4, queries=10_000)
 
 shapes.py       a recorded run as calls that wait for each other
 server.py       the model server: slots, queue and its policies, and calls whose clients have left
-design.py       every combination of what is varied
 crowd.py        queries side by side, as events in order of time
-study.py        load_on_traces, the computing of one crowd, and the result
+study.py        load_on_traces, and the computing of one crowd
 """
-
-from docmind_lab.experiments.load.on_traces.server import POLICIES
-from docmind_lab.experiments.load.on_traces.study import LoadOnTraces, load_on_traces
-
-__all__ = ["POLICIES", "LoadOnTraces", "load_on_traces"]

@@ -1,6 +1,6 @@
 """Queries side by side at one model server: recorded runs, each begun at its instant, as events in order of time.
 
-    rows = Crowd(cell).run(instants_s, shapes)
+    rows = Crowd(design, cell).run(instants_s, shapes)
 
 A call that waits longer for its slot than it did when it was recorded moves the rest of its run by that. What a caller
 has left behind goes on by the alternative's rule and the server's behaviour, and keeps its slots, until the horizon of
@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from docmind_lab.core.deadlines import PropagationPolicy
-from docmind_lab.experiments.load.on_traces.design import TracedCell
-from docmind_lab.experiments.load.on_traces.server import Request, Slots, end_when_left, next_write
+from docmind_lab.experiments.load.design import LoadCell, TracedLoadDesign
+from docmind_lab.experiments.load.on_traces.server import Query, Request, Slots, end_when_left, next_write
 from docmind_lab.experiments.load.on_traces.shapes import RunShape
+from docmind_lab.experiments.measurement.derive import horizon_of
 from docmind_lab.findings.what_if.outcomes import ENDINGS
+from docmind_lab.tables.traces.rules import NamedRule
 
 _STEP_OF: Final = {"to_end_of_step": 0, "to_end_of_outer_step": 1}
 # With this much left or less a propagated deadline refuses a call.
@@ -55,52 +57,22 @@ class CrowdRows:
     events: int = 0
 
 
-class Query:
-    """A query under way."""
-
-    __slots__ = (
-        "active",
-        "deadline_at_s",
-        "has_ended",
-        "has_result",
-        "is_admitted",
-        "is_back",
-        "is_over",
-        "is_stopping",
-        "number",
-        "requests",
-        "shape",
-        "steps",
-        "waits_for",
-    )
-
-    def __init__(self, number: int, shape: RunShape, deadline_at_s: float) -> None:
-        self.number, self.shape, self.deadline_at_s = number, shape, deadline_at_s
-        self.waits_for = list(shape.waits_for)
-        self.active = 0  # calls and marks that have begun, or will after a pause
-        self.requests: list[Request] = []
-        self.steps: set[int] = set()
-        self.is_admitted = False
-        self.is_stopping = False  # only steps that have begun go on
-        self.is_over = False  # nothing begins
-        self.is_back = self.has_ended = self.has_result = False
-
-
 class Crowd:
     """The queries of a cell at one model server, under one alternative."""
 
-    def __init__(self, cell: TracedCell) -> None:
-        self._rule, self._behaviour, self._policy = cell.named.rule, cell.design.behaviour, cell.policy
-        self._timeout_s, self._horizon_s = cell.decision_timeout_s, cell.horizon_s
+    def __init__(self, design: TracedLoadDesign, cell: LoadCell[NamedRule]) -> None:
+        self._rule, self._behaviour, self._policy = cell.arm.rule, design.behaviour, cell.queue_policy
+        self._timeout_s = cell.decision_timeout_s
+        self._horizon_s = horizon_of(cell.decision_timeout_s, design.horizon_factor)
         # The instants of a pace count from the first model call of the crowd.
-        self._pace, self._first_call_at_s = cell.design.pace, math.nan
-        self._slots = Slots(cell.slots, deadline_first=cell.policy == "deadline_first")
+        self._pace, self._first_call_at_s = design.pace, math.nan
+        self._slots = Slots(cell.slots, deadline_first=cell.queue_policy == "deadline_first")
         self._step = _STEP_OF.get(self._rule.work)
         self._events: list[tuple[float, int, int, Callable[[float, Any], None], Any]] = []
         self._pushed = 0
         self._rows = CrowdRows(array("b"), array("d"))
         # What a server that admits by prediction knows of queries: averages over the recorded runs.
-        shapes = cell.design.recorded.shapes
+        shapes = design.recorded.shapes
         self._run_s = _mean(shape.takes_s for shape in shapes)
         self._call_s = _mean(call.service_s for shape in shapes for call in shape.calls if call.is_model)
         self._calls_in_a_row = _mean(float(shape.calls_in_a_row) for shape in shapes)
@@ -126,7 +98,7 @@ class Crowd:
     # ---- a query
 
     def _arrive(self, at_s: float, shape: RunShape) -> None:
-        query = Query(len(self._rows.outcome), shape, at_s + self._timeout_s)
+        query = Query(len(self._rows.outcome), shape, at_s + self._timeout_s, list(shape.waits_for))
         self._rows.outcome.append(_ENDING["unfinished"])
         self._rows.returned_at_s.append(math.nan)
         self._push(query.deadline_at_s, self._deadline, query, _DEADLINE)

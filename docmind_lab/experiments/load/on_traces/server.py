@@ -15,26 +15,37 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import Final
 
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import Phase, ServerBehaviour
-from docmind_lab.experiments.load.on_traces.shapes import CallShape
-
-if TYPE_CHECKING:
-    from docmind_lab.experiments.load.on_traces.crowd import Query
-
+from docmind_lab.experiments.load.on_traces.shapes import CallShape, RunShape
 
 POLICIES: Final = ("first_come", "deadline_first", "drop_expired", "admit_by_prediction")
 """The names of the queue policies."""
 
 
-def require_policy(name: str) -> None:
-    """Return if it is a queue policy. Raises: ConfigurationError for another name."""
-    if name not in POLICIES:
-        raise ConfigurationError(f"queue policy must be one of {', '.join(POLICIES)}, not {name!r}")
+@dataclass(eq=False, slots=True)
+class Query:
+    """A query under way.
+
+    waits_for: of each call and mark, how many others it still waits for. active: calls and marks that have begun, or
+    will after a pause. is_stopping: only steps that have begun go on. is_over: nothing begins.
+    """
+
+    number: int
+    shape: RunShape
+    deadline_at_s: float
+    waits_for: list[int]
+    active: int = 0
+    requests: list[Request] = field(default_factory=list)
+    steps: set[int] = field(default_factory=set)
+    is_admitted: bool = False
+    is_stopping: bool = False
+    is_over: bool = False
+    is_back: bool = False
+    has_ended: bool = False
+    has_result: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -67,8 +78,8 @@ class Slots:
     def __init__(self, count: int | None, *, deadline_first: bool) -> None:
         self.count = math.inf if count is None else count
         self._free = self.count
-        self._queue: deque[Request] = deque()
-        self._heap: list[tuple[float, int, Request]] | None = [] if deadline_first else None
+        self._deadline_first = deadline_first
+        self._queue: list[tuple[float, int, Request]] = []
         self._number = 0
         self.waiting = 0
 
@@ -78,11 +89,9 @@ class Slots:
             self._free -= 1
             return True
         self.waiting += 1
-        if self._heap is None:
-            self._queue.append(request)
-        else:
-            self._number += 1
-            heapq.heappush(self._heap, (request.query.deadline_at_s, self._number, request))
+        self._number += 1
+        place = request.query.deadline_at_s if self._deadline_first else 0.0
+        heapq.heappush(self._queue, (place, self._number, request))
         return False
 
     def forget(self) -> None:
@@ -91,9 +100,8 @@ class Slots:
 
     def pass_on(self) -> Request | None:
         """Return the next waiting call, which has the slot that came free; None if none waits and the slot is free."""
-        queue, heap = self._queue, self._heap
-        while queue or heap:
-            request = queue.popleft() if heap is None else heapq.heappop(heap)[2]
+        while self._queue:
+            request = heapq.heappop(self._queue)[2]
             if not request.is_done:
                 self.waiting -= 1
                 return request

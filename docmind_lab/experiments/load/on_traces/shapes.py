@@ -15,10 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import pandas as pd
-
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform
+from docmind_lab.tables.frames import rows_by, rows_of
 from docmind_lab.tables.traces.model import CALL_KINDS, Traces
 
 # Instants of one event are read one after the other.
@@ -119,23 +118,13 @@ def shapes_of(traces: Traces) -> tuple[RunShape, ...]:
             f"{len(cut)} of the {len(traces)} runs were cut, and how they would have gone on is not known: take runs "
             "without a deadline (traces.only)"
         )
-    spans = _by_run(traces.spans)
-    generation = _by_run(traces.generation)
+    spans, generation = rows_by(traces.spans, "trace_id"), rows_by(traces.generation, "trace_id")
     return tuple(
-        _shape(run, spans.get(run["trace_id"], []), generation.get(run["trace_id"], []))
-        for run in traces.runs.to_dict("records")
+        _shape(run, spans.get(run["trace_id"], []), generation.get(run["trace_id"], [])) for run in rows_of(traces.runs)
     )
 
 
-def _by_run(frame: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    rows: dict[str, list[dict[str, Any]]] = {}
-    plain = frame.astype(dict.fromkeys(frame.columns[frame.dtypes == "category"], "object"))
-    for row in plain.to_dict("records"):
-        rows.setdefault(str(row["trace_id"]), []).append({str(name): value for name, value in row.items()})
-    return rows
-
-
-def _shape(run: Mapping[Any, Any], spans: list[dict[str, Any]], generation: list[dict[str, Any]]) -> RunShape:
+def _shape(run: Mapping[str, Any], spans: list[dict[str, Any]], generation: list[dict[str, Any]]) -> RunShape:
     places = _leaf_calls(spans)
     steps: dict[str, int] = {}
     before = _before(places)
