@@ -5,7 +5,7 @@ summary.py           a study in a table and sentences; titles.py is its title; r
 agreement.py, diff.py   two clocks, and two studies, against each other
 enforced_calls.py, watch.py   calls in production, and whether they behave as a study said
 what_if/             what another deadline would have done to recorded runs
-page.py              a finding as text, Markdown and HTML
+finding.py           a finding: words, numbers and evidence, as text, Markdown, HTML and JSON
 
 choice.py            which arms of one condition to choose; criteria.py has the measures, advice.py says it
 recommendation.py    the smallest decision timeout that keeps a promise; recommendation_words.py says it

@@ -17,7 +17,7 @@ import pandas as pd
 
 from docmind_lab.core.catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import HasRuns
 
@@ -46,7 +46,7 @@ _SAME: Final = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Agreement(Shown):
+class Agreement(MakesFinding):
     """How closely the runs of one study in virtual time match the same runs on the wall clock.
 
     pairs: one row for each run that both studies have, ordered by alternative and seed. Columns: alternative,
@@ -144,11 +144,11 @@ class Agreement(Shown):
             )
         return pd.DataFrame(rows).set_index("virtual_outcome")
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return the criteria, and a row for each alternative and for each outcome."""
         left_out = f", {self.unpaired} without a partner" if self.unpaired else ""
         title = f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
-        return Page(title, (self._criteria_table(), self.by_alternative().round(4), self.by_outcome().round(3)))
+        return Finding((title, self._criteria_table(), self.by_alternative().round(4), self.by_outcome().round(3)))
 
     def _criteria_table(self) -> pd.DataFrame:
         table = self.criteria()

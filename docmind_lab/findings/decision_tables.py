@@ -22,7 +22,7 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.finding import Finding, MakesFinding
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -45,7 +45,7 @@ class DecisionOption:
 
 
 @dataclass(frozen=True, repr=False)
-class DecisionTable(Shown):
+class DecisionTable(MakesFinding):
     """Options judged by weighted criteria, as a record prints them.
 
     Args:
@@ -122,14 +122,14 @@ class DecisionTable(Shown):
             f"The order of its options is {'the same' if same else 'another one'} with the totals recomputed.",
         )
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return scores and totals, with the weights in the headings, and which totals disagree."""
         columns: dict[str, Any] = {"option": [option.name for option in self.options]}
         for place, (name, percent) in enumerate(self.weights_percent.items()):
             columns[f"{name} ({percent:g} %)"] = [f"{option.scores[place]}" for option in self.options]
         columns["printed"] = [f"{option.printed_total}" for option in self.options]
         columns["recomputed"] = [f"{value:g}" for value in self.recomputed()["recomputed"]]
-        return Page(f"{self.name}: {self.title}", (pd.DataFrame(columns), self.sentences()))
+        return Finding((f"{self.name}: {self.title}", pd.DataFrame(columns), self.sentences()))
 
     def winners(self, scores: Matrix | None = None, names: tuple[str, ...] = (), step_percent: int = 1) -> pd.DataFrame:
         """Return who wins under which weights: a row for all weights in whole steps, a column for each in percent.

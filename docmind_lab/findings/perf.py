@@ -19,7 +19,7 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.decision_tables import Matrix
-from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.tables.conditions import CONDITION, CONTROL, with_arms
 
 COMPONENTS = MappingProxyType(
@@ -35,7 +35,7 @@ _BEST = np.array([1.0, 0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True, repr=False)
-class PerfMap(Shown):
+class PerfMap(MakesFinding):
     """Maps measured components to scores: each in a straight line from 10 at its best value down to 0.
 
     The record gives no reason to prefer a component, so weights are equal by default. A component that was not measured
@@ -84,10 +84,15 @@ class PerfMap(Shown):
             for (name, words), share, zero, best in numbers
         )
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return the map in words, with its numbers."""
         title = f"Perf: the weighted mean of {len(COMPONENTS)} components, each in a straight line from 0 to 10"
-        return Page(title, (self.lines,))
+        return Finding(
+            (
+                title,
+                self.lines,
+            )
+        )
 
 
 def weighted_mean(scores: Matrix, weights: Matrix) -> Matrix:

@@ -25,7 +25,7 @@ from scipy import stats
 from docmind_lab.core.catalogue import Chooses, is_mistake
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.endings import endings_of, went_past_budget, with_endings
-from docmind_lab.findings.page import Page, Paste, Shown
+from docmind_lab.findings.finding import Finding, MakesFinding, Paste
 from docmind_lab.findings.recommendation_words import Sentences, is_replay, shorter_in_words, words_of
 from docmind_lab.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
 from docmind_lab.statistics.shares import runs_needed_for_share, share_interval
@@ -37,7 +37,7 @@ _MOST_RUNS: Final = 10_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recommendation(Shown):
+class Recommendation(MakesFinding):
     """The recommended decision timeout of each arm, with the evidence.
 
     frame: one row per arm and condition (its decision timeouts apart): arm, alternative, the columns of the condition
@@ -91,11 +91,11 @@ class Recommendation(Shown):
             python = f'dl.sweep({{**design, "repeats": {self.runs_needed}}})'
         return f"To settle what is open: {python if in_python else shell}."
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return sentences, choice and settings."""
         open_questions = filter(None, [self.how_to_settle()])
         paste = [Paste(self.settings)] if self.settings else []
-        return Page(self.words.title, (self.sentences, *self.words.choice, *open_questions, *paste))
+        return Finding((self.words.title, self.sentences, *self.words.choice, *open_questions, *paste))
 
 
 def recommend(

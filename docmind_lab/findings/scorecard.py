@@ -30,7 +30,7 @@ from docmind_lab.findings.decision_tables import (
     weights_in_steps,
     winner_of,
 )
-from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.findings.perf import COMPONENTS, PerfMap, measures_of, weighted_mean
 from docmind_lab.tables.conditions import CONTROL, budgets_in_words, varying
 
@@ -45,7 +45,7 @@ _FEW_SEEDS: Final = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Scorecard(Shown):
+class Scorecard(MakesFinding):
     """A decision table with measured Perf. Options are called as in every figure ("A  cooperative"); scores and totals
     go from 0 to 10. Intervals are 95 % percentile bootstrap intervals over seeds, the same seeds drawn for every arm.
 
@@ -112,11 +112,11 @@ class Scorecard(Shown):
         columns["first in"] = [percent(v) for v in totals["first_share"]]
         return pd.DataFrame(columns, index=pd.Index(totals["option"], name=None))
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return table, map and findings."""
-        perf = self.perf_map.page()
+        perf = self.perf_map.finding()
         title = f"{self.table.name} with measured Perf · {self.context} · {self.seeds} seeds"
-        return Page(title, (self.display_table(), perf.title, *perf.blocks, self.sentences))
+        return Finding((title, self.display_table(), perf.title, *perf.words[1:], self.sentences))
 
     def _totals_words(self) -> Iterator[str]:
         measurable, known = self.table.measurable, self.scored.to_dict("records")

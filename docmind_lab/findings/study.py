@@ -19,7 +19,7 @@ from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.text import in_python
 from docmind_lab.core.whole_files import Write, as_json, write_whole
 from docmind_lab.findings.contrasts import contrasts
-from docmind_lab.findings.page import Page
+from docmind_lab.findings.finding import Finding
 from docmind_lab.findings.recommendation import Recommendation, recommend
 from docmind_lab.findings.scorecard import Scorecard, scorecard
 from docmind_lab.findings.summary import Summary, summarise
@@ -206,7 +206,7 @@ class Study:
         notes = filter(None, (*map(in_python, summary.advice), self._missing_tables()))
         # The corner named, or a table for screen readers begins with a heading that says nothing.
         table = summary.display_table().rename_axis(index=None, columns="alternative")
-        return Page(summary.title, (table, summary.sentences, *notes)).html()
+        return Finding((summary.title, table, summary.sentences, *notes)).html()
 
 
 class _StudyInFolder(Study):

@@ -23,7 +23,7 @@ from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.levels import TIMEOUT_REASONS
 from docmind_lab.core.text import count_of, join_names, level, one_line, percent
-from docmind_lab.findings.page import Block, Page, Shown
+from docmind_lab.findings.finding import Block, Finding, MakesFinding
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.differences import column_values
 from docmind_lab.statistics.interval import Floats, Interval, difference_of
@@ -85,7 +85,7 @@ _COLUMNS: Final = [
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Watch(Shown):
+class Watch(MakesFinding):
     """Whether production behaves as a study said.
 
     frame: one row for each alternative, limit and measure. Columns: alternative, limit_s, runs, calls (how many were
@@ -148,12 +148,12 @@ class Watch(Shown):
         counts = f"{count_of(int(rows['calls'].iloc[0]), 'call')}, {count_of(int(rows['runs'].iloc[0]), 'run')}"
         return f"{key[0]}, {key[1]:g} s: {words}. {counts}."
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return sentences and table."""
         first, *rest = self.sentences
         shown = self.frame[[*_GROUP, "measure", "study", "production", "verdict"]]
         table: list[Block] = [] if shown.empty else [shown.rename(columns={"limit_s": "limit", "verdict": "it is"})]
-        return Page(first, (*rest, *table))
+        return Finding((first, *rest, *table))
 
 
 def watch(study: Study, calls: pd.DataFrame) -> Watch:

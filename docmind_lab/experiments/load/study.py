@@ -28,7 +28,7 @@ from docmind_lab.experiments.load.measures import (
     replicate_measures,
 )
 from docmind_lab.experiments.load.tables import concat_queries, concat_servings
-from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.findings.study import MANIFEST, files_of, prepare_folder, require_known_schema
 from docmind_lab.tables.conditions import budgets_in_words
 from docmind_lab.tables.frames import read_parquet
@@ -39,7 +39,7 @@ _DAMAGED: Final = "; take the folder from a copy, or run the load study again in
 _LATE_MATTERS_FROM = 0.01
 
 
-class SavedStudy(Shown):
+class SavedStudy(MakesFinding):
     """A load study that is saved in a folder: its tables, and the manifest last."""
 
     TABLE_NAMES: ClassVar[tuple[str, ...]]
@@ -217,9 +217,9 @@ class LoadStudy(SavedStudy):
             f"(at most {late_s.max():.2f} s). Their response times include it."
         )
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return the measures of each load and arm."""
-        return Page(self.title, (self._display_table(), *filter(None, [self.lateness])))
+        return Finding((self.title, self._display_table(), *filter(None, [self.lateness])))
 
     def _display_table(self) -> pd.DataFrame:
         table = self.summary()

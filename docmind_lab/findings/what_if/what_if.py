@@ -21,7 +21,7 @@ from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.text import count_of, join_names, number, one_line, percent
 from docmind_lab.findings.choice import FEWEST_PAIRS, choose
-from docmind_lab.findings.page import Block, Page, Shown
+from docmind_lab.findings.finding import Block, Finding, MakesFinding
 from docmind_lab.findings.what_if.answers import Answers, arm_rows
 from docmind_lab.findings.what_if.outcomes import Replay
 from docmind_lab.findings.what_if.shares import good_shares, in_time_shares
@@ -37,7 +37,7 @@ _OF_TABLE: Final = "runs that ended otherwise, late callers, and work after the 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WhatIf(Shown, Answers):
+class WhatIf(MakesFinding, Answers):
     """What would have become of recorded runs under each alternative at each decision timeout, with its sentences.
 
     Its rows and attributes are those of `Answers`.
@@ -209,21 +209,21 @@ class WhatIf(Shown, Answers):
             f"{percent(self.confidence)} of good": bounds,
         }
 
-    def page(self, target: float = 0.95) -> Page:
+    def finding(self, target: float = 0.95) -> Finding:
         """Return tables and sentences."""
         head, *notes = repr(self.traces).splitlines()
         tables: list[Block] = [self.table()]
         if not math.isnan(best := self.smallest(target)):
             tables += [f"At {best:g} s, {_OF_TABLE}:", self.table(best)]
-        return Page(f"What if the deadline were another? {head}", (*notes, *tables, *self.sentences(target)))
+        return Finding((f"What if the deadline were another? {head}", *notes, *tables, *self.sentences(target)))
 
     def text(self, target: float = 0.95) -> str:
         """Return tables and sentences as plain text."""
-        return self.page(target).text()
+        return self.finding(target).text()
 
     def markdown(self, target: float = 0.95) -> str:
         """Return tables and sentences as Markdown."""
-        return self.page(target).markdown()
+        return self.finding(target).markdown()
 
 
 def what_if(

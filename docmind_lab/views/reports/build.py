@@ -105,7 +105,7 @@ class _ReportBuilder:
         return [
             Prose(card.sentences, "list"),
             *(drawing.figure() for drawing in figures.scorecard_figures(card)),
-            Prose((card.perf_map.page().title,)),
+            Prose((card.perf_map.finding().title,)),
             Prose(card.perf_map.lines, "list"),
         ]
 

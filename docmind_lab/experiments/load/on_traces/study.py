@@ -33,7 +33,7 @@ from docmind_lab.experiments.load.on_traces.design import TracedCell, TracedLoad
 from docmind_lab.experiments.load.on_traces.shapes import Recorded, shapes_of
 from docmind_lab.experiments.load.study import SavedStudy, study_of_crowds
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.findings.page import Page
+from docmind_lab.findings.finding import Finding
 from docmind_lab.findings.study import MANIFEST
 from docmind_lab.findings.what_if.outcomes import ENDINGS
 from docmind_lab.services.faults import Fault
@@ -202,9 +202,9 @@ class LoadOnTraces(SavedStudy):
             }
         )
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return the measures of each load and alternative."""
-        return Page(self.title, (self._display_table(),))
+        return Finding((self.title, self._display_table()))
 
 
 def load_on_traces(
