@@ -215,15 +215,9 @@ class WhatIf(MakesFinding, Answers):
         tables: list[Block] = [self.table()]
         if not math.isnan(best := self.smallest(target)):
             tables += [f"At {best:g} s, {_OF_TABLE}:", self.table(best)]
-        return Finding((f"What if the deadline were another? {head}", *notes, *tables, *self.sentences(target)))
-
-    def text(self, target: float = 0.95) -> str:
-        """Return tables and sentences as plain text."""
-        return self.finding(target).text()
-
-    def markdown(self, target: float = 0.95) -> str:
-        """Return tables and sentences as Markdown."""
-        return self.finding(target).markdown()
+        sentences = self.sentences(target)
+        words = (f"What if the deadline were another? {head}", *notes, *tables, *sentences)
+        return Finding(words, {"sentences": sentences}, {"rows": self.frame})
 
 
 def what_if(
