@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
 from docmind_lab.core.catalogue import Chooses, choice_to_paste, with_label
-from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import TIMEOUT_REASONS
 from docmind_lab.core.text import count_of, join_names, one_line, percent
-from docmind_lab.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
+from docmind_lab.findings.choice import ENDED, FEWEST_PAIRS, HELD, Choice, choose
 from docmind_lab.findings.controls import control_failed
 from docmind_lab.findings.endings import budget_notes, ended_by_budget, errors_in_words
 from docmind_lab.statistics.shares import share_of_unseen
 from docmind_lab.tables.conditions import CONTROL
 
 Row = Mapping[str, Any]
-
-_HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
-# More runs than this are not proposed: whoever would need them is told that no practical number settles it.
-_MOST_MORE: Final = 100_000
 
 
 def advice_of(
@@ -87,8 +82,8 @@ def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_b
         open_pairs = [item for item in found.undecided if {item.first, item.second} <= set(preferred)]
         not_told = "these runs do not tell them apart; " if open_pairs else ""
         yield f"Choose {names}: {not_told}{_facts(preferred, rows, runs, chosen_by)}"
-    yield from evidence_of(found)
-    yield from (_open_difference(item) for item in found.undecided)
+    yield from found.evidence()
+    yield from (item.text() for item in found.undecided)
     if len(preferred) > 1:
         same = [f"{_names(group)} gave the same result in every run." for group in found.same]
         by_price = ["Choose among them by what each asks of your code: --verbose lists it."] * (not found.too_few)
@@ -126,7 +121,7 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, c
         waited = [f"{_name(row)} in {row['overran']} of {row['runs']} runs" for row in late]
         parts.append(f"{where}the caller waited too long under {join_names(waited)}")
     else:
-        parts.append(f"{where}under {_each(chosen)} every caller was back {_HELD}")
+        parts.append(f"{where}under {_each(chosen)} every caller was back {HELD}")
     parts.append(f"{_answered(chosen, rows)} runs were answered in time")
     busy = [row["busy_after_deadline_s"] for row in members]
     if any(math.isnan(value) for value in busy):
@@ -145,82 +140,6 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, c
     return f"{'; '.join(parts)}."
 
 
-_ENDED = {
-    "failed": "every run{} failed",
-    "interrupted": "every run{} stopped at an interrupt",
-    "past its budget": "runs{} went past a budget that is only measured there",
-}
-
-
-def evidence_of(found: Choice) -> Iterator[str]:
-    """Yield why the other arms are not chosen, with intervals."""
-    worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
-    if worse:
-        yield (
-            f"Not chosen, by paired differences with intervals (95 % for all pairs and measures together): "
-            f"{'; '.join(worse)}."
-        )
-    by_seconds = [by for by in found.beaten.values() if by.unseen]
-    if by_seconds:
-        most, rare = max(by.unseen for by in by_seconds), percent(share_of_unseen(found.runs))
-        yield (
-            f"An event that no run showed, in up to {rare} of runs, could still cost the better alternative up to "
-            f"{most:.2f} s a run."
-        )
-    if not found.too_few and found.seen_worse:
-        seen = [
-            f"{one_line(arm)} (worse than {one_line(than)} in {count} of {found.runs} runs)"
-            for arm, (than, count) in found.seen_worse.items()
-        ]
-        yield f"Never better in these runs, and not ruled out by them: {'; '.join(seen)}."
-    mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
-    if mistakes:
-        yield f"Never recommended, as documented mistakes: {join_names(mistakes)}."
-    for reason, words in _ENDED.items():
-        ended = [one_line(arm) for arm, why in found.refused.items() if why == reason and "unguarded" not in arm]
-        if ended:
-            yield f"Not chosen, because {words.format('')}: {join_names(ended)}."
-    late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
-    if late:
-        yield f"Not chosen, because callers were not back {_HELD}: {join_names(late)}."
-
-
-def _worse(by: Beaten) -> str:
-    criterion, interval = by.criterion, by.worse_by
-    digits = criterion.digits
-    direction = "more" if criterion.better < 0 else "less"
-    in_runs = f", which was in none of {interval.n} runs worse, in {by.runs_worse} better" if not by.runs_better else ""
-    return (
-        f"{criterion.words}: {interval.estimate:.{digits}f}{criterion.unit} {direction} than {one_line(by.by)} "
-        f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]{in_runs}"
-    )
-
-
-def _open_difference(item: Undecided) -> str:
-    """Return a sentence on a difference that these runs do not settle, and how many more runs would."""
-    digits, by = item.criterion.digits, item.better_by
-    if item.more_runs > _MOST_MORE:
-        more = "No practical number of runs would settle it at this difference."
-    else:
-        more = f"About {count_of(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
-    if item.unseen:
-        rare = percent(share_of_unseen(by.n))
-        more = (
-            f"An event that no run showed, in up to {rare} of runs, could cost {one_line(item.first)} up to "
-            f"{item.unseen:.{digits}f}{item.criterion.unit} a run and outweigh it. {more}"
-        )
-    margin = (
-        f" A difference up to {item.criterion.margin:g}{item.criterion.unit} would not matter."
-        if item.criterion.margin
-        else ""
-    )
-    return (
-        f"Not told apart: {item.criterion.words}, better under {one_line(item.first)} than under "
-        f"{one_line(item.second)} by {by.estimate:.{digits}f}{item.criterion.unit} "
-        f"[{by.low:.{digits}f}, {by.high:.{digits}f}].{margin} {more}"
-    )
-
-
 def _range(values: Sequence[float], digits: int = 0) -> str:
     """Return the common value, or the least and the greatest: "20", "18 to 20"."""
     shown = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
@@ -230,8 +149,8 @@ def _range(values: Sequence[float], digits: int = 0) -> str:
 def _no_choice(found: Choice, rows: Mapping[str, Row]) -> str:
     """Return a sentence on why no arm can be chosen."""
     why = {arm: reason for arm, reason in found.refused.items() if rows[arm]["alternative"] != CONTROL}
-    ended = {reason: [arm for arm, each in why.items() if each == reason] for reason in _ENDED}
-    phrases = [_ENDED[reason].format(f" under {_names(arms)}") for reason, arms in ended.items() if arms]
+    ended = {reason: [arm for arm, each in why.items() if each == reason] for reason in ENDED}
+    phrases = [ENDED[reason].format(f" under {_names(arms)}") for reason, arms in ended.items() if arms]
     if sum(map(len, ended.values())) == len(why):
         return f"Nothing to choose: {join_names(phrases)}."
     late = [rows[arm] for arm, reason in why.items() if reason == "late"]
@@ -240,7 +159,7 @@ def _no_choice(found: Choice, rows: Mapping[str, Row]) -> str:
         return f"Nothing to choose: only documented mistakes were run, which are never recommended.{others}"
     best = min(late, key=lambda row: (row["overran"], row["caller_overrun_worst_s"]))
     return (
-        f"Nothing to choose: no alternative had its callers back {_HELD}. {_name(best)} came closest: late in "
+        f"Nothing to choose: no alternative had its callers back {HELD}. {_name(best)} came closest: late in "
         f"{best['overran']} of {best['runs']} runs, at worst by {best['caller_overrun_worst_s']:.2f} s.{others}"
     )
 

@@ -1,4 +1,4 @@
-"""The measures that arms are compared by, in their order."""
+"""The measures that arms are compared by, in their order, and how a difference in one of them is said."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Final, Literal
 import pandas as pd
 
 from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.text import count_of, one_line, percent
 from docmind_lab.statistics.interval import Interval
+from docmind_lab.statistics.shares import share_of_unseen
 
 
 @dataclass(frozen=True)
@@ -73,3 +75,67 @@ CRITERIA: Final = (
 
 How a run without an answer ended is no measure: an error is no worse for its caller than a timeout.
 """
+
+# More runs than this are not proposed: whoever would need them is told that no practical number settles it.
+_MOST_MORE: Final = 100_000
+
+
+@dataclass(frozen=True)
+class Beaten:
+    """The arm and the measure that show an arm to be worse.
+
+    worse_by: the mean difference, in the measure's unit. runs_worse, runs_better: in how many of the pairs the beaten
+    arm was so by more than the margin. unseen: what an event that no run showed could take from the difference, in the
+    measure's unit; 0 for a share.
+    """
+
+    by: str
+    criterion: Criterion
+    worse_by: Interval
+    runs_worse: int
+    runs_better: int
+    unseen: float
+
+    def text(self) -> str:
+        """Say by how much the arm is worse: "source recall: 0.40 less than A cooperative [0.31, 0.52]"."""
+        criterion, by = self.criterion, self.worse_by
+        direction = "more" if criterion.better < 0 else "less"
+        text = f"{criterion.words}: {criterion.number(by.estimate)} {direction} than {one_line(self.by)} "
+        if self.runs_better:
+            return f"{text}{criterion.bounds(by)}"
+        return f"{text}{criterion.bounds(by)}, which was in none of {by.n} runs worse, in {self.runs_worse} better"
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A difference between two chosen arms that these runs do not settle.
+
+    better_by: first − second, with the sign turned so that more is better. more_runs: of each arm, which would settle
+    it with a probability of 80 % if the difference and its spread stay as they are; inf if no number would. unseen:
+    what an event that no run showed could take from the difference, where this alone leaves it open; otherwise 0.
+    """
+
+    first: str
+    second: str
+    criterion: Criterion
+    better_by: Interval
+    more_runs: float
+    unseen: float = 0.0
+
+    def text(self) -> str:
+        """Return a sentence on the difference, and how many more runs would settle it."""
+        criterion, by = self.criterion, self.better_by
+        more = f"About {count_of(int(self.more_runs), 'more run')} of each would settle it if the difference stays."
+        if self.more_runs > _MOST_MORE:
+            more = "No practical number of runs would settle it at this difference."
+        if self.unseen:
+            more = (
+                f"An event that no run showed, in up to {percent(share_of_unseen(by.n))} of runs, could cost "
+                f"{one_line(self.first)} up to {criterion.number(self.unseen)} a run and outweigh it. {more}"
+            )
+        if criterion.margin:
+            more = f"A difference up to {criterion.margin:g}{criterion.unit} would not matter. {more}"
+        return (
+            f"Not told apart: {criterion.words}, better under {one_line(self.first)} than under "
+            f"{one_line(self.second)} by {criterion.number(by.estimate)} {criterion.bounds(by)}. {more}"
+        )

@@ -276,7 +276,7 @@ def _condition_advice(runs: pd.DataFrame, by: Chooses) -> tuple[tuple[str, ...],
         return (), ('study.compare_to("A") says what each arm changed, with intervals.',)
     result = recommend(runs, chosen_by=by)
     settings = (with_label(result.settings),) if result.settings else ()
-    return result.sentences, (*result.words.choice, *settings)
+    return result.sentences, (*result.choice, *settings)
 
 
 def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:

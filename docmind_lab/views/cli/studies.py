@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from docmind_lab.core.catalogue import with_label
 from docmind_lab.core.errors import NoSuchRecord
-from docmind_lab.views.cli.console import console, json_safe
+from docmind_lab.views.cli.console import console, json_safe, print_finding
 
 if TYPE_CHECKING:
     from docmind_lab.findings.study import Study
@@ -76,23 +75,7 @@ def recommend(
     from docmind_lab.findings.study_folder import load
 
     result = load(folder).recommend(target, confidence)
-    if as_json:
-        rows = json_safe(result.frame.astype(object).to_dict("records"))
-        shown = {"target": target, "confidence": confidence, "alternatives": rows, "choice": result.words.choice}
-        shown["runs_needed"] = result.runs_needed
-        typer.echo(json.dumps(shown | {"settings": result.settings, "sentences": result.sentences}, indent=2))
-    else:
-        out = console()
-        for line in result.words.choice:
-            out.print(line, style="bold")
-        if result.settings:
-            out.print(with_label(result.settings), soft_wrap=True, markup=False)
-        if how := result.how_to_settle(in_python=False):
-            out.print(how, soft_wrap=True, markup=False)
-        out.print()
-        out.print(result.words.title)
-        for line in result.sentences:
-            out.print(f"• {line}", markup=False)
+    print_finding(result.finding(in_python=False), as_json=as_json)
     if not (result.frame["verdict"] == "reached").any():
         raise typer.Exit(1)
 

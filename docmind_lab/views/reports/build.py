@@ -80,13 +80,13 @@ class _ReportBuilder:
             yield Prose(("What each arm did",), "heading")
             yield Prose(summary.sentences, "list")
         elif recommended is not None:
-            yield Prose(recommended.words.choice)
+            yield Prose(recommended.choice)
             if recommended.settings:
                 yield Prose((recommended.settings,), "code")
             yield Prose(("In each condition",), "heading")
             yield Prose(tuple(_first_advice(runs, columns)), "list")
         if recommended is not None:
-            yield Prose((recommended.words.title,), "heading")
+            yield Prose((recommended.title,), "heading")
             yield Prose(recommended.sentences, "list")
 
     def _arms(self) -> list[Block]:
