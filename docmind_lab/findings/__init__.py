@@ -1,7 +1,7 @@
 """What the tables of a study show, as frames and sentences. Nothing here runs an agent.
 
 study.py, study_folder.py   the three tables of a study with its manifest, and its folder
-summary.py           a study in a table and sentences; titles.py is its title; run_timeline.py is one run as lines
+summary.py           a study as a title, a table and sentences; run_timeline.py is one run as lines
 agreement.py, diff.py   two clocks, and two studies, against each other
 enforced_calls.py, watch.py   calls in production, and whether they behave as a study said
 what_if/             what another deadline would have done to recorded runs

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
 from docmind_lab.core.catalogue import Chooses, choice_to_paste, with_label
 from docmind_lab.core.levels import TIMEOUT_REASONS
-from docmind_lab.core.text import count_of, join_names, one_line, percent
+from docmind_lab.core.text import count_of, guessed_shape, join_names, node_in_words, one_line, percent
 from docmind_lab.findings.choice import ENDED, FEWEST_PAIRS, HELD, Choice, choose
 from docmind_lab.findings.controls import control_failed
 from docmind_lab.findings.endings import budget_notes, ended_by_budget, errors_in_words
+from docmind_lab.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.statistics.shares import share_of_unseen
 from docmind_lab.tables.conditions import CONTROL
 
@@ -245,3 +246,79 @@ def _names(arms: Sequence[str], last: str = "and") -> str:
 
 def _name(row: Row) -> str:
     return one_line(row["label"])
+
+
+# What the manifest counts by name, and what is said of it: {} is the name.
+_COUNTED: Final[Mapping[str, str]] = {
+    "loops_blocked": (
+        "of E {} blocked the event loop past the deadline. The caller was outside the loop (invoke) and left it "
+        "behind; one that awaits E (ainvoke) waits until the block ends."
+    ),
+    "errors_in_state": (
+        "the graph came to its end with an error of its own in its state, under {}. They count as they ended, such as "
+        "answered."
+    ),
+    "outputs_not_set": (
+        "the graph came to its end without a value of {}, which it declares as its output. They count as they ended, "
+        "such as answered."
+    ),
+}
+
+
+def caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield caveats: of what a user's graph did not do, unrecorded calls of a replay, a cap that ended runs."""
+    if manifest.get("no_model_calls"):
+        yield (
+            "No run called a model, so these are times of the graph's own code. If one should have, look for a caught "
+            "exception, a missing setting, or an input that does not lead there."
+        )
+    for counted, words in _COUNTED.items():
+        for name, runs in manifest.get(counted, {}).items():
+            yield f"In {count_of(runs, 'run')} {words.format(name or 'a coroutine')}"
+    for what, runs in manifest.get("made_up_answers", {}).items():
+        yield f"In {count_of(runs, 'run')} {_made_up(what)}"
+    if calls := manifest.get("failed_calls"):
+        share = calls["failed"] / calls["requests"]
+        where = f", most of them in {calls['node']}" if calls["node"] else ""
+        yield (
+            f"{calls['failed']:,} of {count_of(calls['requests'], 'request')} failed ({share:.1%}{where}), by an error "
+            "and not by the deadline."
+        )
+    if missing := manifest.get("never_reached"):
+        yield f"No run reached {join_names(_unreached(missing))}, of which these numbers say nothing."
+    yield from _of_replay(manifest.get("replayed_calls", {}))
+    for system in manifest.get("systems", {}).values():
+        yield from system.get("notes", ())
+    if "ended_by" in manifest:
+        yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
+
+
+def _made_up(what: str) -> str:
+    kind, _, name = what.partition(" ")
+    if kind == "shape":
+        return guessed_shape(name)
+    return (
+        f"the graph asked for the {what}, which the simulated store does not have. The answers are made up, in the "
+        "shape that was asked for: their times count, and what they say does not."
+    )
+
+
+def _unreached(missing: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the nodes and tools that no run reached, as a sentence names them."""
+    words = {name: node_in_words(name) for name in missing.get("nodes", ())}
+    plain = {**missing, "nodes": [name for name, text in words.items() if text == f"node {name}"]}
+    names = [
+        f"{kind[:-1] if len(each) == 1 else kind} {join_names(list(each))}" for kind, each in plain.items() if each
+    ]
+    return names + [text for name, text in words.items() if text != f"node {name}"]
+
+
+def _of_replay(calls: Mapping[str, int]) -> Iterator[str]:
+    if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
+        yield (
+            f"A replay: {calls['recorded']:,} calls as they were recorded, {calls['of_another_alternative']:,} as "
+            f"another alternative's were, {calls['not_recorded']:,} drawn from those of their role; "
+            f"{calls['cut_in_the_recording']:,} were cut in the recording, and what follows the cut is drawn."
+        )
+    if calls.get("longer_than_observed"):
+        yield f"{count_of(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."

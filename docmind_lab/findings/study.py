@@ -9,6 +9,7 @@ import pkgutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,10 +17,8 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
-from docmind_lab.core.text import in_python
 from docmind_lab.core.whole_files import Write, as_json, write_whole
 from docmind_lab.findings.contrasts import contrasts
-from docmind_lab.findings.finding import Finding
 from docmind_lab.findings.recommendation import Recommendation, recommend
 from docmind_lab.findings.scorecard import Scorecard, scorecard
 from docmind_lab.findings.summary import Summary, summarise
@@ -202,11 +201,8 @@ class Study:
         return "\n".join(filter(None, (self._summary().text(), self._missing_tables())))
 
     def _repr_html_(self) -> str:
-        summary = self._summary()
-        notes = filter(None, (*map(in_python, summary.advice), self._missing_tables()))
-        # The corner named, or a table for screen readers begins with a heading that says nothing.
-        table = summary.display_table().rename_axis(index=None, columns="alternative")
-        return Finding((summary.title, table, summary.sentences, *notes)).html()
+        missing = self._missing_tables()
+        return self._summary().finding().html() + (f"<p>{escape(missing)}</p>" if missing else "")
 
 
 class _StudyInFolder(Study):
