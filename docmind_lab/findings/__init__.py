@@ -13,16 +13,14 @@ endings.py           runs that failed, were interrupted or were ended by a budge
 contrasts.py         every arm against one, seed by seed
 controls.py          negative controls: who enforces nothing is caught
 decision_tables.py   decision tables as their records print them: sums, and who wins under which weights
-perf.py              Perf measured: its components, and the map to a score
-scorecard.py         ADR-056's table with measured Perf, and its words
+scorecard.py         ADR-056's table with measured Perf, its map to a score, and its words
 """
 
 from docmind_lab.findings.contrasts import contrasts
 from docmind_lab.findings.controls import enforcement
 from docmind_lab.findings.decision_tables import DecisionTable, decision_table
-from docmind_lab.findings.perf import PerfMap
 from docmind_lab.findings.recommendation import Recommendation, recommend
-from docmind_lab.findings.scorecard import Scorecard, scorecard
+from docmind_lab.findings.scorecard import PerfMap, Scorecard, scorecard
 
 __all__ = [
     "DecisionTable",

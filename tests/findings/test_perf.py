@@ -9,7 +9,7 @@ from sample_runs import concatenated, sample_run
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings import PerfMap
-from docmind_lab.findings.perf import COMPONENTS, measures_of
+from docmind_lab.findings.scorecard import COMPONENTS, measures_of
 
 
 def plain_means(runs):

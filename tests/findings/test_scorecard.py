@@ -11,7 +11,7 @@ from sample_runs import concatenated
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings import PerfMap, Scorecard, scorecard
-from docmind_lab.findings.perf import COMPONENTS
+from docmind_lab.findings.scorecard import COMPONENTS
 
 # What A would be like if its deadline hardly held and much went on afterwards.
 BAD_A = {"caller_overrun_s": 3.0, "busy_after_deadline_s": 5.0, "source_recall": 0.0, "outcome": "timed_out"}

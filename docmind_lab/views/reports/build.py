@@ -102,11 +102,12 @@ class _ReportBuilder:
     def _scorecard(self) -> list[Block]:
         _require_options(self.study.runs)
         card = self.study.scorecard(_RECORD)
+        perf = card.perf_map.finding()
         return [
             Prose(card.sentences, "list"),
             *(drawing.figure() for drawing in figures.scorecard_figures(card)),
-            Prose((card.perf_map.finding().title,)),
-            Prose(card.perf_map.lines, "list"),
+            Prose((perf.title,)),
+            Prose(tuple(perf.sentences), "list"),
         ]
 
     def _differences(self) -> list[Block]:
