@@ -156,48 +156,32 @@ def test_spans_of_the_labs_own_runs_are_no_calls_of_production(production: Produ
     assert len(read_enforced_calls([tmp_path])) == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        (b"", "no span of an enforced call"),
-        (b"{}\nnonsense\n{}\n", "line 2: it is not JSON"),
-        (b"nonsense", "line 1: it is not JSON"),
-        (b"\xff\xfe\x00", "cannot be read as .jsonl"),
-        (b'{"resourceSpans": 3}', "it is not OTLP JSON"),
-        (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": 3}]}]}]}', "attributes cannot be read"),
-        (b"[1, 2]", "a record must be an object"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_one_clear_line(content: bytes, named: str, tmp_path: Path) -> None:
-    path = tmp_path / "traces.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(ConfigurationError, match=named) as refused:
-        read_enforced_calls([path])
-    assert "\n" not in str(refused.value)
+REFUSED: list[tuple[bytes | tuple[str, str], str]] = [
+    (b"", "no span of an enforced call"),
+    (b"{}\nnonsense\n{}\n", "line 2: it is not JSON"),
+    (b"nonsense", "line 1: it is not JSON"),
+    (b"\xff\xfe\x00", "cannot be read as .jsonl"),
+    (b'{"resourceSpans": 3}', "it is not OTLP JSON"),
+    (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": 3}]}]}]}', "attributes cannot be read"),
+    (b"[1, 2]", "a record must be an object"),
+    (('"docmind.outcome"', '"docmind.out"'), "has no docmind.outcome"),
+    (('{"doubleValue": 20.0}', '{"stringValue": "soon"}'), "remaining_at_start_s of a call is 'soon', not a number"),
+]
 
 
-@pytest.mark.parametrize(
-    ("written", "other", "named"),
-    [
-        ('"docmind.outcome"', '"docmind.out"', "has no docmind.outcome"),
-        ('{"doubleValue": 20.0}', '{"stringValue": "soon"}', "remaining_at_start_s of a call is 'soon', not a number"),
-    ],
-)
-def test_a_call_without_what_is_needed_is_named(
-    written: str, other: str, named: str, production: Production, tmp_path: Path
-) -> None:
+def test_what_cannot_be_read_is_one_clear_line(production: Production, tmp_path: Path) -> None:
     production.telemetry(result_of(True))
     path = production.write(tmp_path / "traces.jsonl")
-    path.write_text(path.read_text().replace(written, other))
-    with pytest.raises(ConfigurationError, match=named):
-        read_enforced_calls([path])
-
-
-def test_a_folder_without_spans_and_a_file_that_is_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no file whose name ends in \.json"):
-        read_enforced_calls([tmp_path])
-    with pytest.raises(ConfigurationError, match="no such file or folder"):
-        read_enforced_calls([tmp_path / "none.jsonl"])
+    whole = path.read_text()
+    for change, named in REFUSED:
+        path.write_bytes(change if isinstance(change, bytes) else whole.replace(*change).encode())
+        with pytest.raises(ConfigurationError, match=named) as refused:
+            read_enforced_calls([path])
+        assert "\n" not in str(refused.value)
+    (tmp_path / "empty").mkdir()
+    for name, named in (("empty", r"no file whose name ends in \.json"), ("none.jsonl", "no such file or folder")):
+        with pytest.raises(ConfigurationError, match=named):
+            read_enforced_calls([tmp_path / name])
 
 
 # ---- the verdict

@@ -48,10 +48,7 @@ def advice_of(
     else:
         yield from _choice(result, by_label, runs, chosen_by)
     yield from _failures(rows, runs, chosen_by)
-    if (
-        not any(str(fault) == "none" for fault in runs["fault"].unique())
-        and runs["faulted_calls"].sum(skipna=False) == 0
-    ):
+    if (runs["fault"].astype("str") != "none").all() and runs["faulted_calls"].sum(skipna=False) == 0:
         yield f"The fault {runs['fault'].iloc[0]} struck no call of any run: nothing here shows what it does."
     yield from budget_notes(runs)
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
@@ -68,47 +65,36 @@ def _met_deadline(runs: pd.DataFrame) -> bool:
     return bool((ended | ~in_time | went_on).any())
 
 
-def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
-    preferred = found.preferred
+def _choice(choice: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
+    preferred = choice.preferred
     names = _names(preferred, "or")
     if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
         yield f"Only {names} was run: {_facts(preferred, rows, runs, chosen_by)}"
-    elif found.too_few:
+    elif choice.too_few:
         yield (
-            f"Too few runs to choose among {_names(found.chosen)}: {found.runs} of each "
-            f"{'is' if found.runs == 1 else 'are'} compared seed by seed, and nothing is told apart below "
+            f"Too few runs to choose among {_names(choice.chosen)}: {choice.runs} of each "
+            f"{'is' if choice.runs == 1 else 'are'} compared seed by seed, and nothing is told apart below "
             f"{FEWEST_PAIRS}. Add --runs {2 * FEWEST_PAIRS} or more."
         )
     else:
-        open_pairs = [item for item in found.undecided if {item.first, item.second} <= set(preferred)]
+        open_pairs = [item for item in choice.undecided if {item.first, item.second} <= set(preferred)]
         not_told = "these runs do not tell them apart; " if open_pairs else ""
         yield f"Choose {names}: {not_told}{_facts(preferred, rows, runs, chosen_by)}"
-    yield from found.evidence()
-    yield from (item.text() for item in found.undecided)
+    yield from choice.evidence()
+    yield from (item.text() for item in choice.undecided)
     if len(preferred) > 1:
-        same = [f"{_names(group)} gave the same result in every run." for group in found.same]
-        by_price = ["Choose among them by what each asks of your code: --verbose lists it."] * (not found.too_few)
+        same = [f"{_names(group)} gave the same result in every run." for group in choice.same]
+        by_price = ["Choose among them by what each asks of your code: --verbose lists it."] * (not choice.too_few)
         if same or by_price:
             yield " ".join([*same, *by_price])
-    first = rows[preferred[0]]
-    if not found.too_few and not any(rows[arm]["answered_in_time"] for arm in preferred):
-        timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
-        yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
+    first, timeout_s = rows[preferred[0]], float(runs["decision_timeout_s"].iloc[0])
+    if not choice.too_few and not any(rows[arm]["answered_in_time"] for arm in preferred):
+        yield f"Nobody was answered in time: this says who stops best, not that {timeout_s:g} s are enough."
     if not _met_deadline(runs):
-        timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
-        yield f"No run reached the deadline of {timeout}: nothing here shows how an alternative keeps it."
-    timeout_s = float(runs["decision_timeout_s"].iloc[0])
+        yield f"No run reached the deadline of {timeout_s:g} s: nothing here shows how an alternative keeps it."
     chosen = str(first["alternative"]), timeout_s, str(first["alternative_options"])
-    if not found.too_few and (line := choice_to_paste(chosen_by, *chosen)):
+    if not choice.too_few and (line := choice_to_paste(chosen_by, *chosen)):
         yield with_label(line)
-
-
-def _each(arms: Sequence[str]) -> str:
-    return "each of them" if len(arms) > 1 else "it"
-
-
-def _answered(arms: Sequence[str], rows: Mapping[str, Row]) -> str:
-    return f"{_range([rows[arm]['answered_in_time'] for arm in arms])} of {rows[arms[0]]['runs']}"
 
 
 def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> str:
@@ -122,8 +108,10 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, c
         waited = [f"{_name(row)} in {row['overran']} of {row['runs']} runs" for row in late]
         parts.append(f"{where}the caller waited too long under {join_names(waited)}")
     else:
-        parts.append(f"{where}under {_each(chosen)} every caller was back {HELD}")
-    parts.append(f"{_answered(chosen, rows)} runs were answered in time")
+        each = "each of them" if len(chosen) > 1 else "it"
+        parts.append(f"{where}under {each} every caller was back {HELD}")
+    answered = _range([row["answered_in_time"] for row in members])
+    parts.append(f"{answered} of {members[0]['runs']} runs were answered in time")
     busy = [row["busy_after_deadline_s"] for row in members]
     if any(math.isnan(value) for value in busy):
         parts.append("what servers did after the deadline is not known without their log, and decided nothing")
@@ -147,9 +135,9 @@ def _range(values: Sequence[float], digits: int = 0) -> str:
     return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
-def _no_choice(found: Choice, rows: Mapping[str, Row]) -> str:
+def _no_choice(choice: Choice, rows: Mapping[str, Row]) -> str:
     """Return a sentence on why no arm can be chosen."""
-    why = {arm: reason for arm, reason in found.refused.items() if rows[arm]["alternative"] != CONTROL}
+    why = {arm: reason for arm, reason in choice.refused.items() if rows[arm]["alternative"] != CONTROL}
     ended = {reason: [arm for arm, each in why.items() if each == reason] for reason in ENDED}
     phrases = [ENDED[reason].format(f" under {_names(arms)}") for reason, arms in ended.items() if arms]
     if sum(map(len, ended.values())) == len(why):
@@ -204,7 +192,7 @@ def _timeout_advice(control: Row, horizon_s: float) -> str:
 
 
 def _is_without_fault(runs: pd.DataFrame) -> bool:
-    return all(str(fault) == "none" for fault in runs["fault"].unique())
+    return bool((runs["fault"].astype("str") == "none").all())
 
 
 def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None, chosen_by: Chooses) -> str:

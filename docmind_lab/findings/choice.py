@@ -1,9 +1,9 @@
 """Chooses among the arms of one condition by differences that are paired seed by seed.
 
-    found = choose(runs)
-    found.chosen          # arms that no other arm was shown to beat
-    found.beaten          # arm → which arm beats it, by which measure, with the interval of the difference
-    found.undecided       # differences among the chosen that these runs do not settle, and how many runs would
+    choice = choose(runs)
+    choice.chosen          # arms that no other arm was shown to beat
+    choice.beaten          # arm → which arm beats it, by which measure, with the interval of the difference
+    choice.undecided       # differences among the chosen that these runs do not settle, and how many runs would
 
 The rule: an arm is out if it fails a requirement (a documented mistake, every run failed, the deadline not held, past
 its budget), or if another arm is shown to do better in a measure by more than a margin that matters. The measures

@@ -1,9 +1,9 @@
 """Compares two studies: their settings, and the results of their arms.
 
-found = diff(Study.load("before"), Study.load("after"))
-found.fields         # design, settings, versions, machine: what differs, field by field
-found.effects        # each arm and condition that both have: after − before, with intervals
-found.sentences      # what differs, in words
+result = diff(Study.load("before"), Study.load("after"))
+result.fields         # design, settings, versions, machine: what differs, field by field
+result.effects        # each arm and condition that both have: after − before, with intervals
+result.sentences      # what differs, in words
 """
 
 from __future__ import annotations
@@ -138,8 +138,12 @@ class StudyDiff(MakesFinding):
         alone = {"In A only": self.only_before, "In B only": self.only_after, "Not compared": self.not_compared}
         words: list[Block] = [self.verdict_text, self.sentences]
         words += [f"{what}: {'; '.join(names)}" for what, names in alone.items() if names]
-        if self.effects["difference"].any():
-            words.append(_table(self.effects[self.effects["difference"] != 0], self.apart))
+        moved = self.effects[(self.effects["difference"] != 0) & ~self.effects["differs"].astype("bool")]
+        if len(moved):
+            words += [
+                "What moved, and was not shown to differ:",
+                tuple(_change(row, self.apart) for row in rows_of(moved)),
+            ]
         if self.fields.empty:
             words.append("Design, settings, versions and machine are the same.")
         else:
@@ -350,32 +354,6 @@ def _named(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     return one_line(str(row["arm"])) + (f" ({in_words(row, apart)})" if apart else "")
 
 
-def _signed(row: Mapping[Any, Any]) -> str:
-    """Return a difference with its interval: "−0.75 [−0.87, −0.56]"."""
-    digits = MEASURES[row["measure"]].digits
-    change, low, high = (f"{row[side]:+.{digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
-    return f"{change} [{low}, {high}]"
-
-
-def _table(effects: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
-    rows = rows_of(effects)
-    measures = [MEASURES[row["measure"]] for row in rows]
-    sides = {
-        name: [f"{row[side]:.{measure.digits}f}" for row, measure in zip(rows, measures, strict=True)]
-        for name, side in zip("AB", _SIDES, strict=True)
-    }
-    return pd.DataFrame(
-        {
-            **{column.replace("_", " "): [level(row[column]) for row in rows] for column in apart},
-            "arm": [one_line(row["arm"]) for row in rows],
-            "measure": [measure.words for measure in measures],
-            **sides,
-            "B − A (95 %)": [_signed(row) for row in rows],
-            "p, corrected": [p_text(row["p_corrected"]) for row in rows],
-        }
-    )
-
-
 def _field(row: Mapping[Any, Any]) -> str:
     """Return a field that differs in one line. A profile's quantiles are for a machine: JSON has them whole."""
     before, after = (_short(str(row[side]) or "(none)") for side in _SIDES)
@@ -386,9 +364,15 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
-def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
+def _change(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
+    """Return a difference with its interval: "A cooperative: answered in time 0.75 → 0.00, −0.75 [−0.87, −0.56]"."""
     measure = MEASURES[row["measure"]]
     before, after = (f"{row[side]:.{measure.digits}f}" for side in _SIDES)
+    change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
+    return f"{_named(row, apart)}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}]"
+
+
+def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     judged = "worse" if row["worse"] else "better"
     bounds = ""
     if row["open_before"] or row["open_after"]:
@@ -396,7 +380,4 @@ def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
             f" These are lower bounds: {row['open_before']} of {row['runs_before']} and {row['open_after']} of "
             f"{row['runs_after']} runs were not over at the horizon."
         )
-    return (
-        f"{_named(row, apart)}: {measure.words} {before} → {after}{measure.unit}, {_signed(row)}, {judged} "
-        f"(corrected p {p_text(row['p_corrected'])}).{bounds}"
-    )
+    return f"{_change(row, apart)}, {judged} (corrected p {p_text(row['p_corrected'])}).{bounds}"

@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.core.catalogue import with_label
-from docmind_lab.core.text import markdown_of_frame, markdown_table
+from docmind_lab.core.text import markdown_table
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ class Finding:
         return str(self.words[0])
 
     @property
+    def _below(self) -> list[Block]:
+        """What stands under the title; a list without a line is left out."""
+        return [block for block in self.words[1:] if not (isinstance(block, tuple) and not block)]
+
+    @property
     def sentences(self) -> list[str]:
         """The paragraphs and the lines of the lists, without the title."""
         lists = (
@@ -62,16 +67,16 @@ class Finding:
 
     def text(self) -> str:
         """Return the finding as plain text; an empty line follows each table."""
-        lines = [self.title, *(line for block in self.words[1:] for line in _text_lines(block))]
+        lines = [self.title, *(line for block in self._below for line in _text_lines(block))]
         return "\n".join(lines).rstrip("\n")
 
     def markdown(self) -> str:
         """Return the finding as Markdown."""
-        return "\n\n".join([f"## {self.title}", *map(_markdown, self.words[1:])]) + "\n"
+        return "\n\n".join([f"## {self.title}", *map(_markdown, self._below)]) + "\n"
 
     def html(self) -> str:
         """Return the finding as HTML; names of arms or nodes are escaped, so they are never markup."""
-        return f"<p><b>{escape(self.title)}</b></p>" + "".join(map(_html, self.words[1:]))
+        return f"<p><b>{escape(self.title)}</b></p>" + "".join(map(_html, self._below))
 
     def as_json(self) -> dict[str, Any]:
         """Return sentences, numbers and rows by name, as JSON types but for numbers that are not finite."""
@@ -119,7 +124,8 @@ def _text_lines(block: Block) -> Iterator[str]:
 
 def _markdown(block: Block) -> str:
     if isinstance(block, pd.DataFrame):
-        return markdown_of_frame(block) if _has_names(block) else markdown_table([*map(str, block)], block.to_numpy())
+        shown = block.rename_axis(index="").reset_index(allow_duplicates=True) if _has_names(block) else block
+        return markdown_table([*map(str, shown)], shown.to_numpy())
     if isinstance(block, Paste):
         return f"```\n{block.line}\n```"
     return block if isinstance(block, str) else "\n".join(f"- {line}" for line in block)

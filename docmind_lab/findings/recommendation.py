@@ -1,8 +1,8 @@
 """Recommends the smallest decision timeout with a target share of runs answered in time, and its cost.
 
-    found = recommend(study.runs, target=0.95)
-    found                       # a sentence for each arm, and the settings to paste
-    found.frame, found.steps    # what was decided for each arm; every decision timeout that was looked at
+    result = recommend(study.runs, target=0.95)
+    result                      # what to choose, the settings to paste, and a sentence for each arm
+    result.frame, result.steps  # what was decided for each arm; every decision timeout that was looked at
 
 The budgets of an arm are tested from the largest down, each at the full level, until one fails. No correction for many
 tests is needed, since their order was fixed before anything was seen and the first failure ends it: W. Maurer,
@@ -204,13 +204,13 @@ def _decision(
     step = reached[-1] if reached else steps[0]
     at_step = group[group["decision_timeout_s"] == step["decision_timeout_s"]]
     endings = endings_of(at_step)
-    reachable = share_interval(len(at_step) - endings.never_answered, len(at_step), confidence)
+    reachable = share_interval(len(at_step) - endings["never_answered"], len(at_step), confidence)
     missing = 0.0 if reached else missing_runs(step["answered_in_time"], step["runs"], target, confidence)
     if reached:
         verdict = "reached"
     elif is_past:
         verdict = "past its budget"
-    elif endings.never_answered and reachable.high < target:
+    elif endings["never_answered"] and reachable.high < target:
         verdict = "out of reach"
     elif step["high"] < target:
         verdict = "not known" if is_replay(group) else "below"
@@ -220,10 +220,7 @@ def _decision(
         "verdict": verdict,
         **{name: step[name] for name in ("decision_timeout_s", "runs", "answered_in_time", "share", "low", "high")},
         "runs_missing": missing,
-        "never_answered": endings.never_answered,
-        "may_be_time": endings.unsure,
-        "by_time": endings.by_time,
-        "endings": endings.text(),
+        **endings,
         "reachable": reachable.estimate,
         "reachable_low": reachable.low,
         "reachable_high": reachable.high,

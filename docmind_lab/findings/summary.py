@@ -37,6 +37,7 @@ from docmind_lab.tables.conditions import (
     profiles_of_servers,
     with_arms,
 )
+from docmind_lab.tables.frames import rows_of
 from docmind_lab.tables.manifest import chosen_by
 
 _SHARE = ("share", "low", "high")
@@ -83,10 +84,8 @@ class Summary(MakesFinding):
         return None if measured is None else float(measured)
 
     @property
-    def _rows(self) -> list[Mapping[str, Any]]:
-        return [
-            {str(name): value for name, value in row.items()} for row in self.table.reset_index().to_dict("records")
-        ]
+    def _rows(self) -> list[dict[str, Any]]:
+        return rows_of(self.table.reset_index())
 
     def display_table(self) -> pd.DataFrame:
         """Return the table for people: rounded, with units in the headings."""

@@ -7,7 +7,7 @@ nodes it ran. Runs of two arms in one condition with one seed met the same laten
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -123,27 +123,12 @@ def joined_runs(studies: Sequence[Any]) -> pd.DataFrame:
 
 def in_words(condition: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:
     """Describe these columns of a condition: "10 s decision timeout, fault hang"; "" for no columns."""
-    return ", ".join(_column_in_words(column, condition[column]) for column in columns)
-
-
-def _column_in_words(column: str, value: Any) -> str:
-    if column == "decision_timeout_s":
-        return f"{value:g} s decision timeout"
-    if column == "stops_on_disconnect":
-        return "servers stop on disconnect" if value else "servers do not stop on disconnect"
-    if column == "server_behaviour":
-        return f"servers behave as {value}"
-    if column == "adoption":
-        return f"{value:.0%} of the hops adopt the deadline"
-    if column == "router_injection":
-        return "router injected" if value else "no router injected"
-    if column == "fault":
-        return "no fault" if str(value) in ("", "none") else f"fault {value}"
-    if column == "second_budgets":
-        return _budget_in_words(str(value))
-    if column == "latency_profile":
-        return f"{value} latencies" if str(value) else "live services"
-    return f"{value} clock" if column == "clock" else f"{column.replace('_', ' ')} {value}"
+    return ", ".join(
+        _IN_WORDS[column](condition[column])
+        if column in _IN_WORDS
+        else f"{column.replace('_', ' ')} {condition[column]}"
+        for column in columns
+    )
 
 
 def budgets_in_words(runs: pd.DataFrame) -> list[str]:
@@ -154,3 +139,16 @@ def budgets_in_words(runs: pd.DataFrame) -> list[str]:
 
 def _budget_in_words(level: str) -> str:
     return "no second budget" if level == NO_BUDGETS else f"second budget {level.replace(', ', ' and ')}"
+
+
+_IN_WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "decision_timeout_s": "{:g} s decision timeout".format,
+    "stops_on_disconnect": lambda stops: f"servers {'' if stops else 'do not '}stop on disconnect",
+    "server_behaviour": "servers behave as {}".format,
+    "adoption": "{:.0%} of the hops adopt the deadline".format,
+    "router_injection": lambda injected: "router injected" if injected else "no router injected",
+    "fault": lambda fault: "no fault" if str(fault) in ("", "none") else f"fault {fault}",
+    "second_budgets": lambda level: _budget_in_words(str(level)),
+    "latency_profile": lambda profile: f"{profile} latencies" if str(profile) else "live services",
+    "clock": "{} clock".format,
+}

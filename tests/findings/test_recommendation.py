@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from golden import assert_golden
-from made_up_findings import late, table
+from made_up_findings import BUDGET_ENDED, budgeted, late, table
 from sample_calls import call
 from sample_runs import sample_run
 
@@ -81,6 +81,7 @@ def correlated() -> pd.DataFrame:
 # A client that may not wait as long as a server asks gives up at once: a longer deadline may cure it.
 GIVES_UP = {"llm_calls": 3, "error_type": "RateLimitError"}
 WAITS = {"outcome": "interrupted", "stop_reason": "interrupted", "error_type": "", "error_node": "ask"}
+PAST_BUDGET = [budgeted("hard_timeout", seed, 9.0) for seed in range(80)]
 HALF_GAVE_UP = [*arm_runs(10.0, 20, 20), *failing(range(20, 40), **GIVES_UP)]
 RUNS: Mapping[str, Callable[[], pd.DataFrame]] = {
     "the smallest that reaches the target": lambda: sweep((10.0, 60, 80), (20.0, 80, 80), (30.0, 80, 80)),
@@ -119,6 +120,13 @@ RUNS: Mapping[str, Callable[[], pd.DataFrame]] = {
     ),
     "the same, and the control failed too": lambda: table(
         *HALF_GAVE_UP, *failing(range(20, 40), "unguarded", **GIVES_UP)
+    ),
+    "a budget ended every run": lambda: table(
+        *(budgeted("cooperative", seed, 6.0, **BUDGET_ENDED) for seed in range(80))
+    ),
+    "reached by going past a budget": lambda: table(*PAST_BUDGET),
+    "the same beside one that keeps it": lambda: table(
+        *PAST_BUDGET, *(budgeted("cooperative", seed, 6.0) for seed in range(80))
     ),
     "several errors": lambda: table(
         *arm_runs(10.0, 20, 20),

@@ -23,7 +23,6 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
 from docmind_lab.findings.study import Study
-from docmind_lab.findings.study_folder import load
 from docmind_lab.tables.cell_store import CellStore
 
 
@@ -86,7 +85,7 @@ def test_progress_counts_runs_never_goes_back_and_ends_at_all(tmp_path: Path) ->
 def test_progress_of_a_study_that_goes_on_starts_from_what_is_there(tmp_path: Path) -> None:
     stop = threading.Event()
     swept(Scripted(lambda cell: stop.set() or made_up_cell(cell)), tmp_path, stop=stop)
-    there = len(load(tmp_path).runs)
+    there = len(Study.load(tmp_path).runs)
     seen: list[int] = []
     executor = Scripted()
     swept(executor, tmp_path, progress=lambda done, total: seen.append(done))
@@ -124,7 +123,7 @@ def test_after_a_stop_what_is_done_is_on_disk_and_the_same_call_goes_on(tmp_path
     assert not part.manifest["complete"]
     assert len(executor.asked) <= CELLS - 1, "no further cell was begun"
     assert len(part.runs) == 2 * len(executor.asked), "what was computed was kept"
-    assert_same_tables(load(tmp_path), part)
+    assert_same_tables(Study.load(tmp_path), part)
     assert_same_tables(swept(Scripted(), tmp_path), swept(Scripted()))
 
 
@@ -199,11 +198,11 @@ def test_a_cell_that_is_lost_is_named_and_the_same_call_tries_it_again(tmp_path:
     assert part.manifest["failed_cells"] == [{"cell": "00-001", "reason": "ZeroDivisionError: a defect"}]
     assert (tries["00-001"], sum(tries.values())) == (2, CELLS + 1)
     assert len(part.runs) == RUNS - 2
-    assert load(tmp_path).manifest["failed_cells"] == part.manifest["failed_cells"]
+    assert Study.load(tmp_path).manifest["failed_cells"] == part.manifest["failed_cells"]
     again = Scripted()
     assert_same_tables(swept(again, tmp_path), swept(Scripted()))
     assert again.asked == ["00-001"]
-    assert load(tmp_path).manifest["failed_cells"] == []
+    assert Study.load(tmp_path).manifest["failed_cells"] == []
 
 
 @pytest.mark.full

@@ -1,8 +1,8 @@
 """Whether a replay in virtual time repeats the live study that it was recorded from.
 
-found = fidelity(live, replay)
-found                           # outcomes run by run, and the distance of the two distributions
-dl.plots.agreement(found.agreement)
+result = fidelity(live, replay)
+result                          # outcomes run by run, and the distance of the two distributions
+dl.plots.agreement(result.agreement)
 
 promise(replay_at_20_s, live_at_20_s)  # did the server keep the share in time that the replay promised?
 """
@@ -18,6 +18,7 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.agreement import SAME_OUTCOME, Agreement, agreement
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.interval import Interval
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import HasRuns
@@ -30,8 +31,8 @@ _MICROSECONDS: Final = 6
 Times = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Fidelity:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fidelity(MakesFinding):
     """How well a replay repeats the live study it was recorded from: the runs pair by pair, as two clocks are compared.
 
     live_s, replayed_s: completion times, seconds, sorted; inf for a run without an answer.
@@ -63,16 +64,16 @@ class Fidelity:
         """Whether both the outcomes and the completion times agree well enough."""
         return self.same_outcome >= SAME_OUTCOME and self.distance <= DISTANCE
 
-    def __repr__(self) -> str:
+    def finding(self) -> Finding:
+        """Return whether the replay tells the same story, and how the runs agree."""
         verdict = "the replay tells the same story" if self.holds else "the replay tells another story"
-        return (
+        title = (
             f"{len(self.agreement.pairs)} live runs and their replay: {self.same_outcome:.1%} with the same outcome "
             f"(at least {SAME_OUTCOME:.0%}), distance of the completion times {self.distance:.3f} "
             f"(at most {DISTANCE:g}): {verdict}"
         )
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self!r}</p>{self.agreement._repr_html_()}"
+        numbers = {"same_outcome": self.same_outcome, "distance": self.distance, "holds": self.holds}
+        return Finding((title, *self.agreement.finding().words), numbers, {"pairs": self.agreement.pairs})
 
 
 def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
@@ -84,9 +85,9 @@ def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
     profile = sorted(set(live.runs["latency_profile"].astype("str")))
     if len(profile) != 1:
         raise ConfigurationError(f"live: its runs must have one latency profile, not {', '.join(profile) or 'none'}")
-    found = agreement(_Runs(replay.runs.assign(latency_profile=profile[0])), live)
-    pairs = found.pairs
-    return Fidelity(found, _completions(pairs, "wall"), _completions(pairs, "virtual"))
+    result = agreement(_Runs(replay.runs.assign(latency_profile=profile[0])), live)
+    pairs = result.pairs
+    return Fidelity(result, _completions(pairs, "wall"), _completions(pairs, "virtual"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +102,8 @@ def _completions(pairs: pd.DataFrame, clock: str) -> Times:
     return np.sort(np.round(times_s, _MICROSECONDS))
 
 
-@dataclass(frozen=True)
-class Promise:
+@dataclass(frozen=True, repr=False)
+class Promise(MakesFinding):
     """The share answered in time that a replay promised, and that which was kept live, each with its 95 % interval."""
 
     promised: Interval
@@ -114,12 +115,14 @@ class Promise:
         """Whether the intervals allow that the endpoint achieves at least the share that the replay predicted."""
         return self.promised.low <= self.kept.high
 
-    def __repr__(self) -> str:
+    def finding(self) -> Finding:
+        """Return both shares with their intervals."""
         verdict = "no less than promised, as far as these runs tell" if self.holds else "less than promised"
-        return (
+        title = (
             f"share answered within {self.decision_timeout_s:g} s: promised {self.promised.text()} ({self.promised.n} "
             f"runs), kept {self.kept.text()} ({self.kept.n} runs): {verdict}"
         )
+        return Finding((title,), {"promised": self.promised.estimate, "kept": self.kept.estimate, "holds": self.holds})
 
 
 def promise(replay: HasRuns, live: HasRuns) -> Promise:

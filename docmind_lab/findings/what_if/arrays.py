@@ -66,19 +66,19 @@ def around_spans(spans: pd.DataFrame) -> Around:
     run, kind = spans["run"].to_numpy(), spans["kind"].astype("str").to_numpy()
     row = {key: place for place, key in enumerate(zip(run, spans["span_id"], strict=True))}
     parents = [row.get(key) for key in zip(run, spans["parent_id"], strict=True)]
-    found = Around(np.arange(len(spans)), np.arange(len(spans)), np.full(len(spans), -1))
+    around = Around(np.arange(len(spans)), np.arange(len(spans)), np.full(len(spans), -1))
     for place in range(len(spans)):
         _, *above = upwards(place, parents.__getitem__)
         steps = [each for each in above if kind[each] == "step"]
         calls = [each for each in above if kind[each] not in ("step", "agent")]
-        found.call[place] = calls[0] if calls else -1
+        around.call[place] = calls[0] if calls else -1
         if steps and kind[place] in CALL_KINDS:
-            found.inner[place] = steps[0]
+            around.inner[place] = steps[0]
         elif calls and not steps:
-            found.inner[place] = calls[-1]
+            around.inner[place] = calls[-1]
         if steps or calls:
-            found.outer[place] = (steps or calls)[-1]
-    return found
+            around.outer[place] = (steps or calls)[-1]
+    return around
 
 
 def step_rows(spans: pd.DataFrame, step: NDArray[np.int64], runs: int) -> Rows:
@@ -155,21 +155,21 @@ def generation_rows(spans: pd.DataFrame, generation: pd.DataFrame, rows: Rows, r
     """The stretches in which tokens came; of a call without any, from its first byte to its end."""
     calls = spans[spans["kind"].isin(CALL_KINDS)]
     frame = calls[["trace_id", "span_id", "run"]].assign(call=rows_of_calls(calls).astype(np.float64))
-    found = generation.merge(frame, on=["trace_id", "span_id"], how="inner")
-    without = ~calls["span_id"].isin(found["span_id"]) | ~calls["trace_id"].isin(found["trace_id"])
+    stretches = generation.merge(frame, on=["trace_id", "span_id"], how="inner")
+    without = ~calls["span_id"].isin(stretches["span_id"]) | ~calls["trace_id"].isin(stretches["trace_id"])
     others = calls[without & calls["output_tokens"].notna() & calls["ended_at_s"].notna()]
     begun = others["first_byte_at_s"].fillna(others["started_at_s"])
     call_of = frame.loc[others.index, "call"]
     starts = np.full(len(rows.owner), np.inf)
-    np.minimum.at(starts, found["call"].to_numpy(dtype=np.int64), found["begun_at_s"].to_numpy())
+    np.minimum.at(starts, stretches["call"].to_numpy(dtype=np.int64), stretches["begun_at_s"].to_numpy())
     known = np.isfinite(starts)
     # When the first tokens begin to come is when the prompt has been read, also for an answer in one piece.
     rows["generating_from"][known, 0] = starts[known]
     values = {
-        "call": np.concatenate([found["call"].to_numpy(), call_of.to_numpy()]),
-        "begun": np.concatenate([found["begun_at_s"].to_numpy(), begun.to_numpy()]),
-        "ended": np.concatenate([found["ended_at_s"].to_numpy(), others["ended_at_s"].to_numpy()]),
-        "tokens": np.concatenate([found["tokens"].to_numpy(), others["output_tokens"].to_numpy()]),
+        "call": np.concatenate([stretches["call"].to_numpy(), call_of.to_numpy()]),
+        "begun": np.concatenate([stretches["begun_at_s"].to_numpy(), begun.to_numpy()]),
+        "ended": np.concatenate([stretches["ended_at_s"].to_numpy(), others["ended_at_s"].to_numpy()]),
+        "tokens": np.concatenate([stretches["tokens"].to_numpy(), others["output_tokens"].to_numpy()]),
     }
-    run = np.concatenate([found["run"].to_numpy(), others["run"].to_numpy()]).astype(np.int64)
+    run = np.concatenate([stretches["run"].to_numpy(), others["run"].to_numpy()]).astype(np.int64)
     return Rows(run, runs, values, {"call": 0.0, "begun": 0.0, "ended": -np.inf, "tokens": 0.0})

@@ -28,9 +28,9 @@ def diff(
     Exit code 0 whatever differs, unless --fail-on-regression is given.
     """
     from docmind_lab.findings.diff import diff as diff_of
-    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.study import Study
 
-    result = diff_of(load(before), load(after))
+    result = diff_of(Study.load(before), Study.load(after))
     print_finding(result.finding(), as_json=as_json)
     if fail_on_regression and result.verdict != "no regression shown":
         raise typer.Exit(REGRESSED)

@@ -44,14 +44,13 @@ def show(
 
 
 def _study_with(run_id: str, folder: str) -> Study:
-    from docmind_lab.findings.study import MANIFEST
-    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.study import MANIFEST, Study
 
     if folder:
-        return load(folder)
+        return Study.load(folder)
     manifests = sorted(Path(RESULTS).glob(f"*/{MANIFEST}"), reverse=True)
     for manifest in manifests:
-        study = load(manifest.parent)
+        study = Study.load(manifest.parent)
         if any(str(known).endswith(run_id) for known in study.runs["run_id"]):
             return study
     looked = f"none of the {len(manifests)} studies" if manifests else "no study"
@@ -72,9 +71,9 @@ def recommend(
 
     Or say how many more runs it takes to be sure. Exit code 1 where nothing can be recommended.
     """
-    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.study import Study
 
-    result = load(folder).recommend(target, confidence)
+    result = Study.load(folder).recommend(target, confidence)
     print_finding(result.finding(in_python=False), as_json=as_json)
     if not (result.frame["verdict"] == "reached").any():
         raise typer.Exit(1)
@@ -92,13 +91,13 @@ def report(
 
     HTML is one file that needs no network: figures and styles are inside.
     """
-    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.study import Study
     from docmind_lab.views.reports import build_report, write_report
     from docmind_lab.views.reports.formats import format_of
 
     target = Path(out) if out else Path(folder) / f"report.{as_format or 'html'}"
     kind = format_of(target, as_format or None)
-    written = write_report(build_report(load(folder)), target, kind)
+    written = write_report(build_report(Study.load(folder)), target, kind)
     typer.echo(f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
     if show:
         webbrowser.open(written.resolve().as_uri())

@@ -36,7 +36,7 @@ def watch(
     --fail-if-worse is given.
     """
     from docmind_lab.findings.enforced_calls import read_enforced_calls
-    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.study import Study
     from docmind_lab.findings.watch import watch as watch_of
 
     calls = read_enforced_calls(spans)
@@ -45,7 +45,7 @@ def watch(
         calls = calls[calls["workload"] == workflow]
         if calls.empty:
             raise ConfigurationError(f"--workflow: no call is of {workflow!r}; choose among {', '.join(names)}")
-    result = watch_of(load(study), calls)
+    result = watch_of(Study.load(study), calls)
     print_finding(result.finding(), as_json=as_json)
     if fail_if_worse and (result.is_worse or not result.verdicts):
         raise typer.Exit(WORSE)
