@@ -142,7 +142,9 @@ class Agreement(MakesFinding):
         """Return the criteria, and a row for each alternative and for each outcome."""
         left_out = f", {self.unpaired} without a partner" if self.unpaired else ""
         title = f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
-        return Finding((title, self._criteria_table(), self.by_alternative().round(4), self.by_outcome().round(3)))
+        words = (title, self._criteria_table(), self.by_alternative().round(4), self.by_outcome().round(3))
+        numbers = {"mean_error": self.mean_error, "same_outcome": self.same_outcome, "unpaired": self.unpaired}
+        return Finding(words, numbers, {"pairs": self.pairs})
 
     def _criteria_table(self) -> pd.DataFrame:
         table = self.criteria()

@@ -37,6 +37,7 @@ from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.core.text import join_names, one_line, percent
 from docmind_lab.findings.criteria import CRITERIA, Beaten, Criterion, Undecided, gave_something, overran
 from docmind_lab.findings.endings import went_past_budget
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.differences import sign_flip_tests
 from docmind_lab.statistics.interval import Floats, Interval
 from docmind_lab.statistics.means import skewed_paired_interval
@@ -76,8 +77,8 @@ _REFUSED: Final = {
 _BY_NAME: Final = {each.name: each for each in CRITERIA}
 
 
-@dataclass(frozen=True)
-class Choice:
+@dataclass(frozen=True, repr=False)
+class Choice(MakesFinding):
     """The arms to choose from in one condition, and the evidence.
 
     chosen: arms that no other arm was shown to beat, in the order of every figure; empty if none is left. runs: pairs
@@ -102,6 +103,14 @@ class Choice:
     def preferred(self) -> tuple[str, ...]:
         """The arms to name first: those of the chosen that are not in `seen_worse`."""
         return tuple(arm for arm in self.chosen if arm not in self.seen_worse) or self.chosen
+
+    def finding(self) -> Finding:
+        """Return the arms to name first, why the others are not chosen, and what stays open."""
+        names = [one_line(arm) for arm in self.preferred]
+        title = f"Choose {join_names(names, 'or')}." if names else "Nothing to choose."
+        words = (title, tuple(self.evidence()), tuple(each.text() for each in self.undecided))
+        numbers = {"chosen": self.chosen, "runs": self.runs, "refused": dict(self.refused), "too_few": self.too_few}
+        return Finding(words, numbers)
 
     def refused_for(self, reason: str) -> list[str]:
         """Return the arms, but the control, that were refused for a reason, as a sentence names them."""

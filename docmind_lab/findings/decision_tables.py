@@ -125,7 +125,8 @@ class DecisionTable(MakesFinding):
             shown[f"{name} ({percent:g} %)"] = [f"{option.scores[place]}" for option in self.options]
         shown["printed"] = [f"{option.printed_total}" for option in self.options]
         shown["recomputed"] = [f"{value:g}" for value in self.recomputed()["recomputed"]]
-        return Finding((f"{self.name}: {self.title}", shown, self.sentences()))
+        words = (f"{self.name}: {self.title}", shown, self.sentences())
+        return Finding(words, {"selected": self.selected}, {"totals": self.recomputed()})
 
     def winners(self, scores: Matrix | None = None, names: tuple[str, ...] = (), step_percent: int = 1) -> pd.DataFrame:
         """Return who wins under which weights: a row for all weights in whole steps, a column for each in percent.

@@ -95,7 +95,7 @@ def endings_of(of_arm: pd.DataFrame) -> dict[str, Any]:
         parts.append(f"{waiting.sum()} of {runs} stopped {where} to wait for a person")
     if spent.any():
         parts.append(f"the {_budgets(of_arm[spent])} ended {spent.sum()} of {runs}")
-    phrases = [f"{join_names(parts)}; no timeout would have them answered"] if parts else []
+    phrases = [f"{_capital(join_names(parts))}; no timeout would have them answered"] if parts else []
     if unsure.any():
         phrases.append(
             f"{unsure.sum()} of {runs} failed ({errors_in_words(of_arm[unsure])}) under a deadline that they looked "
@@ -107,6 +107,10 @@ def endings_of(of_arm: pd.DataFrame) -> dict[str, Any]:
         "by_time": int((~of_arm["answered_in_time"].astype("bool") & ~itself & ~unsure).sum()),
         "endings": ". ".join(phrases),
     }
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def errors_in_words(failed: pd.DataFrame) -> str:

@@ -205,7 +205,7 @@ def _decision(
     at_step = group[group["decision_timeout_s"] == step["decision_timeout_s"]]
     endings = endings_of(at_step)
     reachable = share_interval(len(at_step) - endings["never_answered"], len(at_step), confidence)
-    missing = 0.0 if reached else missing_runs(step["answered_in_time"], step["runs"], target, confidence)
+    missing = 0.0 if reached else step["runs_to_settle"] if step["share"] > target else math.nan
     if reached:
         verdict = "reached"
     elif is_past:
@@ -229,12 +229,6 @@ def _decision(
         else "",
         **_costs(at_step),
     }
-
-
-def missing_runs(successes: int, runs: int, target: float, confidence: float = 0.95) -> float:
-    """Return how many more runs would show the target if the observed share held; NaN if it is not above it."""
-    share = successes / runs
-    return runs_to_settle(share, runs, target, confidence) if share > target else math.nan
 
 
 def runs_to_settle(share: float, runs: int, target: float, confidence: float = 0.95) -> float:

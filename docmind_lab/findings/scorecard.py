@@ -35,7 +35,7 @@ from docmind_lab.findings.decision_tables import (
     winner_of,
 )
 from docmind_lab.findings.finding import Finding, MakesFinding
-from docmind_lab.tables.conditions import CONDITION, CONTROL, budgets_in_words, varying, with_arms
+from docmind_lab.tables.conditions import CONDITION, CONTROL, conditions_in_words, with_arms
 
 COMPONENTS = MappingProxyType(
     {
@@ -183,7 +183,9 @@ class Scorecard(MakesFinding):
     def finding(self) -> Finding:
         """Return table, map and findings."""
         title = f"{self.table.name} with measured Perf · {self.context} · {self.seeds} seeds"
-        return Finding((title, self.display_table(), *self.perf_map.finding().words, self.sentences))
+        words = (title, self.display_table(), *self.perf_map.finding().words, self.sentences)
+        numbers = {"decision": self.decision, "changed_share": self.changed_share, "seeds": self.seeds}
+        return Finding(words, numbers, {"totals": self.totals, "components": self.components})
 
     def _totals_words(self) -> Iterator[str]:
         measurable, known = self.table.measurable, self.scored.to_dict("records")
@@ -283,7 +285,7 @@ def scorecard(
         ),
         maps=_maps(options, means, used),
         seeds=measures.seeds,
-        context=_context(runs),
+        context=" · ".join(conditions_in_words(runs)),
     )
 
 
@@ -461,16 +463,6 @@ def _components(arms: pd.DataFrame, means: Matrix, perf_map: PerfMap) -> pd.Data
 def _share(part: Matrix, whole: Matrix) -> Matrix:
     nothing: Any = np.full(np.broadcast(part, whole).shape, np.nan)
     return np.asarray(np.divide(part, whole, out=nothing, where=whole > 0))
-
-
-def _context(runs: pd.DataFrame) -> str:
-    timeouts = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
-    columns = ("latency_profile", "fault", "clock")
-    latencies, faults, clocks = (join_names(sorted({str(value) for value in runs[name]})) for name in columns)
-    named = ("decision_timeout_s", *columns, "second_budgets")
-    rest = [f"several values of {column}" for column in varying(runs) if column not in named]
-    conditions = [f"{latencies or 'live'} latencies", f"fault {faults}", *budgets_in_words(runs), f"{clocks} clock"]
-    return " · ".join([f"{timeouts} s decision timeout", *conditions, *rest])
 
 
 def _share_text(share: float) -> str:

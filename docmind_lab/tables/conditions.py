@@ -106,7 +106,7 @@ def joined_runs(studies: Sequence[Any]) -> pd.DataFrame:
     studies: each with a table `runs` and, as a study has it, a `manifest`.
     """
     kinds = [
-        {level: said["kind"] for level, said in getattr(study, "manifest", {}).get("systems", {}).items()}
+        {level: system["kind"] for level, system in getattr(study, "manifest", {}).get("systems", {}).items()}
         for study in studies
     ]
     frames: list[pd.DataFrame] = []
@@ -129,6 +129,36 @@ def in_words(condition: Mapping[str, Any] | pd.Series[Any], columns: Sequence[st
         else f"{column.replace('_', ' ')} {condition[column]}"
         for column in columns
     )
+
+
+def conditions_in_words(runs: pd.DataFrame) -> list[str]:
+    """Describe what was measured, in parts of a title: timeouts, latencies, faults, servers, budgets, clocks."""
+    faults = sorted(set(runs["fault"].astype("str")))
+    clocks = " and ".join(sorted(set(runs["clock"].astype("str"))))
+    return [
+        f"{join_names([f'{value:g}' for value in sorted(runs['decision_timeout_s'].unique())])} s decision timeout",
+        f"{' and '.join(sorted({str(profile) or 'live' for profile in runs['latency_profile']}))} latencies",
+        *([] if faults == ["none"] else [f"fault {join_names(faults)}"]),
+        *(["a router engine is asked first"] if runs["router_injection"].all() else []),
+        *_servers_in_words(runs),
+        *budgets_in_words(runs),
+        "replayed from traces" if is_replayed(runs) else f"{clocks} clock",
+    ]
+
+
+def is_replayed(runs: pd.DataFrame) -> bool:
+    """Whether the runs are those of a what-if, in which no agent ran."""
+    return set(runs["clock"].astype("str")) == {"trace"}
+
+
+def _servers_in_words(runs: pd.DataFrame) -> list[str]:
+    """What servers do when their client leaves, where that is not to stop at once, and how many adopt the deadline."""
+    shares = runs["adoption"].unique()
+    adopting = [in_words(runs.iloc[0], ["adoption"])] if len(shares) == 1 and shares[0] else []
+    profiles = profiles_of_servers(runs)
+    if profiles:
+        return [f"servers behave as {join_names(profiles)} when their client leaves", *adopting]
+    return [*([] if runs["stops_on_disconnect"].any() else ["servers go on when their client leaves"]), *adopting]
 
 
 def budgets_in_words(runs: pd.DataFrame) -> list[str]:

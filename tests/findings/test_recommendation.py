@@ -19,7 +19,7 @@ from sample_runs import sample_run
 from docmind_lab.alternatives.controls import FakeTimeout
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings import recommend
-from docmind_lab.findings.recommendation import missing_runs
+from docmind_lab.findings.recommendation import runs_to_settle
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.records import RunRecord
@@ -173,7 +173,7 @@ def test_a_live_studys_own_calls_are_checked_for_slowness_that_they_share(shared
 
 @pytest.mark.parametrize(("successes", "runs", "target"), [(20, 20, 0.95), (98, 100, 0.95), (9, 10, 0.8)])
 def test_the_missing_runs_are_the_fewest_that_do(successes: int, runs: int, target: float) -> None:
-    needed = runs + int(missing_runs(successes, runs, target))
+    needed = runs + int(runs_to_settle(successes / runs, runs, target))
     # At the same share, which a whole number of answers has only in multiples of the runs there were.
     assert share_interval(successes * needed, runs * needed).low >= target
     fewer = round(successes / runs * (needed - 1) * 1000) / 1000

@@ -2,7 +2,7 @@
 
 result = fidelity(live, replay)
 result                          # outcomes run by run, and the distance of the two distributions
-dl.plots.agreement(result.agreement)
+dl.plots.agreement(result)
 
 promise(replay_at_20_s, live_at_20_s)  # did the server keep the share in time that the replay promised?
 """
@@ -28,19 +28,9 @@ DISTANCE: Final = 0.02
 
 _MICROSECONDS: Final = 6
 
-Times = npt.NDArray[np.float64]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Fidelity(MakesFinding):
-    """How well a replay repeats the live study it was recorded from: the runs pair by pair, as two clocks are compared.
-
-    live_s, replayed_s: completion times, seconds, sorted; inf for a run without an answer.
-    """
-
-    agreement: Agreement
-    live_s: Times
-    replayed_s: Times
+class Fidelity(Agreement):
+    """How well a replay repeats the live study that it was recorded from: the runs pair by pair, as on two clocks."""
 
     @property
     def distance(self) -> float:
@@ -48,16 +38,10 @@ class Fidelity(MakesFinding):
         # Function-level: scipy.stats takes half a second to import.
         from scipy import stats  # noqa: PLC0415
 
+        sides_s = [_completions(self.pairs, clock) for clock in ("wall", "virtual")]
         # A run without an answer stands behind every one with: only the order matters to the distance.
-        ends_s = np.concatenate([self.live_s, self.replayed_s])
-        never_s = 1.0 + float(ends_s[np.isfinite(ends_s)].max(initial=0.0))
-        live_s, replayed_s = (np.where(np.isinf(side), never_s, side) for side in (self.live_s, self.replayed_s))
-        return float(stats.ks_2samp(live_s, replayed_s, method="asymp").statistic)
-
-    @property
-    def same_outcome(self) -> float:
-        """Share of runs that have the same outcome in both studies."""
-        return self.agreement.same_outcome
+        never_s = 1.0 + float(np.nanmax(np.concatenate([*sides_s, [0.0]])))
+        return float(stats.ks_2samp(*(np.nan_to_num(side, nan=never_s) for side in sides_s), method="asymp").statistic)
 
     @property
     def holds(self) -> bool:
@@ -68,12 +52,12 @@ class Fidelity(MakesFinding):
         """Return whether the replay tells the same story, and how the runs agree."""
         verdict = "the replay tells the same story" if self.holds else "the replay tells another story"
         title = (
-            f"{len(self.agreement.pairs)} live runs and their replay: {self.same_outcome:.1%} with the same outcome "
+            f"{len(self.pairs)} live runs and their replay: {self.same_outcome:.1%} with the same outcome "
             f"(at least {SAME_OUTCOME:.0%}), distance of the completion times {self.distance:.3f} "
             f"(at most {DISTANCE:g}): {verdict}"
         )
         numbers = {"same_outcome": self.same_outcome, "distance": self.distance, "holds": self.holds}
-        return Finding((title, *self.agreement.finding().words), numbers, {"pairs": self.agreement.pairs})
+        return Finding((title, *super().finding().words), numbers, {"pairs": self.pairs})
 
 
 def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
@@ -86,8 +70,7 @@ def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
     if len(profile) != 1:
         raise ConfigurationError(f"live: its runs must have one latency profile, not {', '.join(profile) or 'none'}")
     result = agreement(_Runs(replay.runs.assign(latency_profile=profile[0])), live)
-    pairs = result.pairs
-    return Fidelity(result, _completions(pairs, "wall"), _completions(pairs, "virtual"))
+    return Fidelity(result.pairs, result.unpaired)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +78,11 @@ class _Runs:
     runs: pd.DataFrame
 
 
-def _completions(pairs: pd.DataFrame, clock: str) -> Times:
+def _completions(pairs: pd.DataFrame, clock: str) -> npt.NDArray[np.float64]:
+    """Return completion times, seconds; NaN for a run without an answer."""
     answered = pairs[f"{clock}_outcome"] == "answered"
-    times_s = pairs[f"{clock}_returned_at_s"].where(answered, np.inf).to_numpy(dtype=np.float64)
     # Waits that are added up again end some 10⁻¹² s from where they did; that is no order of runs.
-    return np.sort(np.round(times_s, _MICROSECONDS))
+    return np.round(pairs[f"{clock}_returned_at_s"].where(answered).to_numpy(dtype=np.float64), _MICROSECONDS)
 
 
 @dataclass(frozen=True, repr=False)

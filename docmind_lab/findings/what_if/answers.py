@@ -170,8 +170,8 @@ def _mean(values: Floats, known: np.ndarray[Any, Any]) -> Floats:
 
 
 def _of(statistic: Any, values: Floats) -> float:
-    kept = values[~np.isnan(values)]
-    return float(statistic(kept)) if len(kept) else 0.0
+    known = values[~np.isnan(values)]
+    return float(statistic(known)) if len(known) else 0.0
 
 
 def run_rows(traces: Traces, named: NamedRule, outcomes: RunOutcomes, timeout_s: float, behaviour: str) -> pd.DataFrame:

@@ -86,11 +86,11 @@ def agreement_with_stack(study: StudyTables, server_behaviour: ServerBehaviour |
     frames = []
     for named in _rules_in(runs):
         outcomes = replay.under(named.rule, [timeout_s], horizon_factor=horizon_s / timeout_s)
-        made = runs[(runs["alternative"] == named.alternative) & (runs["alternative_options"] == named.options)]
-        made = made[made["seed"].astype("str").isin(place)]
-        rows = np.array([place[str(seed)] for seed in made["seed"]], dtype=np.int64)
+        measured = runs[(runs["alternative"] == named.alternative) & (runs["alternative_options"] == named.options)]
+        measured = measured[measured["seed"].astype("str").isin(place)]
+        rows = np.array([place[str(seed)] for seed in measured["seed"]], dtype=np.int64)
         replayed = {name: values[rows] for name, values in outcomes.columns(timeout_s).items()}
-        frames.append(_pairs(made, replayed, outcomes.known[rows, 0]))
+        frames.append(_pairs(measured, replayed, outcomes.known[rows, 0]))
     if not frames:
         raise ConfigurationError("the study has no alternative beside its control: measure some with it")
     return StackAgreement(pd.concat(frames, ignore_index=True))
@@ -107,9 +107,9 @@ def _rules_in(runs: pd.DataFrame) -> list[NamedRule]:
     return [known[key] for key in arms.itertuples(index=False, name=None) if key in known]
 
 
-def _pairs(made: pd.DataFrame, replayed: dict[str, Any], known: np.ndarray[Any, Any]) -> pd.DataFrame:
+def _pairs(measured: pd.DataFrame, replayed: dict[str, Any], known: np.ndarray[Any, Any]) -> pd.DataFrame:
     first = ["run_id", "workload", "fault", "server_behaviour", "alternative", "alternative_options", "seed"]
-    frame = made[[*first, "outcome", *_MEASURES]].reset_index(drop=True)
+    frame = measured[[*first, "outcome", *_MEASURES]].reset_index(drop=True)
     frame = frame.assign(**{f"trace_{name}": values for name, values in replayed.items()}, known=known)
     same = frame["outcome"].astype("str") == frame["trace_outcome"]
     for name in _MEASURES:
