@@ -150,6 +150,9 @@ def _beyond(row: Any) -> str:
 
 def _rest(row: Any, target: float) -> str:
     """Return the share that a decision timeout can reach where runs ended without an answer by themselves."""
+    out_of_reach = f"{percent(target)} is out of reach until fewer runs end so."
+    if row["verdict"] == "out of reach" and row["never_answered"] == row["runs"]:
+        return out_of_reach
     reach = f"{percent(row['reachable'], 1)} [{percent(row['reachable_low'], 1)}, {percent(row['reachable_high'], 1)}]"
     if not row["by_time"]:
         nothing = "" if row["may_be_time"] else ", so a longer decision timeout changes nothing"
@@ -157,7 +160,7 @@ def _rest(row: Any, target: float) -> str:
     else:
         others = f"{row['by_time']} were not in time: a longer decision timeout can have at most {reach} answered"
     if row["verdict"] == "out of reach":
-        return f"{others}. {percent(target)} is out of reach until fewer runs end so."
+        return f"{others}. {out_of_reach}"
     return f"{others}."
 
 
