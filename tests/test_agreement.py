@@ -56,34 +56,31 @@ def test_each_criterion_has_its_own_target_and_none_hides_another() -> None:
     assert many_close.tolist() == [True, False, True]
     one_far = compared([1.7] + [1.0] * 99, [2.001] + [1.0] * 99).criteria()["met"]
     assert one_far.tolist() == [True, True, False]
+    unknown = compared([math.nan], [math.nan]).criteria()["met"]
+    assert unknown.tolist() == [False, True, True]
 
 
-def test_an_error_that_cannot_be_known_meets_no_criterion() -> None:
-    criteria = compared([math.nan], [math.nan]).criteria()["met"]
-    assert criteria.tolist() == [False, True, True]
+REFUSED = {
+    "virtual: its runs must be on the virtual clock, not wall": (on("wall", 1.0), on("wall", 1.0)),
+    "wall: its runs must be on the wall clock, not none": (on("virtual", 1.0), on("wall")),
+    "wall: a run is there twice": (on("virtual", 1.0), on("wall", 1.0, 1.0, seed=0)),
+    "share no run": (on("virtual", 1.0), on("wall", 1.0, alternative="hybrid")),
+    **{
+        f"{column} differs between the clocks": (on("virtual", 1.0), on("wall", 1.0, **{column: value}))
+        for column, value in (
+            ("decision_timeout_s", 3.0),
+            ("latency_profile", "fast"),
+            ("question_id", "q99"),
+            ("retries", "none"),
+        )
+    },
+}
 
 
-def test_a_study_on_the_other_clock_is_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="virtual: its runs must be on the virtual clock, not wall"):
-        agreement(on("wall", 1.0), on("wall", 1.0))
-    with pytest.raises(ConfigurationError, match="wall: its runs must be on the wall clock, not none"):
-        agreement(on("virtual", 1.0), on("wall"))
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("decision_timeout_s", 3.0), ("latency_profile", "fast"), ("question_id", "q99"), ("retries", "none")],
-)
-def test_runs_under_other_conditions_are_not_paired(column: str, value: object) -> None:
-    with pytest.raises(ConfigurationError, match=f"{column} differs between the clocks"):
-        agreement(on("virtual", 1.0), on("wall", 1.0, **{column: value}))
-
-
-def test_a_run_that_is_there_twice_and_studies_without_a_common_run_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="wall: a run is there twice"):
-        agreement(on("virtual", 1.0), on("wall", 1.0, 1.0, seed=0))
-    with pytest.raises(ConfigurationError, match="share no run"):
-        agreement(on("virtual", 1.0), on("wall", 1.0, alternative="hybrid"))
+@pytest.mark.parametrize("named", REFUSED)
+def test_studies_that_cannot_be_compared_are_refused_by_name(named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        agreement(*REFUSED[named])
 
 
 @pytest.mark.full

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from golden import assert_golden
+from made_up_findings import BUDGET_ENDED, budgeted
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
 from docmind_lab.core.text import in_python
@@ -65,6 +66,7 @@ def several_timeouts(in_time: int) -> list[RunRecord]:
     ]
 
 
+PAST_BUDGET = [budgeted("hard_timeout", n, 9.0) for n in range(3)]
 BOTH = [*arm("cooperative"), *arm("hybrid")]
 RUNS: Mapping[str, list[RunRecord]] = {
     "all alternatives, the last first": [sample_run(level, 0) for level in reversed(LEVELS)],
@@ -136,6 +138,18 @@ RUNS: Mapping[str, list[RunRecord]] = {
         [sample_run(level, n, **(CUT if n == 3 else {})) for level in ("cooperative", "hybrid") for n in range(12)]
     ),
     "a study with notes of every sort": arm("cooperative", 1),
+    "a budget of calls ended two runs of three": [
+        budgeted("cooperative", n, 6.0, **(BUDGET_ENDED if n < 2 else {})) for n in range(3)
+    ],
+    "a budget that is only measured is no choice where runs went past it": [
+        *PAST_BUDGET,
+        *(budgeted("cooperative", n, 6.0) for n in range(3)),
+    ],
+    "every run went past a budget that is only measured": PAST_BUDGET,
+    "budgets from the tightest to none": [
+        *(budgeted("cooperative", 0, 5.0, limit=limit, run_id=f"{limit}") for limit in (12.0, 6.0, 100.0)),
+        sample_run("cooperative", 0),
+    ],
 }
 
 

@@ -22,9 +22,10 @@ from sample_runs import study_of
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.enforced_calls import read_enforced_calls
+from docmind_lab.findings.enforced_calls import read_enforced_calls, runs_of_calls
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.watch import CONFIDENCE, MEASURES, Watch, watch
+from docmind_lab.tables.records import TABLES
 from docmind_lab.views.cli import main
 from docmind_lab.views.telemetry import Telemetry
 
@@ -54,21 +55,19 @@ def calls_of(production: Production, folder: Path) -> pd.DataFrame:
 
 def watched(study: Study, *results: Any) -> Watch:
     """Watch calls without a file: the columns are those that files have (`test_what_enforce_wrote_is_read`)."""
+    same = ("alternative", "alternative_options", "outcome", "stop_reason")
     rows = [
         {
-            "workflow": "support",
-            "alternative": result.alternative,
-            "alternative_options": result.alternative_options,
-            "outcome": result.outcome,
-            "stop_reason": result.stop_reason,
-            "limit_s": result.remaining_at_start_s,
+            **{name: getattr(result, name) for name in same},
+            "workload": "support",
+            "decision_timeout_s": result.remaining_at_start_s,
             "caller_overrun_s": result.overrun_s,
             "requests_cut": float(result.requests_cut),
-            "threads_running": float(len(result.still_running)),
+            "threads_left": float(len(result.still_running)),
         }
         for result in results
     ]
-    return watch(study, pd.DataFrame(rows))
+    return watch(study, runs_of_calls(rows))
 
 
 def results_of(answered: list[bool], late_s: float = 0.01, **changes: Any) -> list[Any]:
@@ -90,7 +89,7 @@ def test_what_enforce_wrote_is_read(production: Production, tmp_path: Path) -> N
     calls = calls_of(production, tmp_path)
     assert len(calls) == 18
     assert calls["outcome"].value_counts().to_dict() == {"answered": 12, "partial": 6}
-    assert calls["limit_s"].to_numpy() == pytest.approx(LIMIT_S, rel=0.02)
+    assert calls["decision_timeout_s"].to_numpy() == pytest.approx(LIMIT_S, rel=0.02)
     assert set(calls["alternative"]) == {"hybrid"}
     assert (calls["caller_overrun_s"][calls["outcome"] == "partial"] > 0).all()
     runs = [
@@ -107,17 +106,20 @@ def test_what_is_read_is_what_the_results_say(production: Production, tmp_path: 
     production.telemetry(result_of(True))
     production.telemetry(result_of(False, 0.25, still_running=("ask",), alternative_options='{"propagate": false}'))
     expected = {
-        "workflow": ["support", "support"],
+        "workload": ["support", "support"],
         "alternative": ["hybrid", "hybrid"],
         "alternative_options": ["{}", '{"propagate": false}'],
         "outcome": ["answered", "timed_out"],
         "stop_reason": ["", "deadline"],
-        "limit_s": [20.0, 20.0],
+        "answered_in_time": [True, False],
+        "decision_timeout_s": [20.0, 20.0],
         "caller_overrun_s": [0.0, 0.25],
         "requests_cut": [0.0, 1.0],
-        "threads_running": [0.0, 1.0],
+        "threads_left": [0.0, 1.0],
     }
-    pd.testing.assert_frame_equal(calls_of(production, tmp_path), pd.DataFrame(expected))
+    calls = calls_of(production, tmp_path)
+    pd.testing.assert_frame_equal(calls[list(expected)], pd.DataFrame(expected))
+    assert {column.name for column in TABLES["runs"][1]} | {"requests_cut"} == set(calls)
 
 
 def test_files_folders_and_one_document_over_lines_are_read_and_a_span_counts_once(
@@ -154,48 +156,32 @@ def test_spans_of_the_labs_own_runs_are_no_calls_of_production(production: Produ
     assert len(read_enforced_calls([tmp_path])) == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        (b"", "no span of an enforced call"),
-        (b"{}\nnonsense\n{}\n", "line 2: it is not JSON"),
-        (b"nonsense", "line 1: it is not JSON"),
-        (b"\xff\xfe\x00", "cannot be read as .jsonl"),
-        (b'{"resourceSpans": 3}', "it is not OTLP JSON"),
-        (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": 3}]}]}]}', "attributes cannot be read"),
-        (b"[1, 2]", "a record must be an object"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_one_clear_line(content: bytes, named: str, tmp_path: Path) -> None:
-    path = tmp_path / "traces.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(ConfigurationError, match=named) as refused:
-        read_enforced_calls([path])
-    assert "\n" not in str(refused.value)
+REFUSED: list[tuple[bytes | tuple[str, str], str]] = [
+    (b"", "no span of an enforced call"),
+    (b"{}\nnonsense\n{}\n", "line 2: it is not JSON"),
+    (b"nonsense", "line 1: it is not JSON"),
+    (b"\xff\xfe\x00", "cannot be read as .jsonl"),
+    (b'{"resourceSpans": 3}', "it is not OTLP JSON"),
+    (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": 3}]}]}]}', "attributes cannot be read"),
+    (b"[1, 2]", "a record must be an object"),
+    (('"docmind.outcome"', '"docmind.out"'), "has no docmind.outcome"),
+    (('{"doubleValue": 20.0}', '{"stringValue": "soon"}'), "remaining_at_start_s of a call is 'soon', not a number"),
+]
 
 
-@pytest.mark.parametrize(
-    ("written", "other", "named"),
-    [
-        ('"docmind.outcome"', '"docmind.out"', "has no docmind.outcome"),
-        ('{"doubleValue": 20.0}', '{"stringValue": "soon"}', "remaining_at_start_s of a call is 'soon', not a number"),
-    ],
-)
-def test_a_call_without_what_is_needed_is_named(
-    written: str, other: str, named: str, production: Production, tmp_path: Path
-) -> None:
+def test_what_cannot_be_read_is_one_clear_line(production: Production, tmp_path: Path) -> None:
     production.telemetry(result_of(True))
     path = production.write(tmp_path / "traces.jsonl")
-    path.write_text(path.read_text().replace(written, other))
-    with pytest.raises(ConfigurationError, match=named):
-        read_enforced_calls([path])
-
-
-def test_a_folder_without_spans_and_a_file_that_is_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no file whose name ends in \.json"):
-        read_enforced_calls([tmp_path])
-    with pytest.raises(ConfigurationError, match="no such file or folder"):
-        read_enforced_calls([tmp_path / "none.jsonl"])
+    whole = path.read_text()
+    for change, named in REFUSED:
+        path.write_bytes(change if isinstance(change, bytes) else whole.replace(*change).encode())
+        with pytest.raises(ConfigurationError, match=named) as refused:
+            read_enforced_calls([path])
+        assert "\n" not in str(refused.value)
+    (tmp_path / "empty").mkdir()
+    for name, named in (("empty", r"no file whose name ends in \.json"), ("none.jsonl", "no such file or folder")):
+        with pytest.raises(ConfigurationError, match=named):
+            read_enforced_calls([tmp_path / name])
 
 
 # ---- the verdict

@@ -7,8 +7,6 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-import pandas as pd
-
 
 def number(value: float, digits: int, absent: str = "–") -> str:
     """Format a number with this many digits; a dash for NaN."""
@@ -66,12 +64,6 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Iterable[object]], le
     head = "|" + "".join(f" {heading} |" if heading else " |" for heading in headings)
     rule = "|" + "".join("---|" if place in left else "---:|" for place in range(len(headings)))
     return "\n".join([head, rule, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
-
-
-def markdown_of_frame(frame: pd.DataFrame) -> str:
-    """Format a frame as a Markdown table, its index in the first column."""
-    rows = ([label, *row] for label, row in zip(frame.index, frame.to_numpy(), strict=True))
-    return markdown_table(["", *map(str, frame.columns)], rows)
 
 
 def count_of(number_of: int, noun: str) -> str:

@@ -12,20 +12,16 @@ from typing import Any, Final
 import pandas as pd
 
 from docmind_lab.core.catalogue import Chooses, choice_to_paste, with_label
-from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import TIMEOUT_REASONS
-from docmind_lab.core.text import count_of, join_names, one_line, percent
-from docmind_lab.findings.choice import FEWEST_PAIRS, Beaten, Choice, Undecided, choose
+from docmind_lab.core.text import count_of, guessed_shape, join_names, node_in_words, one_line, percent
+from docmind_lab.findings.choice import ENDED, FEWEST_PAIRS, HELD, Choice, choose
 from docmind_lab.findings.controls import control_failed
 from docmind_lab.findings.endings import budget_notes, ended_by_budget, errors_in_words
+from docmind_lab.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.statistics.shares import share_of_unseen
 from docmind_lab.tables.conditions import CONTROL
 
 Row = Mapping[str, Any]
-
-_HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
-# More runs than this are not proposed: whoever would need them is told that no practical number settles it.
-_MOST_MORE: Final = 100_000
 
 
 def advice_of(
@@ -52,10 +48,7 @@ def advice_of(
     else:
         yield from _choice(result, by_label, runs, chosen_by)
     yield from _failures(rows, runs, chosen_by)
-    if (
-        not any(str(fault) == "none" for fault in runs["fault"].unique())
-        and runs["faulted_calls"].sum(skipna=False) == 0
-    ):
+    if (runs["fault"].astype("str") != "none").all() and runs["faulted_calls"].sum(skipna=False) == 0:
         yield f"The fault {runs['fault'].iloc[0]} struck no call of any run: nothing here shows what it does."
     yield from budget_notes(runs)
     control = next((row for row in rows if row["alternative"] == CONTROL), None)
@@ -72,47 +65,36 @@ def _met_deadline(runs: pd.DataFrame) -> bool:
     return bool((ended | ~in_time | went_on).any())
 
 
-def _choice(found: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
-    preferred = found.preferred
+def _choice(choice: Choice, rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> Iterator[str]:
+    preferred = choice.preferred
     names = _names(preferred, "or")
     if len(rows) - ("unguarded" in {row["alternative"] for row in rows.values()}) == 1:
         yield f"Only {names} was run: {_facts(preferred, rows, runs, chosen_by)}"
-    elif found.too_few:
+    elif choice.too_few:
         yield (
-            f"Too few runs to choose among {_names(found.chosen)}: {found.runs} of each "
-            f"{'is' if found.runs == 1 else 'are'} compared seed by seed, and nothing is told apart below "
+            f"Too few runs to choose among {_names(choice.chosen)}: {choice.runs} of each "
+            f"{'is' if choice.runs == 1 else 'are'} compared seed by seed, and nothing is told apart below "
             f"{FEWEST_PAIRS}. Add --runs {2 * FEWEST_PAIRS} or more."
         )
     else:
-        open_pairs = [item for item in found.undecided if {item.first, item.second} <= set(preferred)]
+        open_pairs = [item for item in choice.undecided if {item.first, item.second} <= set(preferred)]
         not_told = "these runs do not tell them apart; " if open_pairs else ""
         yield f"Choose {names}: {not_told}{_facts(preferred, rows, runs, chosen_by)}"
-    yield from evidence_of(found)
-    yield from (_open_difference(item) for item in found.undecided)
+    yield from choice.evidence()
+    yield from (item.text() for item in choice.undecided)
     if len(preferred) > 1:
-        same = [f"{_names(group)} gave the same result in every run." for group in found.same]
-        by_price = ["Choose among them by what each asks of your code: --verbose lists it."] * (not found.too_few)
+        same = [f"{_names(group)} gave the same result in every run." for group in choice.same]
+        by_price = ["Choose among them by what each asks of your code: --verbose lists it."] * (not choice.too_few)
         if same or by_price:
             yield " ".join([*same, *by_price])
-    first = rows[preferred[0]]
-    if not found.too_few and not any(rows[arm]["answered_in_time"] for arm in preferred):
-        timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
-        yield f"Nobody was answered in time: this says who stops best, not that {timeout} are enough."
+    first, timeout_s = rows[preferred[0]], float(runs["decision_timeout_s"].iloc[0])
+    if not choice.too_few and not any(rows[arm]["answered_in_time"] for arm in preferred):
+        yield f"Nobody was answered in time: this says who stops best, not that {timeout_s:g} s are enough."
     if not _met_deadline(runs):
-        timeout = f"{runs['decision_timeout_s'].iloc[0]:g} s"
-        yield f"No run reached the deadline of {timeout}: nothing here shows how an alternative keeps it."
-    timeout_s = float(runs["decision_timeout_s"].iloc[0])
+        yield f"No run reached the deadline of {timeout_s:g} s: nothing here shows how an alternative keeps it."
     chosen = str(first["alternative"]), timeout_s, str(first["alternative_options"])
-    if not found.too_few and (line := choice_to_paste(chosen_by, *chosen)):
+    if not choice.too_few and (line := choice_to_paste(chosen_by, *chosen)):
         yield with_label(line)
-
-
-def _each(arms: Sequence[str]) -> str:
-    return "each of them" if len(arms) > 1 else "it"
-
-
-def _answered(arms: Sequence[str], rows: Mapping[str, Row]) -> str:
-    return f"{_range([rows[arm]['answered_in_time'] for arm in arms])} of {rows[arms[0]]['runs']}"
 
 
 def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, chosen_by: Chooses) -> str:
@@ -126,8 +108,10 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, c
         waited = [f"{_name(row)} in {row['overran']} of {row['runs']} runs" for row in late]
         parts.append(f"{where}the caller waited too long under {join_names(waited)}")
     else:
-        parts.append(f"{where}under {_each(chosen)} every caller was back {_HELD}")
-    parts.append(f"{_answered(chosen, rows)} runs were answered in time")
+        each = "each of them" if len(chosen) > 1 else "it"
+        parts.append(f"{where}under {each} every caller was back {HELD}")
+    answered = _range([row["answered_in_time"] for row in members])
+    parts.append(f"{answered} of {members[0]['runs']} runs were answered in time")
     busy = [row["busy_after_deadline_s"] for row in members]
     if any(math.isnan(value) for value in busy):
         parts.append("what servers did after the deadline is not known without their log, and decided nothing")
@@ -145,93 +129,17 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, c
     return f"{'; '.join(parts)}."
 
 
-_ENDED = {
-    "failed": "every run{} failed",
-    "interrupted": "every run{} stopped at an interrupt",
-    "past its budget": "runs{} went past a budget that is only measured there",
-}
-
-
-def evidence_of(found: Choice) -> Iterator[str]:
-    """Yield why the other arms are not chosen, with intervals."""
-    worse = [f"{one_line(arm)} ({_worse(by)})" for arm, by in found.beaten.items()]
-    if worse:
-        yield (
-            f"Not chosen, by paired differences with intervals (95 % for all pairs and measures together): "
-            f"{'; '.join(worse)}."
-        )
-    by_seconds = [by for by in found.beaten.values() if by.unseen]
-    if by_seconds:
-        most, rare = max(by.unseen for by in by_seconds), percent(share_of_unseen(found.runs))
-        yield (
-            f"An event that no run showed, in up to {rare} of runs, could still cost the better alternative up to "
-            f"{most:.2f} s a run."
-        )
-    if not found.too_few and found.seen_worse:
-        seen = [
-            f"{one_line(arm)} (worse than {one_line(than)} in {count} of {found.runs} runs)"
-            for arm, (than, count) in found.seen_worse.items()
-        ]
-        yield f"Never better in these runs, and not ruled out by them: {'; '.join(seen)}."
-    mistakes = [one_line(arm) for arm, why in found.refused.items() if why == "mistake" and "unguarded" not in arm]
-    if mistakes:
-        yield f"Never recommended, as documented mistakes: {join_names(mistakes)}."
-    for reason, words in _ENDED.items():
-        ended = [one_line(arm) for arm, why in found.refused.items() if why == reason and "unguarded" not in arm]
-        if ended:
-            yield f"Not chosen, because {words.format('')}: {join_names(ended)}."
-    late = [one_line(arm) for arm, why in found.refused.items() if why == "late"]
-    if late:
-        yield f"Not chosen, because callers were not back {_HELD}: {join_names(late)}."
-
-
-def _worse(by: Beaten) -> str:
-    criterion, interval = by.criterion, by.worse_by
-    digits = criterion.digits
-    direction = "more" if criterion.better < 0 else "less"
-    in_runs = f", which was in none of {interval.n} runs worse, in {by.runs_worse} better" if not by.runs_better else ""
-    return (
-        f"{criterion.words}: {interval.estimate:.{digits}f}{criterion.unit} {direction} than {one_line(by.by)} "
-        f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]{in_runs}"
-    )
-
-
-def _open_difference(item: Undecided) -> str:
-    """Return a sentence on a difference that these runs do not settle, and how many more runs would."""
-    digits, by = item.criterion.digits, item.better_by
-    if item.more_runs > _MOST_MORE:
-        more = "No practical number of runs would settle it at this difference."
-    else:
-        more = f"About {count_of(int(item.more_runs), 'more run')} of each would settle it if the difference stays."
-    if item.unseen:
-        rare = percent(share_of_unseen(by.n))
-        more = (
-            f"An event that no run showed, in up to {rare} of runs, could cost {one_line(item.first)} up to "
-            f"{item.unseen:.{digits}f}{item.criterion.unit} a run and outweigh it. {more}"
-        )
-    margin = (
-        f" A difference up to {item.criterion.margin:g}{item.criterion.unit} would not matter."
-        if item.criterion.margin
-        else ""
-    )
-    return (
-        f"Not told apart: {item.criterion.words}, better under {one_line(item.first)} than under "
-        f"{one_line(item.second)} by {by.estimate:.{digits}f}{item.criterion.unit} "
-        f"[{by.low:.{digits}f}, {by.high:.{digits}f}].{margin} {more}"
-    )
-
-
 def _range(values: Sequence[float], digits: int = 0) -> str:
     """Return the common value, or the least and the greatest: "20", "18 to 20"."""
     shown = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
     return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
-def _no_choice(found: Choice, rows: Mapping[str, Row]) -> str:
+def _no_choice(choice: Choice, rows: Mapping[str, Row]) -> str:
     """Return a sentence on why no arm can be chosen."""
-    why = {arm: reason for arm, reason in found.refused.items() if rows[arm]["alternative"] != CONTROL}
-    ended = {reason: [arm for arm, each in why.items() if each == reason] for reason in _ENDED}
-    phrases = [_ENDED[reason].format(f" under {_names(arms)}") for reason, arms in ended.items() if arms]
+    why = {arm: reason for arm, reason in choice.refused.items() if rows[arm]["alternative"] != CONTROL}
+    ended = {reason: [arm for arm, each in why.items() if each == reason] for reason in ENDED}
+    phrases = [ENDED[reason].format(f" under {_names(arms)}") for reason, arms in ended.items() if arms]
     if sum(map(len, ended.values())) == len(why):
         return f"Nothing to choose: {join_names(phrases)}."
     late = [rows[arm] for arm, reason in why.items() if reason == "late"]
@@ -240,7 +148,7 @@ def _no_choice(found: Choice, rows: Mapping[str, Row]) -> str:
         return f"Nothing to choose: only documented mistakes were run, which are never recommended.{others}"
     best = min(late, key=lambda row: (row["overran"], row["caller_overrun_worst_s"]))
     return (
-        f"Nothing to choose: no alternative had its callers back {_HELD}. {_name(best)} came closest: late in "
+        f"Nothing to choose: no alternative had its callers back {HELD}. {_name(best)} came closest: late in "
         f"{best['overran']} of {best['runs']} runs, at worst by {best['caller_overrun_worst_s']:.2f} s.{others}"
     )
 
@@ -284,7 +192,7 @@ def _timeout_advice(control: Row, horizon_s: float) -> str:
 
 
 def _is_without_fault(runs: pd.DataFrame) -> bool:
-    return all(str(fault) == "none" for fault in runs["fault"].unique())
+    return bool((runs["fault"].astype("str") == "none").all())
 
 
 def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None, chosen_by: Chooses) -> str:
@@ -326,3 +234,79 @@ def _names(arms: Sequence[str], last: str = "and") -> str:
 
 def _name(row: Row) -> str:
     return one_line(row["label"])
+
+
+# What the manifest counts by name, and what is said of it: {} is the name.
+_COUNTED: Final[Mapping[str, str]] = {
+    "loops_blocked": (
+        "of E {} blocked the event loop past the deadline. The caller was outside the loop (invoke) and left it "
+        "behind; one that awaits E (ainvoke) waits until the block ends."
+    ),
+    "errors_in_state": (
+        "the graph came to its end with an error of its own in its state, under {}. They count as they ended, such as "
+        "answered."
+    ),
+    "outputs_not_set": (
+        "the graph came to its end without a value of {}, which it declares as its output. They count as they ended, "
+        "such as answered."
+    ),
+}
+
+
+def caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield caveats: of what a user's graph did not do, unrecorded calls of a replay, a cap that ended runs."""
+    if manifest.get("no_model_calls"):
+        yield (
+            "No run called a model, so these are times of the graph's own code. If one should have, look for a caught "
+            "exception, a missing setting, or an input that does not lead there."
+        )
+    for counted, words in _COUNTED.items():
+        for name, runs in manifest.get(counted, {}).items():
+            yield f"In {count_of(runs, 'run')} {words.format(name or 'a coroutine')}"
+    for what, runs in manifest.get("made_up_answers", {}).items():
+        yield f"In {count_of(runs, 'run')} {_made_up(what)}"
+    if calls := manifest.get("failed_calls"):
+        share = calls["failed"] / calls["requests"]
+        where = f", most of them in {calls['node']}" if calls["node"] else ""
+        yield (
+            f"{calls['failed']:,} of {count_of(calls['requests'], 'request')} failed ({share:.1%}{where}), by an error "
+            "and not by the deadline."
+        )
+    if missing := manifest.get("never_reached"):
+        yield f"No run reached {join_names(_unreached(missing))}, of which these numbers say nothing."
+    yield from _of_replay(manifest.get("replayed_calls", {}))
+    for system in manifest.get("systems", {}).values():
+        yield from system.get("notes", ())
+    if "ended_by" in manifest:
+        yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
+
+
+def _made_up(what: str) -> str:
+    kind, _, name = what.partition(" ")
+    if kind == "shape":
+        return guessed_shape(name)
+    return (
+        f"the graph asked for the {what}, which the simulated store does not have. The answers are made up, in the "
+        "shape that was asked for: their times count, and what they say does not."
+    )
+
+
+def _unreached(missing: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the nodes and tools that no run reached, as a sentence names them."""
+    words = {name: node_in_words(name) for name in missing.get("nodes", ())}
+    plain = {**missing, "nodes": [name for name, text in words.items() if text == f"node {name}"]}
+    names = [
+        f"{kind[:-1] if len(each) == 1 else kind} {join_names(list(each))}" for kind, each in plain.items() if each
+    ]
+    return names + [text for name, text in words.items() if text != f"node {name}"]
+
+
+def _of_replay(calls: Mapping[str, int]) -> Iterator[str]:
+    if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
+        yield (
+            f"A replay: {calls['recorded']:,} calls as they were recorded, {calls['of_another_alternative']:,} as "
+            f"another alternative's were, {calls['not_recorded']:,} drawn from those of their role; "
+            f"{calls['cut_in_the_recording']:,} were cut in the recording, and what follows the cut is drawn."
+        )
+    if calls.get("longer_than_observed"):
+        yield f"{count_of(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."

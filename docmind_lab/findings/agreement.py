@@ -1,8 +1,8 @@
 """Compares the runs of a study in virtual time with the same runs on the wall clock.
 
-    found = agreement(virtual, wall)
-    found                       # the three criteria and a table, a row for each alternative
-    found.pairs                 # DataFrame, one row for each pair of runs
+    result = agreement(virtual, wall)
+    result                       # the three criteria and a table, a row for each alternative
+    result.pairs                 # DataFrame, one row for each pair of runs
 
 Virtual time leaves out what Python computes, so a real run is later by the CPU time on its path to the answer. Make
 both studies at real scale: divided by a hundred, waits are no longer long beside that.
@@ -10,6 +10,7 @@ both studies at real scale: divided by a hundred, waits are no longer long besid
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +18,7 @@ import pandas as pd
 
 from docmind_lab.core.catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import HasRuns
 
@@ -46,7 +47,7 @@ _SAME: Final = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Agreement(Shown):
+class Agreement(MakesFinding):
     """How closely the runs of one study in virtual time match the same runs on the wall clock.
 
     pairs: one row for each run that both studies have, ordered by alternative and seed. Columns: alternative,
@@ -86,7 +87,7 @@ class Agreement(Shown):
 
         The index says what, with its unit.
         """
-        nan = float("nan")
+        nan = math.nan
         rows = {
             "mean completion error (share)": (self.mean_error, nan, MEAN_ERROR),
             "pairs with the same outcome (share)": (self.same_outcome, SAME_OUTCOME, nan),
@@ -103,20 +104,16 @@ class Agreement(Shown):
 
         Columns: pairs, mean_error (share), later_median_s and later_worst_s (wall − virtual, farthest from 0), misses.
         """
-        rows = []
-        for label, pairs in self.pairs.groupby("label", sort=False):
-            later_s = pairs["later_s"].dropna()
-            rows.append(
-                {
-                    "label": label,
-                    "pairs": len(pairs),
-                    "mean_error": float(pairs["error"].mean()),
-                    "later_median_s": float(later_s.median()),
-                    "later_worst_s": float(max(later_s, key=abs, default=float("nan"))),
-                    "misses": int((~pairs["same_outcome"]).sum()),
-                }
-            )
-        return pd.DataFrame(rows).set_index("label")
+        groups = self.pairs.groupby("label", sort=False)
+        return pd.DataFrame(
+            {
+                "pairs": groups.size(),
+                "mean_error": groups["error"].mean(),
+                "later_median_s": groups["later_s"].median(),
+                "later_worst_s": groups["later_s"].agg(lambda each: max(each.dropna(), key=abs, default=math.nan)),
+                "misses": groups["same_outcome"].agg(lambda each: int((~each).sum())),
+            }
+        )
 
     def by_outcome(self) -> pd.DataFrame:
         """Return one row for each outcome in virtual time; seeds are the unit, since their runs share latencies.
@@ -126,29 +123,28 @@ class Agreement(Shown):
             (share of the seeds of which every such pair has the same outcome on the wall clock), same_seeds_low and
             same_seeds_high (its 95 % Wilson interval); later_median_s.
         """
-        rows = []
-        for outcome, pairs in self.pairs.groupby("virtual_outcome", sort=True):
-            whole = pairs.groupby("seed")["same_outcome"].all()
-            interval = share_interval(int(whole.sum()), len(whole))
-            rows.append(
-                {
-                    "virtual_outcome": outcome,
-                    "pairs": len(pairs),
-                    "seeds": len(whole),
-                    "same_outcome": float(pairs["same_outcome"].mean()),
-                    "same_seeds": float(whole.mean()),
-                    "same_seeds_low": interval.low,
-                    "same_seeds_high": interval.high,
-                    "later_median_s": float(pairs["later_s"].median()),
-                }
-            )
-        return pd.DataFrame(rows).set_index("virtual_outcome")
+        groups = self.pairs.groupby("virtual_outcome", sort=True)
+        seeds = self.pairs.groupby(["virtual_outcome", "seed"])["same_outcome"].all().groupby("virtual_outcome")
+        intervals = [share_interval(int(each.sum()), len(each)) for _, each in seeds]
+        return pd.DataFrame(
+            {
+                "pairs": groups.size(),
+                "seeds": seeds.size(),
+                "same_outcome": groups["same_outcome"].mean(),
+                "same_seeds": seeds.mean(),
+                "same_seeds_low": [interval.low for interval in intervals],
+                "same_seeds_high": [interval.high for interval in intervals],
+                "later_median_s": groups["later_s"].median(),
+            }
+        )
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return the criteria, and a row for each alternative and for each outcome."""
         left_out = f", {self.unpaired} without a partner" if self.unpaired else ""
         title = f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
-        return Page(title, (self._criteria_table(), self.by_alternative().round(4), self.by_outcome().round(3)))
+        words = (title, self._criteria_table(), self.by_alternative().round(4), self.by_outcome().round(3))
+        numbers = {"mean_error": self.mean_error, "same_outcome": self.same_outcome, "unpaired": self.unpaired}
+        return Finding(words, numbers, {"pairs": self.pairs})
 
     def _criteria_table(self) -> pd.DataFrame:
         table = self.criteria()

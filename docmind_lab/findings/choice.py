@@ -1,9 +1,9 @@
 """Chooses among the arms of one condition by differences that are paired seed by seed.
 
-    found = choose(runs)
-    found.chosen          # arms that no other arm was shown to beat
-    found.beaten          # arm → which arm beats it, by which measure, with the interval of the difference
-    found.undecided       # differences among the chosen that these runs do not settle, and how many runs would
+    choice = choose(runs)
+    choice.chosen          # arms that no other arm was shown to beat
+    choice.beaten          # arm → which arm beats it, by which measure, with the interval of the difference
+    choice.undecided       # differences among the chosen that these runs do not settle, and how many runs would
 
 The rule: an arm is out if it fails a requirement (a documented mistake, every run failed, the deadline not held, past
 its budget), or if another arm is shown to do better in a measure by more than a margin that matters. The measures
@@ -22,7 +22,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,15 +32,20 @@ import pandas as pd
 from scipy import stats
 
 from docmind_lab.core.catalogue import is_mistake
+from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.levels import ENDED_UNANSWERED
-from docmind_lab.findings.criteria import CRITERIA, Criterion, gave_something, overran
+from docmind_lab.core.text import join_names, one_line, percent
+from docmind_lab.findings.criteria import CRITERIA, Beaten, Criterion, Undecided, gave_something, overran
 from docmind_lab.findings.endings import went_past_budget
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.differences import sign_flip_tests
 from docmind_lab.statistics.interval import Floats, Interval
 from docmind_lab.statistics.means import skewed_paired_interval
 from docmind_lab.statistics.shares import share_interval, share_of_unseen
 from docmind_lab.tables.conditions import CONTROL, with_arms
 
+HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
+"""When a caller is back that the deadline holds for."""
 FEWEST_PAIRS: Final = 12
 """The fewest pairs of runs with which arms are compared: the intervals are tested from 12 pairs on."""
 
@@ -58,45 +63,22 @@ _SEEN_RUNS: Final = 5
 _ROUNDING: Final = 1e-9
 
 
+ENDED: Final = {
+    "failed": "every run{} failed",
+    "interrupted": "every run{} stopped at an interrupt",
+    "past its budget": "runs{} went past a budget that is only measured there",
+}
+"""Why an arm cannot be chosen that ended by itself, with a place for its name."""
+_REFUSED: Final = {
+    "mistake": "Never recommended, as documented mistakes",
+    **{reason: f"Not chosen, because {words.format('')}" for reason, words in ENDED.items()},
+    "late": f"Not chosen, because callers were not back {HELD}",
+}
 _BY_NAME: Final = {each.name: each for each in CRITERIA}
 
 
-@dataclass(frozen=True)
-class Beaten:
-    """The arm and the measure that show an arm to be worse.
-
-    worse_by: the mean difference, in the measure's unit. runs_worse, runs_better: in how many of the pairs the beaten
-    arm was so by more than the margin. unseen: what an event that no run showed could take from the difference, in the
-    measure's unit; 0 for a share.
-    """
-
-    by: str
-    criterion: Criterion
-    worse_by: Interval
-    runs_worse: int
-    runs_better: int
-    unseen: float
-
-
-@dataclass(frozen=True)
-class Undecided:
-    """A difference between two chosen arms that these runs do not settle.
-
-    better_by: first − second, with the sign turned so that more is better. more_runs: of each arm, which would settle
-    it with a probability of 80 % if the difference and its spread stay as they are; inf if no number would. unseen:
-    what an event that no run showed could take from the difference, where this alone leaves it open; otherwise 0.
-    """
-
-    first: str
-    second: str
-    criterion: Criterion
-    better_by: Interval
-    more_runs: float
-    unseen: float = 0.0
-
-
-@dataclass(frozen=True)
-class Choice:
+@dataclass(frozen=True, repr=False)
+class Choice(MakesFinding):
     """The arms to choose from in one condition, and the evidence.
 
     chosen: arms that no other arm was shown to beat, in the order of every figure; empty if none is left. runs: pairs
@@ -121,6 +103,41 @@ class Choice:
     def preferred(self) -> tuple[str, ...]:
         """The arms to name first: those of the chosen that are not in `seen_worse`."""
         return tuple(arm for arm in self.chosen if arm not in self.seen_worse) or self.chosen
+
+    def finding(self) -> Finding:
+        """Return the arms to name first, why the others are not chosen, and what stays open."""
+        names = [one_line(arm) for arm in self.preferred]
+        title = f"Choose {join_names(names, 'or')}." if names else "Nothing to choose."
+        words = (title, tuple(self.evidence()), tuple(each.text() for each in self.undecided))
+        numbers = {"chosen": self.chosen, "runs": self.runs, "refused": dict(self.refused), "too_few": self.too_few}
+        return Finding(words, numbers)
+
+    def refused_for(self, reason: str) -> list[str]:
+        """Return the arms, but the control, that were refused for a reason, as a sentence names them."""
+        return [one_line(arm) for arm, why in self.refused.items() if why == reason and CONTROL not in arm]
+
+    def evidence(self) -> Iterator[str]:
+        """Yield why the other arms are not chosen, with intervals."""
+        if self.beaten:
+            worse = "; ".join(f"{one_line(arm)} ({by.text()})" for arm, by in self.beaten.items())
+            yield (
+                f"Not chosen, by paired differences with intervals (95 % for all pairs and measures together): {worse}."
+            )
+        most = max((by.unseen for by in self.beaten.values()), default=0.0)
+        if most:
+            yield (
+                f"An event that no run showed, in up to {percent(share_of_unseen(self.runs))} of runs, could still "
+                f"cost the better alternative up to {most:.2f} s a run."
+            )
+        if not self.too_few and self.seen_worse:
+            seen = [
+                f"{one_line(arm)} (worse than {one_line(than)} in {count} of {self.runs} runs)"
+                for arm, (than, count) in self.seen_worse.items()
+            ]
+            yield f"Never better in these runs, and not ruled out by them: {'; '.join(seen)}."
+        for reason, words in _REFUSED.items():
+            if arms := self.refused_for(reason):
+                yield f"{words}: {join_names(arms)}."
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,42 +1,60 @@
-"""The measures that arms are compared by, in their order."""
+"""The measures that arms are compared by, in their order, and how a difference in one of them is said."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import pandas as pd
 
 from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.text import count_of, one_line, percent
+from docmind_lab.statistics.interval import Interval
+from docmind_lab.statistics.shares import share_of_unseen
 
 
 @dataclass(frozen=True)
 class Criterion:
     """A measure that arms are compared by.
 
-    words: its name within a sentence: "source recall". better: 1 if more of it is better, −1 if less is. margin: a
-    difference up to this one does not matter, in the measure's unit. unit: " s", or empty. digits: after the point, as
-    people read it.
+    Args:
+        name: Column of `runs`, or the name of what is derived from several.
+        words: Its name within a sentence: "source recall".
+        better: 1 if more of it is better, −1 if less is.
+        margin: A difference up to this one does not matter, in the measure's unit.
+        unit: " s", or empty.
+        digits: Digits after the point, as people read it.
+        derived: Function of the runs that returns the value of each; None for the column of that name.
+        quantile: The quantile that is compared; None for the mean, or the share.
     """
 
     name: str
     words: str
-    better: int
-    margin: float
-    unit: str
-    digits: int
-    values: Callable[[pd.DataFrame], pd.Series[float]]
+    better: Literal[1, -1]
+    margin: float = 0.0
+    unit: str = ""
+    digits: int = 2
+    derived: Callable[[pd.DataFrame], pd.Series[float]] | None = None
+    quantile: float | None = None
+
+    def values(self, runs: pd.DataFrame) -> pd.Series[float]:
+        """Return the value of each run; NaN where it is not known."""
+        return runs[self.name].astype("float64") if self.derived is None else self.derived(runs)
+
+    def number(self, value: float) -> str:
+        """Return a value as people read it: "0.12", "1.50 s"."""
+        return f"{value:.{self.digits}f}{self.unit}"
+
+    def bounds(self, interval: Interval) -> str:
+        """Return the bounds of an interval as people read them: "[0.05, 0.18]"."""
+        return f"[{interval.low:.{self.digits}f}, {interval.high:.{self.digits}f}]"
 
 
 def overran(runs: pd.DataFrame) -> pd.Series[bool]:
     """Return for each run whether its caller was late by more than `HELD_WITHIN_S`; unfinished runs count as late."""
     return runs["caller_overrun_s"].fillna(math.inf) > HELD_WITHIN_S
-
-
-def _column(name: str) -> Callable[[pd.DataFrame], pd.Series[float]]:
-    return lambda runs: runs[name].astype("float64")
 
 
 def gave_something(runs: pd.DataFrame) -> pd.Series[float]:
@@ -45,17 +63,79 @@ def gave_something(runs: pd.DataFrame) -> pd.Series[float]:
 
 
 CRITERIA: Final = (
-    Criterion("overran", "the share of callers that waited too long", -1, 0.0, "", 2, lambda r: overran(r) * 1.0),
-    Criterion("answered_in_time", "the share answered in time", 1, 0.05, "", 2, _column("answered_in_time")),
-    Criterion("given", "the share of callers given anything", 1, 0.05, "", 2, gave_something),
-    Criterion("source_recall", "source recall", 1, 0.02, "", 2, _column("source_recall")),
+    Criterion("overran", "the share of callers that waited too long", -1, derived=lambda runs: overran(runs) * 1.0),
+    Criterion("answered_in_time", "the share answered in time", 1, 0.05),
+    Criterion("given", "the share of callers given anything", 1, 0.05, derived=gave_something),
+    Criterion("source_recall", "source recall", 1, 0.02),
     # 50 ms of a server, and as much of a wait as a caller is allowed: less is noise of a machine.
-    Criterion(
-        "busy_after_deadline_s", "server time after the deadline", -1, 0.05, " s", 2, _column("busy_after_deadline_s")
-    ),
-    Criterion("work_overrun_s", "the time until all work ended", -1, HELD_WITHIN_S, " s", 2, _column("work_overrun_s")),
+    Criterion("busy_after_deadline_s", "server time after the deadline", -1, 0.05, " s"),
+    Criterion("work_overrun_s", "the time until all work ended", -1, HELD_WITHIN_S, " s"),
 )
 """The measures that arms are compared by, in order. A measure that is not known for every run is left out.
 
 How a run without an answer ended is no measure: an error is no worse for its caller than a timeout.
 """
+
+# More runs than this are not proposed: whoever would need them is told that no practical number settles it.
+_MOST_MORE: Final = 100_000
+
+
+@dataclass(frozen=True)
+class Beaten:
+    """The arm and the measure that show an arm to be worse.
+
+    worse_by: the mean difference, in the measure's unit. runs_worse, runs_better: in how many of the pairs the beaten
+    arm was so by more than the margin. unseen: what an event that no run showed could take from the difference, in the
+    measure's unit; 0 for a share.
+    """
+
+    by: str
+    criterion: Criterion
+    worse_by: Interval
+    runs_worse: int
+    runs_better: int
+    unseen: float
+
+    def text(self) -> str:
+        """Say by how much the arm is worse: "source recall: 0.40 less than A cooperative [0.31, 0.52]"."""
+        criterion, by = self.criterion, self.worse_by
+        direction = "more" if criterion.better < 0 else "less"
+        text = f"{criterion.words}: {criterion.number(by.estimate)} {direction} than {one_line(self.by)} "
+        if self.runs_better:
+            return f"{text}{criterion.bounds(by)}"
+        return f"{text}{criterion.bounds(by)}, which was in none of {by.n} runs worse, in {self.runs_worse} better"
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A difference between two chosen arms that these runs do not settle.
+
+    better_by: first − second, with the sign turned so that more is better. more_runs: of each arm, which would settle
+    it with a probability of 80 % if the difference and its spread stay as they are; inf if no number would. unseen:
+    what an event that no run showed could take from the difference, where this alone leaves it open; otherwise 0.
+    """
+
+    first: str
+    second: str
+    criterion: Criterion
+    better_by: Interval
+    more_runs: float
+    unseen: float = 0.0
+
+    def text(self) -> str:
+        """Return a sentence on the difference, and how many more runs would settle it."""
+        criterion, by = self.criterion, self.better_by
+        more = f"About {count_of(int(self.more_runs), 'more run')} of each would settle it if the difference stays."
+        if self.more_runs > _MOST_MORE:
+            more = "No practical number of runs would settle it at this difference."
+        if self.unseen:
+            more = (
+                f"An event that no run showed, in up to {percent(share_of_unseen(by.n))} of runs, could cost "
+                f"{one_line(self.first)} up to {criterion.number(self.unseen)} a run and outweigh it. {more}"
+            )
+        if criterion.margin:
+            more = f"A difference up to {criterion.margin:g}{criterion.unit} would not matter. {more}"
+        return (
+            f"Not told apart: {criterion.words}, better under {one_line(self.first)} than under "
+            f"{one_line(self.second)} by {criterion.number(by.estimate)} {criterion.bounds(by)}. {more}"
+        )

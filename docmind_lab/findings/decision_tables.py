@@ -22,7 +22,7 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.finding import Finding, MakesFinding
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -45,7 +45,7 @@ class DecisionOption:
 
 
 @dataclass(frozen=True, repr=False)
-class DecisionTable(Shown):
+class DecisionTable(MakesFinding):
     """Options judged by weighted criteria, as a record prints them.
 
     Args:
@@ -89,19 +89,15 @@ class DecisionTable(Shown):
         Columns: option, printed, recomputed, difference (printed − recomputed), agrees (within half a unit of the last
         printed digit, which is all that rounding can explain), printed_rank, recomputed_rank (1 is the highest total).
         """
-        shares = [percent / 100 for percent in self.weights_percent.values()]
-        totals = [sum(w * s for w, s in zip(shares, option.scores, strict=True)) for option in self.options]
-        printed = [option.printed_total for option in self.options]
-        apart = [Decimal(p) - Decimal(t) for p, t in zip(printed, totals, strict=True)]
-        frame = pd.DataFrame(
-            {
-                "option": [option.name for option in self.options],
-                "printed": [float(value) for value in printed],
-                "recomputed": [float(value) for value in totals],
-                "difference": [float(value) for value in apart],
-                "agrees": [abs(a) <= _half_a_unit(p) for a, p in zip(apart, printed, strict=True)],
-            }
-        )
+        rows = []
+        for option in self.options:
+            points = zip(self.weights_percent.values(), option.scores, strict=True)
+            total = sum((percent / 100 * score for percent, score in points), Decimal(0))
+            apart = option.printed_total - total
+            agrees = abs(apart) <= _half_a_unit(option.printed_total)
+            numbers = {"printed": float(option.printed_total), "recomputed": float(total), "difference": float(apart)}
+            rows.append({"option": option.name, **numbers, "agrees": agrees})
+        frame = pd.DataFrame(rows)
         for name in ("printed", "recomputed"):
             frame[f"{name}_rank"] = frame[name].rank(ascending=False, method="min").astype("int64")
         return frame
@@ -122,14 +118,15 @@ class DecisionTable(Shown):
             f"The order of its options is {'the same' if same else 'another one'} with the totals recomputed.",
         )
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return scores and totals, with the weights in the headings, and which totals disagree."""
-        columns: dict[str, Any] = {"option": [option.name for option in self.options]}
+        shown = pd.DataFrame({"option": [option.name for option in self.options]})
         for place, (name, percent) in enumerate(self.weights_percent.items()):
-            columns[f"{name} ({percent:g} %)"] = [f"{option.scores[place]}" for option in self.options]
-        columns["printed"] = [f"{option.printed_total}" for option in self.options]
-        columns["recomputed"] = [f"{value:g}" for value in self.recomputed()["recomputed"]]
-        return Page(f"{self.name}: {self.title}", (pd.DataFrame(columns), self.sentences()))
+            shown[f"{name} ({percent:g} %)"] = [f"{option.scores[place]}" for option in self.options]
+        shown["printed"] = [f"{option.printed_total}" for option in self.options]
+        shown["recomputed"] = [f"{value:g}" for value in self.recomputed()["recomputed"]]
+        words = (f"{self.name}: {self.title}", shown, self.sentences())
+        return Finding(words, {"selected": self.selected}, {"totals": self.recomputed()})
 
     def winners(self, scores: Matrix | None = None, names: tuple[str, ...] = (), step_percent: int = 1) -> pd.DataFrame:
         """Return who wins under which weights: a row for all weights in whole steps, a column for each in percent.

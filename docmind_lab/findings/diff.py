@@ -1,9 +1,9 @@
 """Compares two studies: their settings, and the results of their arms.
 
-found = diff(Study.load("before"), Study.load("after"))
-found.fields         # design, settings, versions, machine: what differs, field by field
-found.effects        # each arm and condition that both have: after − before, with intervals
-found.sentences      # what differs, in words
+result = diff(Study.load("before"), Study.load("after"))
+result.fields         # design, settings, versions, machine: what differs, field by field
+result.effects        # each arm and condition that both have: after − before, with intervals
+result.sentences      # what differs, in words
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.core.text import count_of, join_names, level, one_line, p_text
+from docmind_lab.findings.criteria import Criterion
 from docmind_lab.findings.endings import errors_in_words
+from docmind_lab.findings.finding import Block, Finding, MakesFinding
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
 from docmind_lab.statistics.interval import Difference
 from docmind_lab.statistics.shares import paired_share_difference, share_difference
 from docmind_lab.tables.conditions import CONDITION, in_words, varying, with_arms
+from docmind_lab.tables.frames import rows_of
 from docmind_lab.tables.manifest import flatten
 
 # A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons.
@@ -30,24 +33,19 @@ _RESAMPLES: Final = 9999
 _LEVEL: Final = 0.05
 # Half of the level is the primary measure's, half all others'.
 _FAMILY_LEVEL: Final = _LEVEL / 2
+_SIDES: Final = ("before", "after")
+_LONGEST_VALUE: Final = 60
 _SECTIONS: Final = ("design", "settings", "versions", "machine")
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A measure by which two studies are compared. better: 1 if more is better, −1 if less. digits: as displayed."""
-
-    words: str
-    better: int
-    digits: int
-    unit: str = ""
-
-
-MEASURES: Final[Mapping[str, Measure]] = {
-    "answered_in_time": Measure("answered in time", 1, 2),
-    "caller_overrun_s": Measure("caller overrun", -1, 3, " s"),
-    "busy_after_deadline_s": Measure("late server seconds per run", -1, 2, " s"),
-    "source_recall": Measure("source recall", 1, 2),
+MEASURES: Final[Mapping[str, Criterion]] = {
+    each.name: each
+    for each in (
+        Criterion("answered_in_time", "answered in time", 1),
+        Criterion("caller_overrun_s", "caller overrun", -1, unit=" s", digits=3),
+        Criterion("busy_after_deadline_s", "late server seconds per run", -1, unit=" s"),
+        Criterion("source_recall", "source recall", 1),
+    )
 }
 """Column of `runs` → the measure that it is. An unfinished run's caller overrun counts with its horizon."""
 PRIMARY: Final = "answered_in_time"
@@ -56,8 +54,8 @@ PRIMARY: Final = "answered_in_time"
 Verdict = Literal["regressed", "cannot tell", "no regression shown", "nothing to compare"]
 
 
-@dataclass(frozen=True, eq=False)
-class StudyDiff:
+@dataclass(frozen=True, eq=False, repr=False)
+class StudyDiff(MakesFinding):
     """The differences between two studies.
 
     fields: one row per field that differs: section (runs, design, settings, versions, machine), field, before, after
@@ -134,6 +132,31 @@ class StudyDiff:
                 f"{_LEVEL:.0%}); the intervals say how large one may be."
             )
         return (*lines, *self.endings)
+
+    def finding(self) -> Finding:
+        """Return the verdict, what the arms did, and what the studies are made of."""
+        alone = {"In A only": self.only_before, "In B only": self.only_after, "Not compared": self.not_compared}
+        words: list[Block] = [self.verdict_text, self.sentences]
+        words += [f"{what}: {'; '.join(names)}" for what, names in alone.items() if names]
+        moved = self.effects[(self.effects["difference"] != 0) & ~self.effects["differs"].astype("bool")]
+        if len(moved):
+            words += [
+                "What moved, and was not shown to differ:",
+                tuple(_change(row, self.apart) for row in rows_of(moved)),
+            ]
+        if self.fields.empty:
+            words.append("Design, settings, versions and machine are the same.")
+        else:
+            words += ["What the studies are made of, A and B:", tuple(map(_field, rows_of(self.fields)))]
+        numbers = {
+            "only_before": self.only_before,
+            "only_after": self.only_after,
+            "not_compared": self.not_compared,
+            "sentences": self.sentences,
+            "regressed": self.regressed,
+            "verdict": self.verdict,
+        }
+        return Finding(tuple(words), numbers, {"fields": self.fields, "effects": self.effects})
 
 
 def diff(before: Study, after: Study) -> StudyDiff:
@@ -331,10 +354,25 @@ def _named(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     return one_line(str(row["arm"])) + (f" ({in_words(row, apart)})" if apart else "")
 
 
-def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
+def _field(row: Mapping[Any, Any]) -> str:
+    """Return a field that differs in one line. A profile's quantiles are for a machine: JSON has them whole."""
+    before, after = (_short(str(row[side]) or "(none)") for side in _SIDES)
+    return f"{row['section']} {row['field']}: {before} → {after}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
+def _change(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
+    """Return a difference with its interval: "A cooperative: answered in time 0.75 → 0.00, −0.75 [−0.87, −0.56]"."""
     measure = MEASURES[row["measure"]]
-    before, after = (f"{row[side]:.{measure.digits}f}" for side in ("before", "after"))
+    before, after = (f"{row[side]:.{measure.digits}f}" for side in _SIDES)
     change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
+    return f"{_named(row, apart)}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}]"
+
+
+def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     judged = "worse" if row["worse"] else "better"
     bounds = ""
     if row["open_before"] or row["open_after"]:
@@ -342,7 +380,4 @@ def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
             f" These are lower bounds: {row['open_before']} of {row['runs_before']} and {row['open_after']} of "
             f"{row['runs_after']} runs were not over at the horizon."
         )
-    return (
-        f"{_named(row, apart)}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}], {judged} "
-        f"(corrected p {p_text(row['p_corrected'])}).{bounds}"
-    )
+    return f"{_change(row, apart)}, {judged} (corrected p {p_text(row['p_corrected'])}).{bounds}"

@@ -1,6 +1,6 @@
 """Runs that ended without an answer by themselves: with which error or budget, and whether time had a part in it.
 
-    endings_of(with_endings(runs, []))      # "20 of 40 failed (ValueError in node work); no timeout would have …"
+    endings_of(with_endings(runs, []))["endings"]   # "20 of 40 failed (ValueError in node work); no timeout would …"
 
 A failure says nothing of time where the run ended before its deadline and nothing in it looked at that deadline. An
 alternative that propagates the deadline can bring a failure about: a client that may not wait as long as a server asks
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -20,58 +20,6 @@ from docmind_lab.core.text import join_names, one_line
 from docmind_lab.tables.conditions import CONTROL, with_arms
 
 _ERRORS_NAMED = 4
-
-
-@dataclass(frozen=True)
-class Endings:
-    """How many runs of an arm ended without an answer by themselves.
-
-    Args:
-        runs: All runs of the arm at a decision timeout.
-        failed: Runs that failed, whatever the timeout.
-        interrupted: Runs that stopped to wait for a person.
-        spent: Runs that a budget of tokens, calls or cost ended.
-        unsure: Runs that failed under a deadline that they looked at, so that it may have a part in it.
-        by_time: Runs that were not in time for any other reason.
-        errors: Errors and nodes of `failed`, in words.
-        unsure_errors: Those of `unsure`.
-        nodes: Nodes of `interrupted`, in words; "" where they stopped at a breakpoint.
-        budgets: Which budgets ended `spent`, in words.
-    """
-
-    runs: int
-    failed: int
-    interrupted: int
-    spent: int
-    unsure: int
-    by_time: int
-    errors: str
-    unsure_errors: str
-    nodes: str
-    budgets: str
-
-    @property
-    def never_answered(self) -> int:
-        """The number of runs that no decision timeout would have answered."""
-        return self.failed + self.interrupted + self.spent
-
-    def text(self) -> str:
-        """Return what ended the runs, and that no timeout changes it; "" where nothing but time did."""
-        parts = []
-        if self.failed:
-            parts.append(f"{self.failed} of {self.runs} failed ({self.errors})")
-        if self.interrupted:
-            where = f"in node {self.nodes}" if self.nodes else "at a breakpoint"
-            parts.append(f"{self.interrupted} of {self.runs} stopped {where} to wait for a person")
-        if self.spent:
-            parts.append(f"the {self.budgets} ended {self.spent} of {self.runs}")
-        phrases = [f"{join_names(parts)}; no timeout would have them answered"] if parts else []
-        if self.unsure:
-            phrases.append(
-                f"{self.unsure} of {self.runs} failed ({self.unsure_errors}) under a deadline that they looked at; "
-                "whether a longer one would have them answered is not known without the same runs of unguarded"
-            )
-        return ". ".join(phrases)
 
 
 def with_endings(runs: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
@@ -123,29 +71,46 @@ def _budgets(ended: pd.DataFrame) -> str:
     return join_names([reason.replace("_", " ") for reason in sorted(set(ended["stop_reason"].astype("str")))])
 
 
-def endings_of(of_arm: pd.DataFrame) -> Endings:
-    """Return how the runs of one arm at one decision timeout ended.
+def endings_of(of_arm: pd.DataFrame) -> dict[str, Any]:
+    """Return how the runs of one arm at one decision timeout ended, for a row of a recommendation.
 
     of_arm: its runs, with the columns of `with_endings`.
+
+    Returns:
+        never_answered: Runs that no decision timeout would have answered: they failed, wait for a person, or a budget
+        of tokens, calls or cost ended them. may_be_time: Runs that failed under a deadline that they looked at, so that
+        it may have a part in it. by_time: Runs that were not in time for any other reason. endings: What ended the
+        runs, in words, and that no timeout changes it; "" where nothing but time did.
     """
-    itself, unsure = of_arm["ended_by_itself"], of_arm["may_be_time"]
-    waiting = itself & (of_arm["outcome"].astype("str") == "interrupted")
+    runs, itself, unsure = len(of_arm), of_arm["ended_by_itself"], of_arm["may_be_time"]
     spent = ended_by_budget(of_arm)
+    waiting = itself & (of_arm["outcome"].astype("str") == "interrupted")
     failed = itself & ~waiting & ~spent
-    nodes = sorted({str(node) for node in of_arm.loc[waiting, "error_node"]} - {""})
-    by_time = ~of_arm["answered_in_time"].astype("bool") & ~itself & ~unsure
-    return Endings(
-        runs=len(of_arm),
-        failed=int(failed.sum()),
-        interrupted=int(waiting.sum()),
-        spent=int(spent.sum()),
-        unsure=int(unsure.sum()),
-        by_time=int(by_time.sum()),
-        errors=errors_in_words(of_arm[failed]),
-        unsure_errors=errors_in_words(of_arm[unsure]),
-        nodes=join_names(nodes) if nodes else "",
-        budgets=_budgets(of_arm[spent]) if spent.any() else "",
-    )
+    parts = []
+    if failed.any():
+        parts.append(f"{failed.sum()} of {runs} failed ({errors_in_words(of_arm[failed])})")
+    if waiting.any():
+        nodes = sorted({str(node) for node in of_arm.loc[waiting, "error_node"]} - {""})
+        where = f"in node {join_names(nodes)}" if nodes else "at a breakpoint"
+        parts.append(f"{waiting.sum()} of {runs} stopped {where} to wait for a person")
+    if spent.any():
+        parts.append(f"the {_budgets(of_arm[spent])} ended {spent.sum()} of {runs}")
+    phrases = [f"{_capital(join_names(parts))}; no timeout would have them answered"] if parts else []
+    if unsure.any():
+        phrases.append(
+            f"{unsure.sum()} of {runs} failed ({errors_in_words(of_arm[unsure])}) under a deadline that they looked "
+            "at; whether a longer one would have them answered is not known without the same runs of unguarded"
+        )
+    return {
+        "never_answered": int((failed | waiting | spent).sum()),
+        "may_be_time": int(unsure.sum()),
+        "by_time": int((~of_arm["answered_in_time"].astype("bool") & ~itself & ~unsure).sum()),
+        "endings": ". ".join(phrases),
+    }
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def errors_in_words(failed: pd.DataFrame) -> str:

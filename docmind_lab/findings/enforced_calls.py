@@ -1,4 +1,4 @@
-"""Reads the enforced calls of production from spans that OpenTelemetry's collector wrote.
+"""Reads the enforced calls of production, as a table of runs, from spans that OpenTelemetry's collector wrote.
 
 The collector's file exporter writes OTLP JSON, one document a line. An enforced call is a span of
 `docmind_lab.alternatives.enforcement.telemetry`. Source: OpenTelemetry Protocol File Exporter (in development, 2026).
@@ -23,33 +23,41 @@ from docmind_lab.core.telemetry_names import (
     THREADS_RUNNING,
     WORKFLOW,
 )
+from docmind_lab.tables.frames import blank_row
+from docmind_lab.tables.records import TABLES
 from docmind_lab.tables.traces.importers.otlp import attributes_of, plain_spans
 from docmind_lab.tables.traces.importers.records import Record, files_of, open_text, records_of
 
-_TEXT: Final = {
-    "workflow": (WORKFLOW, ""),
+# Column → the attribute of the span, and what stands for one that is missing; None where a call must have it.
+_COLUMNS: Final[Mapping[str, tuple[str, str | float | None]]] = {
+    "workload": (WORKFLOW, ""),
     "alternative": (RUN_ATTRIBUTES["alternative"], None),
     "alternative_options": (RUN_ATTRIBUTES["alternative_options"], "{}"),
     "outcome": (RUN_ATTRIBUTES["outcome"], None),
     "stop_reason": (RUN_ATTRIBUTES["stop_reason"], ""),
-}
-_NUMBERS: Final = {
-    "limit_s": (REMAINING_AT_START, None),
+    "decision_timeout_s": (REMAINING_AT_START, None),
     "caller_overrun_s": (RUN_ATTRIBUTES["caller_overrun_s"], None),
     "requests_cut": (REQUESTS_CUT, 0.0),
-    "threads_running": (THREADS_RUNNING, 0.0),
+    "threads_left": (THREADS_RUNNING, 0.0),
 }
+_NUMBERS: Final = ("decision_timeout_s", "caller_overrun_s", "requests_cut", "threads_left")
 
 
 def read_enforced_calls(paths: Iterable[str | os.PathLike[str]]) -> pd.DataFrame:
-    """Return the enforced calls in files of spans, one row a call.
+    """Return the enforced calls in files of spans as a table of runs, one row a call.
 
     A span that is in two files is one call. Spans of anything else are passed over, those of the lab's own runs too.
     A last line that the collector has not finished is passed over.
 
-    Columns: workflow, alternative, alternative_options, outcome, stop_reason (text); limit_s, the seconds that were
-    left when the call began; caller_overrun_s, in seconds; requests_cut and threads_running, counts.
-    Raises: ConfigurationError for a file that is not there or cannot be read, and where none has an enforced call.
+    Args:
+        paths: Files of OTLP JSON, or folders of them.
+
+    Returns:
+        The columns of `runs`, blank where a span does not say it. decision_timeout_s is what was left when the call
+        began, seconds; workload is the name of the graph. One column more: requests_cut, a count.
+
+    Raises:
+        ConfigurationError: A file is not there or cannot be read, or none has an enforced call.
     """
     rows: dict[tuple[Any, Any], dict[str, Any]] = {}
     files: list[Path] = []
@@ -70,7 +78,14 @@ def read_enforced_calls(paths: Iterable[str | os.PathLike[str]]) -> pd.DataFrame
         raise ConfigurationError(
             f"no span of an enforced call is in {named}; give enforce() on_result=CallTelemetry('name'), and its spans"
         )
-    return pd.DataFrame(list(rows.values()), columns=[*_TEXT, *_NUMBERS])
+    return runs_of_calls(rows.values())
+
+
+def runs_of_calls(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return calls as a table of runs. rows: what is known of each call, by the names of columns."""
+    calls = pd.DataFrame([{**blank_row(TABLES["runs"][1]), **row} for row in rows])
+    is_in_time = (calls["outcome"] == "answered") & (calls["caller_overrun_s"] <= 0.0)
+    return calls.assign(answered_in_time=is_in_time)
 
 
 def _whole_records(file: Path) -> Iterator[Record]:
@@ -95,21 +110,16 @@ def _call_of(span: Mapping[str, Any], source: str) -> dict[str, Any] | None:
     if attributes.get(OPERATION) != INVOKE_WORKFLOW or REMAINING_AT_START not in attributes:
         return None
     row: dict[str, Any] = {}
-    for column, (name, default) in _TEXT.items():
-        row[column] = str(_value(attributes, name, default, source))
-    for column, (name, otherwise) in _NUMBERS.items():
-        value = _value(attributes, name, otherwise, source)
+    for column, (name, otherwise) in _COLUMNS.items():
+        value = attributes.get(name, otherwise)
+        if value is None:
+            raise ConfigurationError(
+                f"{source}: a call's span has no {name}; a processor of the collector may remove it"
+            )
         try:
-            row[column] = float(value)
+            row[column] = float(value) if column in _NUMBERS else str(value)
         except (TypeError, ValueError) as error:
             raise ConfigurationError(
                 f"{source}: {name} of a call is {value!r}, not a number; write it again"
             ) from error
     return row
-
-
-def _value(attributes: Mapping[str, Any], name: str, default: Any, source: str) -> Any:
-    value = attributes.get(name, default)
-    if value is None:
-        raise ConfigurationError(f"{source}: a call's span has no {name}; a processor of the collector may remove it")
-    return value

@@ -1,8 +1,8 @@
 """Recommends the smallest decision timeout with a target share of runs answered in time, and its cost.
 
-    found = recommend(study.runs, target=0.95)
-    found                       # a sentence for each arm, and the settings to paste
-    found.frame, found.steps    # what was decided for each arm; every decision timeout that was looked at
+    result = recommend(study.runs, target=0.95)
+    result                      # what to choose, the settings to paste, and a sentence for each arm
+    result.frame, result.steps  # what was decided for each arm; every decision timeout that was looked at
 
 The budgets of an arm are tested from the largest down, each at the full level, until one fails. No correction for many
 tests is needed, since their order was fixed before anything was seen and the first failure ends it: W. Maurer,
@@ -24,9 +24,10 @@ from scipy import stats
 
 from docmind_lab.core.catalogue import Chooses, is_mistake
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.text import join_names, percent
 from docmind_lab.findings.endings import endings_of, went_past_budget, with_endings
-from docmind_lab.findings.page import Page, Paste, Shown
-from docmind_lab.findings.recommendation_words import Sentences, is_replay, shorter_in_words, words_of
+from docmind_lab.findings.finding import Block, Finding, MakesFinding, Paste
+from docmind_lab.findings.recommendation_words import choices_of, is_replay, sentences_of, shorter_in_words
 from docmind_lab.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
 from docmind_lab.statistics.shares import runs_needed_for_share, share_interval
 from docmind_lab.tables.conditions import varying, with_arms
@@ -37,7 +38,7 @@ _MOST_RUNS: Final = 10_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recommendation(Shown):
+class Recommendation(MakesFinding):
     """The recommended decision timeout of each arm, with the evidence.
 
     frame: one row per arm and condition (its decision timeouts apart): arm, alternative, the columns of the condition
@@ -56,25 +57,22 @@ class Recommendation(Shown):
     steps: one row per arm, condition and decision timeout, in the order tested: the same share and bounds, tested
     (False below the first failure), reached, runs_to_settle (how many more runs would show on which side of the target
     the share is, if it held; NaN at the target itself).
+    title: what is looked for, and among which decision timeouts. sentences: one for each row of `frame`, then the
+    assumptions they rest on. choice: what to choose, for each condition. settings: the line that gives the system the
+    choice; "" when nothing was chosen, or in several conditions. runs_needed: runs of each arm and decision timeout
+    that would settle what is open; 0 where nothing is. is_sweep: whether a sweep made the runs.
     """
 
     target: float
     confidence: float
     frame: pd.DataFrame
     steps: pd.DataFrame
-    words: Sentences
+    title: str
+    sentences: tuple[str, ...]
+    choice: tuple[str, ...]
+    settings: str
     runs_needed: int = 0
     is_sweep: bool = True
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """One sentence for each row of `frame`, then the assumptions they rest on."""
-        return self.words.sentences
-
-    @property
-    def settings(self) -> str:
-        """The line that gives the system the choice; "" when nothing was chosen, or in several conditions."""
-        return self.words.settings
 
     def how_to_settle(self, *, in_python: bool = True) -> str:
         """Return how the runs that would settle what is open are made; "" where nothing is.
@@ -91,11 +89,19 @@ class Recommendation(Shown):
             python = f'dl.sweep({{**design, "repeats": {self.runs_needed}}})'
         return f"To settle what is open: {python if in_python else shell}."
 
-    def page(self) -> Page:
-        """Return sentences, choice and settings."""
-        open_questions = filter(None, [self.how_to_settle()])
-        paste = [Paste(self.settings)] if self.settings else []
-        return Page(self.words.title, (self.sentences, *self.words.choice, *open_questions, *paste))
+    def finding(self, *, in_python: bool = True) -> Finding:
+        """Return choice and settings, then the sentences. in_python: as of `how_to_settle`."""
+        words: list[Block] = [*self.choice, *([Paste(self.settings)] if self.settings else [])]
+        words += filter(None, [self.how_to_settle(in_python=in_python)])
+        numbers = {
+            "target": self.target,
+            "confidence": self.confidence,
+            "choice": self.choice,
+            "runs_needed": self.runs_needed,
+            "settings": self.settings,
+            "sentences": self.sentences,
+        }
+        return Finding((*words, f"{self.title}:", self.sentences), numbers, {"alternatives": self.frame})
 
 
 def recommend(
@@ -138,8 +144,20 @@ def recommend(
         steps += [where | step for step in tested]
         rows.append(where | _decision(group, tested, target, confidence))
     decided = pd.DataFrame(rows)
-    words = words_of(decided, runs, apart, target, confidence, calls, chosen_by)
-    return Recommendation(target, confidence, decided, pd.DataFrame(steps), words, _runs_needed(steps), is_sweep)
+    budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
+    chosen = list(choices_of(decided, runs, apart, chosen_by))
+    return Recommendation(
+        target,
+        confidence,
+        decided,
+        pd.DataFrame(steps),
+        title=f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s",
+        sentences=sentences_of(decided, runs, apart, target, confidence, calls),
+        choice=tuple(line for line, _ in chosen),
+        settings=chosen[0][1] if len(chosen) == 1 else "",
+        runs_needed=_runs_needed(steps),
+        is_sweep=is_sweep,
+    )
 
 
 def _runs_needed(steps: Sequence[Mapping[str, Any]]) -> int:
@@ -186,13 +204,13 @@ def _decision(
     step = reached[-1] if reached else steps[0]
     at_step = group[group["decision_timeout_s"] == step["decision_timeout_s"]]
     endings = endings_of(at_step)
-    reachable = share_interval(len(at_step) - endings.never_answered, len(at_step), confidence)
-    missing = 0.0 if reached else missing_runs(step["answered_in_time"], step["runs"], target, confidence)
+    reachable = share_interval(len(at_step) - endings["never_answered"], len(at_step), confidence)
+    missing = 0.0 if reached else step["runs_to_settle"] if step["share"] > target else math.nan
     if reached:
         verdict = "reached"
     elif is_past:
         verdict = "past its budget"
-    elif endings.never_answered and reachable.high < target:
+    elif endings["never_answered"] and reachable.high < target:
         verdict = "out of reach"
     elif step["high"] < target:
         verdict = "not known" if is_replay(group) else "below"
@@ -202,10 +220,7 @@ def _decision(
         "verdict": verdict,
         **{name: step[name] for name in ("decision_timeout_s", "runs", "answered_in_time", "share", "low", "high")},
         "runs_missing": missing,
-        "never_answered": endings.never_answered,
-        "may_be_time": endings.unsure,
-        "by_time": endings.by_time,
-        "endings": endings.text(),
+        **endings,
         "reachable": reachable.estimate,
         "reachable_low": reachable.low,
         "reachable_high": reachable.high,
@@ -214,12 +229,6 @@ def _decision(
         else "",
         **_costs(at_step),
     }
-
-
-def missing_runs(successes: int, runs: int, target: float, confidence: float = 0.95) -> float:
-    """Return how many more runs would show the target if the observed share held; NaN if it is not above it."""
-    share = successes / runs
-    return runs_to_settle(share, runs, target, confidence) if share > target else math.nan
 
 
 def runs_to_settle(share: float, runs: int, target: float, confidence: float = 0.95) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pandas as pd
@@ -12,13 +11,13 @@ import pandas as pd
 from docmind_lab.core.catalogue import CATALOGUE, Chooses, choice_to_paste
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.text import count_of, duration, join_names, one_line, percent
-from docmind_lab.findings.advice import evidence_of
 from docmind_lab.findings.choice import choose
 from docmind_lab.findings.endings import budget_notes
 from docmind_lab.statistics.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.statistics.latency.sessions import fit_correlation
 from docmind_lab.statistics.shares import runs_needed_for_share
 from docmind_lab.tables.conditions import in_words, with_arms
+from docmind_lab.tables.frames import rows_of
 
 LOWER_BOUND: Final = (
     "drew a length beyond what the recording could observe and never end, so shares answered in time are lower bounds, "
@@ -32,13 +31,9 @@ def is_replay(runs: pd.DataFrame) -> bool:
     return bool((runs["latency_profile"].astype("str") == RECORDED).any())
 
 
-def assumptions_of(
-    runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[str], calls: pd.DataFrame | None = None
+def _assumptions(
+    runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[str], calls: pd.DataFrame | None
 ) -> Iterator[str]:
-    """Yield a sentence for each assumption that the runs rest on.
-
-    calls: the table of calls; those of a live endpoint are checked for slowness that they share.
-    """
     yield from budget_notes(runs)
     live = runs.loc[runs["latency_profile"].astype("str") == "", "run_id"]
     if calls is not None and len(live):
@@ -92,42 +87,29 @@ def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
         yield f"{one_line(arm)} ({', '.join(where)}) over the correlation of the calls of a run: {join_names(result)}."
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """A recommendation in words: a sentence for each arm and condition, the choices, and the line to paste for them."""
-
-    title: str
-    sentences: tuple[str, ...]
-    choice: tuple[str, ...]
-    settings: str
-
-
-def words_of(
+def sentences_of(
     frame: pd.DataFrame,
     runs: pd.DataFrame,
     apart: Sequence[str],
     target: float,
     confidence: float,
     calls: pd.DataFrame | None,
-    chosen_by: Chooses,
-) -> Sentences:
-    """Return a `Recommendation.frame` in words; the arguments are those of `recommend`, apart from its conditions."""
-    budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
-    title = f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s"
+) -> tuple[str, ...]:
+    """Return a sentence for each arm and condition of a `Recommendation.frame`, then the assumptions they rest on.
+
+    apart: columns that tell the conditions apart. The other arguments are those of `recommend`.
+    """
     fewest = runs_needed_for_share(target, confidence)
     arms: dict[tuple[str, str], list[str]] = {}
-    for row in frame.to_dict("records"):
+    for row in rows_of(frame):
         arms.setdefault((_condition(row, apart), _sentence(row, target, fewest)), []).append(one_line(row["arm"]))
-    # Arms of which the same is to be said share a sentence.
-    sentences = [f"{join_names(names)}{condition}: {text}" for (condition, text), names in arms.items()]
-    sentences.append(
+    reached = (
         f"Reached: the lower bound of the {percent(confidence)} Wilson interval is at least {percent(target)}, tested "
         "from the largest decision timeout down to the first failure; all runs count, whatever became of them."
     )
-    sentences += assumptions_of(runs, frame, apart, calls)
-    chosen = list(_choices(frame, runs, apart, chosen_by))
-    settings = chosen[0][1] if len(chosen) == 1 else ""
-    return Sentences(title, tuple(sentences), tuple(line for line, _ in chosen), settings)
+    # Arms of which the same is to be said share a sentence.
+    of_arms = [f"{join_names(names)}{condition}: {text}" for (condition, text), names in arms.items()]
+    return (*of_arms, reached, *_assumptions(runs, frame, apart, calls))
 
 
 def _sentence(row: Any, target: float, fewest: int) -> str:
@@ -168,6 +150,9 @@ def _beyond(row: Any) -> str:
 
 def _rest(row: Any, target: float) -> str:
     """Return the share that a decision timeout can reach where runs ended without an answer by themselves."""
+    out_of_reach = f"{percent(target)} is out of reach until fewer runs end so."
+    if row["verdict"] == "out of reach" and row["never_answered"] == row["runs"]:
+        return out_of_reach
     reach = f"{percent(row['reachable'], 1)} [{percent(row['reachable_low'], 1)}, {percent(row['reachable_high'], 1)}]"
     if not row["by_time"]:
         nothing = "" if row["may_be_time"] else ", so a longer decision timeout changes nothing"
@@ -175,7 +160,7 @@ def _rest(row: Any, target: float) -> str:
     else:
         others = f"{row['by_time']} were not in time: a longer decision timeout can have at most {reach} answered"
     if row["verdict"] == "out of reach":
-        return f"{others}. {percent(target)} is out of reach until fewer runs end so."
+        return f"{others}. {out_of_reach}"
     return f"{others}."
 
 
@@ -227,27 +212,25 @@ def _overrun(row: Any) -> str:
     return f"the caller waited {duration(row['caller_overrun_s'])} too long {which}"
 
 
-def _choices(
+def choices_of(
     frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str], chosen_by: Chooses
 ) -> Iterator[tuple[str, str]]:
-    """Return what to choose in each condition, and the line to paste."""
+    """Yield what to choose in each condition of a `Recommendation.frame`, and the line to paste."""
     groups = frame.groupby(list(apart), observed=True, sort=False) if apart else [((), frame)]
     named = with_arms(runs)
     for values, group in groups:
-        reached = [row for row in group.to_dict("records") if row["verdict"] == "reached"]
+        reached = [row for row in rows_of(group) if row["verdict"] == "reached"]
         where = _condition(group.iloc[0], apart)
         if not reached:
             yield f"Nothing to choose{where}: no arm was shown to reach the target.", ""
             continue
         timeout_s = min(row["decision_timeout_s"] for row in reached)
-        members = {
-            str(row["arm"]): str(row["alternative"]) for row in reached if row["decision_timeout_s"] == timeout_s
-        }
-        chosen_from = named[(named["decision_timeout_s"] == timeout_s) & named["arm"].astype("str").isin(members)]
+        arms = [str(row["arm"]) for row in reached if row["decision_timeout_s"] == timeout_s]
+        chosen_from = named[(named["decision_timeout_s"] == timeout_s) & named["arm"].astype("str").isin(arms)]
         for column, value in zip(apart, values, strict=True):
             chosen_from = chosen_from[chosen_from[column].astype("str") == str(value)]
         result = choose(chosen_from)
-        evidence = "".join(f" {line}" for line in evidence_of(result))
+        evidence = "".join(f" {line}" for line in result.evidence())
         if not result.chosen:
             yield f"Nothing to choose{where}: who reached the target did not keep the deadline.{evidence}", ""
             continue
@@ -257,9 +240,11 @@ def _choices(
             f"smallest decision timeout that was shown to reach the target{several if len(result.chosen) > 1 else ''}."
             f"{evidence}"
         )
-        first = result.chosen[0]
-        options = chosen_from.loc[chosen_from["arm"].astype("str") == first, "alternative_options"].iloc[0]
-        yield line, choice_to_paste(chosen_by, members[first], timeout_s, str(options))
+        first = chosen_from[chosen_from["arm"].astype("str") == result.chosen[0]].iloc[0]
+        yield (
+            line,
+            choice_to_paste(chosen_by, str(first["alternative"]), timeout_s, str(first["alternative_options"])),
+        )
 
 
 def _condition(row: Any, apart: Sequence[str]) -> str:

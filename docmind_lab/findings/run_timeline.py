@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.errors import NoSuchRecord
+from docmind_lab.core.text import one_line
 from docmind_lab.findings.study import Study
+from docmind_lab.tables.frames import rows_of
 
 _SHOWN_EVENTS = {
     "returned": "the caller returned",
@@ -53,11 +53,11 @@ class RunTimeline:
             what = f"{len(result)} runs whose ids end with" if result else "no run"
             examples = ", ".join((result or ids)[:5])
             raise NoSuchRecord(f"the study has {what} {run_id!r}; runs are named like {examples}")
-        (run,) = _records(study.runs[study.runs["run_id"] == result[0]])
+        (run,) = rows_of(study.runs[study.runs["run_id"] == result[0]])
         calls = study.calls[(study.calls["run_id"] == result[0]) & (study.calls["seen_from"] == "client")]
         events = study.events[study.events["run_id"] == result[0]]
         in_order = calls.sort_values(["started_at_s", "call_id", "attempt"])
-        return cls(run, _records(in_order), _records(events.sort_values("at_s")))
+        return cls(run, rows_of(in_order), rows_of(events.sort_values("at_s")))
 
     @property
     def end_s(self) -> float:
@@ -68,7 +68,7 @@ class RunTimeline:
     def title(self) -> str:
         """Describe which run this is and how it ended."""
         run = self.run
-        label = " ".join(label_of(str(run["alternative"]), str(run["alternative_options"])).split())
+        label = one_line(label_of(str(run["alternative"]), str(run["alternative_options"])))
         back = "never came back" if math.isnan(run["returned_at_s"]) else f"back after {run['returned_at_s']:.3f} s"
         reason = f" ({run['stop_reason']})" if run["stop_reason"] else ""
         return (
@@ -103,10 +103,6 @@ class RunTimeline:
                 text = _SHOWN_EVENTS[event["event"]] + (f" ({sentence})" if sentence else "")
                 lines.append(f"{event['at_s']:8.3f} s  {role}{text}")
         return lines
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _note(call: Mapping[str, Any]) -> str:

@@ -6,15 +6,19 @@
     card.simplex                # under which weights which option wins
     card.maps                   # the decision under other maps from measures to scores
 
-The other columns are those of the record: nobody has measured complexity or alignment here, and nobody invents them.
+ADR-056 does not say what its Perf means. Here it has four components, in the order of what a deadline is for: answers
+that came in time, of those that could have; how long the caller waited beyond the deadline; what the servers did for
+nobody afterwards; what the caller was left with. The map is one reading of it, and no more, so it is varied. The other
+columns are those of the record: nobody has measured complexity or alignment here, and nobody invents them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -30,9 +34,19 @@ from docmind_lab.findings.decision_tables import (
     weights_in_steps,
     winner_of,
 )
-from docmind_lab.findings.page import Page, Shown
-from docmind_lab.findings.perf import COMPONENTS, PerfMap, measures_of, weighted_mean
-from docmind_lab.tables.conditions import CONTROL, budgets_in_words, varying
+from docmind_lab.findings.finding import Finding, MakesFinding
+from docmind_lab.tables.conditions import CONDITION, CONTROL, conditions_in_words, with_arms
+
+COMPONENTS = MappingProxyType(
+    {
+        "answered": "answers in time, as a share of those that the control had in time",
+        "overrun": "mean caller overrun, in decision timeouts (no answer by the horizon counts with the horizon)",
+        "late_work": "mean server-seconds spent after the deadline, in decision timeouts",
+        "kept": "source recall returned, late or not, as a share of what the control had found by the deadline",
+    }
+)
+"""What is measured of an arm, in the order of every array here. Each is NaN for all arms where nothing can be said."""
+_BEST = np.array([1.0, 0.0, 0.0, 1.0])
 
 PERFS: Final = ("judged", "measured")
 # The zeros that other maps have, all with all; 4 decision timeouts is what a horizon of 5 allows.
@@ -44,8 +58,65 @@ _COMPONENT_STEP_PERCENT: Final = 20
 _FEW_SEEDS: Final = 20
 
 
+@dataclass(frozen=True, repr=False)
+class PerfMap(MakesFinding):
+    """Maps measured components to scores: each in a straight line from 10 at its best value down to 0.
+
+    The record gives no reason to prefer a component, so weights are equal by default. A component that was not measured
+    leaves its weight to the others.
+
+    Args:
+        zeros: The value of each component, in the order of `COMPONENTS`, that is worth nothing: a share below 1, or a
+            number of decision timeouts above 0.
+        weights: The weight of each component, in any unit.
+
+    Raises:
+        ConfigurationError: A value cannot be used; the message names it.
+    """
+
+    zeros: tuple[float, ...] = (0.0, 1.0, 1.0, 0.0)
+    weights: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        for name, zero, best in zip(COMPONENTS, self.zeros, _BEST, strict=True):
+            if not (0 <= zero < 1 if best else 0 < zero < np.inf):
+                wanted = "a share from 0 to below 1" if best else "a number of decision timeouts above 0"
+                raise ConfigurationError(f"zeros: that of {name} must be {wanted}, not {zero}")
+        if len(self.weights) != len(COMPONENTS) or min(self.weights) < 0 or not 0 < sum(self.weights) < np.inf:
+            raise ConfigurationError("weights must be four numbers, 0 or more, and one of them above 0")
+
+    @property
+    def shares(self) -> Matrix:
+        """The weights as shares of 1."""
+        return np.array(self.weights, dtype=np.float64) / sum(self.weights)
+
+    def score(self, means: Matrix) -> Matrix:
+        """Return the score of each component, 0 to 10, NaN if not measured. means: components on the last axis."""
+        worst = np.array(self.zeros)
+        return np.asarray(10.0 * np.clip((means - worst) / (_BEST - worst), 0.0, 1.0))
+
+    def perf(self, means: Matrix, weights: Matrix | None = None) -> Matrix:
+        """Return Perf, 0 to 10: the weighted mean of the measured components; NaN when none has a weight.
+
+        weights: of the components, on the last axis, in place of those of the map.
+        """
+        scores = self.score(means)
+        known = np.where(np.isnan(scores), 0.0, self.shares if weights is None else weights)
+        return _share((known * np.nan_to_num(scores)).sum(axis=-1), known.sum(axis=-1))
+
+    def finding(self) -> Finding:
+        """Return for each component its weight, its meaning, and which values are worth 0 and 10."""
+        numbers = zip(COMPONENTS.items(), self.shares, self.zeros, _BEST, strict=True)
+        lines = tuple(
+            f"{name} ({share:.0%}): {words}; {zero:g} → 0, {best:g} → 10"
+            for (name, words), share, zero, best in numbers
+        )
+        title = f"Perf: the weighted mean of {len(COMPONENTS)} components, each in a straight line from 0 to 10"
+        return Finding((title, lines))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Scorecard(Shown):
+class Scorecard(MakesFinding):
     """A decision table with measured Perf. Options are called as in every figure ("A  cooperative"); scores and totals
     go from 0 to 10. Intervals are 95 % percentile bootstrap intervals over seeds, the same seeds drawn for every arm.
 
@@ -77,13 +148,10 @@ class Scorecard(Shown):
     def simplex(self) -> pd.DataFrame:
         """The share of all weights under which each option leads alone: perf, option, alternative, wins_share."""
         known = self.scored[["option", "alternative"]]
-        shares = {
-            str(perf): cells["winner"].value_counts() / len(cells)
-            for perf, cells in self.weight_map.groupby("perf", sort=False)
-        }
-        frames = [
-            known.assign(perf=perf, wins_share=known["option"].map(wins).fillna(0.0)) for perf, wins in shares.items()
-        ]
+        frames = []
+        for perf, cells in self.weight_map.groupby("perf", sort=False):
+            wins = known["option"].map(cells["winner"].value_counts() / len(cells)).fillna(0.0)
+            frames.append(known.assign(perf=str(perf), wins_share=wins))
         return pd.concat(frames, ignore_index=True)[["perf", "option", "alternative", "wins_share"]]
 
     @property
@@ -112,11 +180,12 @@ class Scorecard(Shown):
         columns["first in"] = [percent(v) for v in totals["first_share"]]
         return pd.DataFrame(columns, index=pd.Index(totals["option"], name=None))
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return table, map and findings."""
-        perf = self.perf_map.page()
         title = f"{self.table.name} with measured Perf · {self.context} · {self.seeds} seeds"
-        return Page(title, (self.display_table(), perf.title, *perf.blocks, self.sentences))
+        words = (title, self.display_table(), *self.perf_map.finding().words, self.sentences)
+        numbers = {"decision": self.decision, "changed_share": self.changed_share, "seeds": self.seeds}
+        return Finding(words, numbers, {"totals": self.totals, "components": self.components})
 
     def _totals_words(self) -> Iterator[str]:
         measurable, known = self.table.measurable, self.scored.to_dict("records")
@@ -204,75 +273,153 @@ def scorecard(
     means = measures.means(np.ones((1, measures.seeds)))[0]
     even = np.full(measures.seeds, 1 / measures.seeds)
     draws = np.random.default_rng(seed).multinomial(measures.seeds, even, size=resamples).astype(np.float64)
-    options = _Options(decided, measures.arms, _rows_of_options(decided, measures.arms))
+    options = _Options(decided, measures.arms)
+    winners = [decided.winners(options.scores(perf), options.names) for perf in (None, used.perf(means))]
     return Scorecard(
         table=decided,
         perf_map=used,
         totals=_totals(options, used.perf(means), used.perf(measures.means(draws))),
         components=_components(measures.arms, means, used),
-        weight_map=_weight_map(options, used.perf(means)),
+        weight_map=pd.concat(
+            [each.assign(perf=perf) for perf, each in zip(PERFS, winners, strict=True)], ignore_index=True
+        ),
         maps=_maps(options, means, used),
         seeds=measures.seeds,
-        context=_context(runs),
+        context=" · ".join(conditions_in_words(runs)),
     )
 
 
-def _rows_of_options(table: DecisionTable, arms: pd.DataFrame) -> dict[int, int]:
-    """Return place of the arm → row of the table, for alternatives without options of their own.
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """The measurements of each arm, summed over each seed's runs, so that seeds can be resampled.
+
+    arms: a row for each: arm, alternative, alternative_options, in the order of every figure. sums: seed × arm ×
+    (answers in time, overrun in timeouts, late work in timeouts, source recall returned, source recall found by the
+    deadline, runs).
+    """
+
+    arms: pd.DataFrame
+    sums: Matrix
+
+    @property
+    def seeds(self) -> int:
+        """The number of seeds."""
+        return len(self.sums)
+
+    def means(self, times_drawn: Matrix) -> Matrix:
+        """Return the components of resampled seeds, draw × arm × component. times_drawn: draw × seed."""
+        answered, overrun, late_work, kept, by_deadline, runs = np.einsum("ds,sac->cda", times_drawn, self.sums)
+        control = (self.arms["alternative"] == CONTROL).to_numpy()
+        components = [
+            _share(answered, answered[:, control]),
+            overrun / runs,
+            late_work / runs,
+            _share(kept, by_deadline[:, control]),
+        ]
+        means = np.stack(components, axis=-1)
+        # What is known of some arms only is no basis to compare all of them on.
+        return np.where(np.isnan(means).any(axis=-2, keepdims=True), np.nan, means)
+
+
+def measures_of(runs: pd.DataFrame) -> Measures:
+    """Measure each arm, including the control.
+
+    Several conditions count alike: overruns and late work are in decision timeouts, so that budgets can be added up.
+
+    Raises: ConfigurationError when there is no control, when an arm has not met the seeds and conditions of the others
+    (a mean over other questions is no comparison), or when a run is there twice.
+    """
+    frame = with_arms(runs).astype({"alternative": "str", "alternative_options": "str"})
+    arms = frame.drop_duplicates("arm").sort_values("arm")[["arm", "alternative", "alternative_options"]]
+    controls = int((arms["alternative"] == CONTROL).sum())
+    if not controls:
+        raise ConfigurationError(
+            f"runs has no control: a scorecard sets every arm against what was possible; measure {CONTROL} with them"
+        )
+    _require_balance(frame)
+    if controls > 1:
+        raise ConfigurationError("the control was run in several ways: keep its runs with one of retries, node_mode")
+    budget_s = frame["decision_timeout_s"]
+    values = pd.DataFrame(
+        {
+            "answered": frame["answered_in_time"].astype("float64"),
+            "overrun": frame["caller_overrun_s"].fillna(frame["horizon_s"] - budget_s) / budget_s,
+            "late_work": frame["busy_after_deadline_s"] / budget_s,
+            "kept": frame["source_recall"],
+            "by_deadline": frame["recall_at_deadline"],
+            "runs": 1.0,
+        }
+    )
+    # A sum with a NaN in it is NaN: what is known of some runs only is not known of the arm.
+    by_seed = values.groupby([frame["seed"], frame["arm"]], observed=True, sort=True).sum(skipna=False)
+    sums = by_seed.to_numpy(dtype=np.float64).reshape(-1, len(arms), len(values.columns))
+    return Measures(arms.astype({"arm": "str"}).reset_index(drop=True), sums)
+
+
+def _require_balance(frame: pd.DataFrame) -> None:
+    cells = frame.groupby([*CONDITION, "seed"], observed=True, sort=True).ngroup()
+    met = pd.crosstab(cells, frame["arm"].astype("str"))
+    if (met > 1).to_numpy().any():
+        raise ConfigurationError("runs has a run of one arm, condition and seed twice: keep one of each")
+    missing = (met == 0).sum()
+    if missing.any():
+        raise ConfigurationError(
+            f"{one_line(str(missing.idxmax()))} has not met {missing.max()} of the {len(met)} seeds and "
+            "conditions of the others: keep the runs that all arms have, or measure what is missing"
+        )
+
+
+class _Options:
+    """The arms that are options of the record, without options of their own: places among the arms, and scores.
 
     Raises: ConfigurationError for one that was run in several ways, or fewer than two of them.
     """
-    rows: dict[int, int] = {}
-    for row, option in enumerate(table.options):
-        is_option = (arms["alternative"] == option.alternative) & (arms["alternative_options"] == "{}")
-        if is_option.sum() > 1:
+
+    def __init__(self, table: DecisionTable, arms: pd.DataFrame) -> None:
+        plain = arms[arms["alternative_options"] == "{}"]
+        ways = {option.alternative: plain.index[plain["alternative"] == option.alternative] for option in table.options}
+        for name, places in ways.items():
+            if len(places) > 1:
+                raise ConfigurationError(
+                    f"{name} was run in several ways ({', '.join(arms.loc[places, 'arm'])}): keep the runs of one, "
+                    "since the record scores it once"
+                )
+        self.places = [int(places[0]) for places in ways.values() if len(places)]
+        if len(self.places) < 2:
             raise ConfigurationError(
-                f"{option.alternative} was run in several ways ({', '.join(arms.loc[is_option, 'arm'])}): "
-                "keep the runs of one, since the record scores it once"
+                f"a decision needs two options of {table.name} or more among the arms: {', '.join(ways)}"
             )
-        rows |= dict.fromkeys(map(int, np.flatnonzero(is_option)), row)
-    if len(rows) < 2:
-        known = ", ".join(option.alternative for option in table.options)
-        raise ConfigurationError(f"a decision needs two options of {table.name} or more among the arms: {known}")
-    return rows
-
-
-@dataclass(frozen=True, eq=False)
-class _Options:
-    """The arms that are options of the record. rows: place of the arm → row of the table."""
-
-    table: DecisionTable
-    arms: pd.DataFrame
-    rows: Mapping[int, int]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.arms["arm"].iloc[list(self.rows)])
+        self.table, self.arms = table, arms
+        self.names = tuple(arms["arm"].iloc[self.places])
+        self._judged = table.matrix()[[row for row, places in enumerate(ways.values()) if len(places)]]
 
     def scores(self, perf: Matrix | None = None) -> Matrix:
         """Return the scores of the options as judged, or with this Perf of all arms (on the last axis)."""
-        judged = self.table.matrix()[list(self.rows.values())]
         if perf is None:
-            return judged
-        scores = np.broadcast_to(judged, (*perf.shape[:-1], *judged.shape)).copy()
-        scores[..., self.table.criteria.index(self.table.measurable)] = perf[..., list(self.rows)]
+            return self._judged
+        scores = np.broadcast_to(self._judged, (*perf.shape[:-1], *self._judged.shape)).copy()
+        scores[..., self.table.criteria.index(self.table.measurable)] = perf[..., self.places]
         return scores
+
+    def totals(self, perf: Matrix | None = None) -> Matrix:
+        """Return the totals of these scores at the weights of the record."""
+        return self.scores(perf) @ self.table.weights
 
 
 def _totals(options: _Options, perf: Matrix, drawn: Matrix) -> pd.DataFrame:
     """Return `Scorecard.totals`: the options in the order of every figure, then arms that the record lacks."""
-    table, arms, rows = options.table, options.arms, options.rows
-    judged, totals, of_draws = (options.scores(each) @ table.weights for each in (None, perf, drawn))
+    table, arms = options.table, options.arms
+    judged, totals, of_draws = (options.totals(each) for each in (None, perf, drawn))
     first = leaders(of_draws)
     alone = first & (first.sum(axis=1, keepdims=True) == 1)
     others = " and ".join(name for name in table.criteria if name != table.measurable)
     frame = []
-    for arm in sorted(range(len(arms)), key=lambda arm: arm not in rows):
+    for arm in sorted(range(len(arms)), key=lambda arm: arm not in options.places):
         row: dict[str, Any] = {"option": arms["arm"][arm], "alternative": arms["alternative"][arm]}
         row |= dict.fromkeys(table.criteria, np.nan) | _with_bounds("perf", float(perf[arm]), drawn[:, arm])
         row["note"] = f"no total: {table.name} does not score its {others}"
-        if arm in rows:
-            place = list(rows).index(arm)
+        if arm in options.places:
+            place = options.places.index(arm)
             row |= dict(zip(table.criteria, options.scores()[place].tolist(), strict=True))
             row |= {"total_judged": float(judged[place]), "note": "", "first_share": float(alone[:, place].mean())}
             row |= _with_bounds("total", float(totals[place]), of_draws[:, place])
@@ -280,23 +427,16 @@ def _totals(options: _Options, perf: Matrix, drawn: Matrix) -> pd.DataFrame:
     return pd.DataFrame(frame)
 
 
-def _weight_map(options: _Options, perf: Matrix) -> pd.DataFrame:
-    scores = zip(PERFS, (options.scores(), options.scores(perf)), strict=True)
-    frames = [options.table.winners(each, options.names).assign(perf=name) for name, each in scores]
-    return pd.concat(frames, ignore_index=True)
-
-
 def _maps(options: _Options, means: Matrix, perf_map: PerfMap) -> pd.DataFrame:
     """Return `Scorecard.maps`: all zeros combined with component weights in steps of a fifth."""
     shares = weights_in_steps(len(COMPONENTS), _COMPONENT_STEP_PERCENT) / 100
     # All of the weight on what was not measured says nothing of anybody; what was measured is the same in every map.
-    shares = shares[~np.isnan(weighted_mean(means[None, :, :], shares[:, None, :])).any(axis=1)]
+    shares = shares[~np.isnan(perf_map.perf(means[None, :, :], shares[:, None, :])).any(axis=1)]
     zeros = list(itertools.product(_SHARES, _TIMEOUTS, _TIMEOUTS, _SHARES))
     winners = []
     for each in zeros:
-        scores = dataclasses.replace(perf_map, zeros=each).score(means)
-        perf = weighted_mean(scores[None, :, :], shares[:, None, :])
-        winners.append(winner_of(options.scores(perf) @ options.table.weights))
+        perf = dataclasses.replace(perf_map, zeros=each).perf(means[None, :, :], shares[:, None, :])
+        winners.append(winner_of(options.totals(perf)))
     values = np.concatenate([np.repeat(np.array(zeros), len(shares), axis=0), np.tile(shares, (len(zeros), 1))], axis=1)
     frame = pd.DataFrame(values, columns=[f"{name}_{what}" for what in ("zero", "weight") for name in COMPONENTS])
     return frame.assign(winner=np.array([*options.names, ""])[np.concatenate(winners)])
@@ -312,27 +452,17 @@ def _components(arms: pd.DataFrame, means: Matrix, perf_map: PerfMap) -> pd.Data
     weights = np.where(np.isnan(scores), 0.0, perf_map.shares)
     # A caller overrun is always measured, but a map may give it no weight.
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    several = len(COMPONENTS)
-    return pd.DataFrame(
-        {
-            "option": np.repeat(arms["arm"], several),
-            "alternative": np.repeat(arms["alternative"], several),
-            "component": np.tile(list(COMPONENTS), len(arms)),
-            "measured": means.ravel(),
-            "score": scores.ravel(),
-            "weight": weights.ravel(),
-        }
-    ).reset_index(drop=True)
+    each = (
+        arms[["arm", "alternative"]]
+        .rename(columns={"arm": "option"})
+        .merge(pd.DataFrame({"component": list(COMPONENTS)}), how="cross")
+    )
+    return each.assign(measured=means.ravel(), score=scores.ravel(), weight=weights.ravel())
 
 
-def _context(runs: pd.DataFrame) -> str:
-    timeouts = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())])
-    columns = ("latency_profile", "fault", "clock")
-    latencies, faults, clocks = (join_names(sorted({str(value) for value in runs[name]})) for name in columns)
-    named = ("decision_timeout_s", *columns, "second_budgets")
-    rest = [f"several values of {column}" for column in varying(runs) if column not in named]
-    conditions = [f"{latencies or 'live'} latencies", f"fault {faults}", *budgets_in_words(runs), f"{clocks} clock"]
-    return " · ".join([f"{timeouts} s decision timeout", *conditions, *rest])
+def _share(part: Matrix, whole: Matrix) -> Matrix:
+    nothing: Any = np.full(np.broadcast(part, whole).shape, np.nan)
+    return np.asarray(np.divide(part, whole, out=nothing, where=whole > 0))
 
 
 def _share_text(share: float) -> str:

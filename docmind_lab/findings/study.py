@@ -9,6 +9,7 @@ import pkgutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,13 +17,12 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
-from docmind_lab.core.text import in_python
 from docmind_lab.core.whole_files import Write, as_json, write_whole
 from docmind_lab.findings.contrasts import contrasts
-from docmind_lab.findings.page import Page
 from docmind_lab.findings.recommendation import Recommendation, recommend
 from docmind_lab.findings.scorecard import Scorecard, scorecard
 from docmind_lab.findings.summary import Summary, summarise
+from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.frames import (
     UNREADABLE,
     ExtraTable,
@@ -33,7 +33,14 @@ from docmind_lab.tables.frames import (
     unreadable,
     with_dtypes,
 )
-from docmind_lab.tables.manifest import check_table, checked_manifest, chosen_by, file_sha256, with_checksums
+from docmind_lab.tables.manifest import (
+    check_table,
+    checked_manifest,
+    chosen_by,
+    file_sha256,
+    with_checksums,
+    without_checksums,
+)
 from docmind_lab.tables.records import TABLES, RunRows
 
 _DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
@@ -42,7 +49,7 @@ _DAMAGED = "; take the folder from a copy, or measure the study again into anoth
 # not need the stack.
 _EXTRA_TABLE: Final = "docmind_lab.systems:extra_table"
 
-MANIFEST, DESIGN = "manifest.json", "design.json"
+MANIFEST, DESIGN, CELLS = "manifest.json", "design.json", "cells"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +107,6 @@ class Study:
         Args:
             target: Share of runs answered in time, above 0 and below 1.
             confidence: Confidence of the Wilson interval whose lower bound must reach the target.
-
-        Returns:
-            The recommendation, or how many runs are missing to say so: `findings.recommend`.
 
         Raises:
             ConfigurationError: No arm enforces a deadline, or a share is not between 0 and 1.
@@ -173,7 +177,9 @@ class Study:
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
-        """Read the study that `save` wrote; its events, by far the most rows, are read when first used.
+        """Read the study in a folder, or the finished part of one that was stopped.
+
+        The events of a finished study, by far the most rows, are read when first used.
 
         Args:
             directory: The folder that the study was saved in.
@@ -184,39 +190,48 @@ class Study:
             RecordError: There is no study, a table cannot be read, or a newer version wrote it.
         """
         folder = Path(directory)
-        try:
-            text = (folder / MANIFEST).read_text(encoding="utf-8")
-            manifest = json.loads(text)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise NoSuchRecord(f"{folder} holds no study: it has no {MANIFEST}; name the folder of a study") from error
-        except (OSError, ValueError) as error:
-            raise unreadable(folder / MANIFEST, error, _DAMAGED) from error
-        if not isinstance(manifest, dict):
-            raise RecordError(f"{folder / MANIFEST} is not a JSON object{_DAMAGED}")
-        if "schema_version" not in manifest:
-            raise RecordError(f"{folder / MANIFEST} is not the manifest of a study{_DAMAGED}")
-        require_known_schema(folder, manifest)
-        return _StudyInFolder.open_folder(folder, *checked_manifest(folder / MANIFEST, text, _DAMAGED), kinds)
+        # Cells beside the tables of a finished study are what a killed process had no time to remove.
+        design = None if is_finished(folder) else read_design(folder)
+        if design is not None and (store := CellStore(folder / CELLS, str(design["study_id"]))).done():
+            try:
+                tables = store.read()
+            except RecordError:
+                if not is_finished(folder):  # by another process, while we read
+                    raise
+            else:
+                written = without_checksums(_manifest_in(folder) or {})
+                manifest = {"schema_version": SCHEMA_VERSION, **written, **design, "complete": False}
+                return Study(tables.runs, tables.calls, tables.events, manifest, tuple(kinds))
+        return _StudyInFolder.open_folder(folder, kinds)
 
     def __repr__(self) -> str:
         return "\n".join(filter(None, (self._summary().text(), self._missing_tables())))
 
     def _repr_html_(self) -> str:
-        summary = self._summary()
-        notes = filter(None, (*map(in_python, summary.advice), self._missing_tables()))
-        # The corner named, or a table for screen readers begins with a heading that says nothing.
-        table = summary.display_table().rename_axis(index=None, columns="alternative")
-        return Page(summary.title, (table, summary.sentences, *notes)).html()
+        missing = self._missing_tables()
+        return self._summary().finding().html() + (f"<p>{escape(missing)}</p>" if missing else "")
 
 
 class _StudyInFolder(Study):
     """A saved study whose events stay in their file until they are first used."""
 
     @classmethod
-    def open_folder(
-        cls, folder: Path, manifest: Mapping[str, Any], checksums: Mapping[str, str], kinds: Sequence[str]
-    ) -> Study:
-        """Open the study in a folder. Raises: RecordError for a table that is missing or cannot be read."""
+    def open_folder(cls, folder: Path, kinds: Sequence[str]) -> Study:
+        """Open the study in a folder. Raises: RecordError for a file that is missing or cannot be read."""
+        file = folder / MANIFEST
+        try:
+            text = file.read_text(encoding="utf-8")
+            manifest = json.loads(text)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NoSuchRecord(f"{folder} holds no study: it has no {MANIFEST}; name the folder of a study") from error
+        except (OSError, ValueError) as error:
+            raise unreadable(file, error, _DAMAGED) from error
+        if not isinstance(manifest, dict):
+            raise RecordError(f"{file} is not a JSON object{_DAMAGED}")
+        if "schema_version" not in manifest:
+            raise RecordError(f"{file} is not the manifest of a study{_DAMAGED}")
+        require_known_schema(folder, manifest)
+        manifest, checksums = checked_manifest(file, text, _DAMAGED)
         if not (folder / "events.parquet").is_file():
             raise RecordError(f"{folder} holds no whole study: its events.parquet is not there")
         study = cls.__new__(cls)
@@ -245,6 +260,34 @@ def _table(folder: Path, name: str, checksums: Mapping[str, str]) -> pd.DataFram
         return with_dtypes(name, frame)
     except UNREADABLE as error:
         raise unreadable(file, error, _DAMAGED) from error
+
+
+def read_design(folder: Path) -> dict[str, Any] | None:
+    """Return the content of `design.json`; None if there is none. Raises: RecordError if it cannot be read."""
+    file = folder / DESIGN
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise unreadable(file, error, _DAMAGED) from error
+    if not isinstance(known, dict) or not {"study_id", "design", "settings"} <= known.keys():
+        raise RecordError(f"{file} is no study's design{_DAMAGED}")
+    return known
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the tables of the study in a folder are written, with every cell in them."""
+    return bool((_manifest_in(folder) or {}).get("complete"))
+
+
+def _manifest_in(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest in a folder; None if there is none that can be read."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) else None
 
 
 class TabledStudy(Protocol):

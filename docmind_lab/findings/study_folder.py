@@ -13,23 +13,28 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.whole_files import Write, as_json, write_whole
-from docmind_lab.findings.study import DESIGN, MANIFEST, Study, files_of, require_writable
+from docmind_lab.findings.study import (
+    CELLS,
+    DESIGN,
+    MANIFEST,
+    Study,
+    files_of,
+    is_finished,
+    read_design,
+    require_writable,
+)
 from docmind_lab.tables.cell_store import CellStore
-from docmind_lab.tables.manifest import without_checksums
+from docmind_lab.tables.manifest import flatten
 from docmind_lab.tables.records import TABLES, RunRows
 
-CELLS = "cells"
-_DAMAGED = "; take the folder from a copy, or measure the study again into another folder"
 _FINISHING = ".finishing.lock"
 
 
@@ -76,7 +81,7 @@ class StudyFolder:
                 "seed, repeats, factors, documents or questions differ; choose another folder or remove it"
             )
         elif known["settings"] != self.settings:
-            begun, ours = _flat(known["settings"]), _flat(self.settings)
+            begun, ours = flatten(known["settings"]), flatten(self.settings)
             names = ", ".join(sorted(name for name in begun | ours if begun.get(name) != ours.get(name)))
             raise ConfigurationError(
                 f"--out {self.path} was begun with other settings ({names}), and runs of both would be mixed; set them "
@@ -85,7 +90,7 @@ class StudyFolder:
 
     def finished(self) -> bool:
         """Whether the study's tables are written, with every cell in them."""
-        return bool((_manifest_in(self.path) or {}).get("complete"))
+        return is_finished(self.path)
 
     def done(self) -> set[str]:
         """Return the ids of the cells that are done."""
@@ -209,61 +214,11 @@ class StudyFolder:
             _unlock(descriptor)
 
 
-def read_design(path: Path) -> dict[str, Any] | None:
-    """Return the content of `design.json`; None if there is none. Raises: RecordError if it cannot be read."""
-    file = path / DESIGN
-    try:
-        known = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:
-        raise RecordError(f"{file} cannot be read ({error}){_DAMAGED}") from error
-    if not isinstance(known, dict) or not {"study_id", "design", "settings"} <= known.keys():
-        raise RecordError(f"{file} is no study's design{_DAMAGED}")
-    return known
-
-
-def load(path: str | os.PathLike[str], *, kinds: Sequence[str] = ()) -> Study:
-    """Return the study in a folder, or the finished part of one that was stopped.
-
-    kinds: as in `Study.load`. Raises: RecordError (there is none).
-    """
-    folder, written = Path(path), _manifest_in(Path(path)) or {}
-    # Cells beside the tables of a finished study are what a killed process had no time to remove.
-    if written.get("complete"):
-        return Study.load(folder, kinds=kinds)
-    known = read_design(folder)
-    store = CellStore(folder / CELLS, None if known is None else str(known["study_id"]))
-    if known is None or not store.done():
-        return Study.load(folder, kinds=kinds)
-    try:
-        tables = store.read()
-    except RecordError:
-        if (_manifest_in(folder) or {}).get("complete"):  # finished by another process while we read
-            return Study.load(folder, kinds=kinds)
-        raise
-    manifest = {"schema_version": SCHEMA_VERSION, **without_checksums(written), **known, "complete": False}
-    return Study(tables.runs, tables.calls, tables.events, manifest, tuple(kinds))
-
-
-def _manifest_in(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest in a folder; None if there is none that can be read."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return manifest if isinstance(manifest, dict) else None
-
-
 def _settings_of_runs(settings: Settings) -> dict[str, Any]:
     """Return the settings that affect a run, as JSON types; without factors, secrets and paths."""
     return settings.recorded(
         {"agents": {"decision_timeout", "enable_router_injection"}, "security": True, "log_level": True}
     )
-
-
-def _flat(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {f"{section}.{name}": value for section, values in settings.items() for name, value in values.items()}
 
 
 def _unlock(descriptor: int) -> None:

@@ -16,30 +16,34 @@ from docmind_lab.core.levels import RUN_OUTCOMES
 from docmind_lab.core.text import (
     count_of,
     duration,
-    guessed_shape,
     in_python,
     join_names,
     level,
-    markdown_of_frame,
-    node_in_words,
     number,
     one_line,
 )
-from docmind_lab.findings.advice import advice_of
+from docmind_lab.findings.advice import advice_of, caveats
 from docmind_lab.findings.criteria import overran
 from docmind_lab.findings.endings import ended_by_budget
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.findings.recommendation import recommend
-from docmind_lab.findings.recommendation_words import LOWER_BOUND
-from docmind_lab.findings.titles import title_of
 from docmind_lab.statistics.shares import share_interval
-from docmind_lab.tables.conditions import CONTROL, by_condition, condition_columns, with_arms
+from docmind_lab.tables.conditions import (
+    CONTROL,
+    by_condition,
+    condition_columns,
+    conditions_in_words,
+    is_replayed,
+    with_arms,
+)
+from docmind_lab.tables.frames import rows_of
 from docmind_lab.tables.manifest import chosen_by
 
 _SHARE = ("share", "low", "high")
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class Summary(MakesFinding):
     """The summary of a study in words and numbers.
 
     title: description of what was measured, in a line. table: one row for each condition and arm; columns are
@@ -67,7 +71,7 @@ class Summary:
         else:
             measured = (self._rows, self.runs, self._cpu_s_per_run)
             advice = tuple(advice_of(*measured, chosen_by=chosen_by(self.runs, self.manifest)))
-        return (*advice, *_caveats(self.manifest))
+        return (*advice, *caveats(self.manifest))
 
     @functools.cached_property
     def _condition_advice(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -79,10 +83,8 @@ class Summary:
         return None if measured is None else float(measured)
 
     @property
-    def _rows(self) -> list[Mapping[str, Any]]:
-        return [
-            {str(name): value for name, value in row.items()} for row in self.table.reset_index().to_dict("records")
-        ]
+    def _rows(self) -> list[dict[str, Any]]:
+        return rows_of(self.table.reset_index())
 
     def display_table(self) -> pd.DataFrame:
         """Return the table for people: rounded, with units in the headings."""
@@ -162,24 +164,20 @@ class Summary:
 
     def text(self) -> str:
         """Return title, choice and table as plain text, for Python."""
-        choice = f"{in_python(self.advice[0])}\n" if self.advice else ""
-        return f"{self.title}\n{choice}{self.display_table().to_string()}"
+        choice = map(in_python, self.advice[:1])
+        return Finding((self.title, *choice, self.display_table())).text()
 
-    def markdown(self) -> str:
-        """Return the whole summary as Markdown, for Python."""
-        parts = [f"# {self.title}"]
-        parts += [f"**{in_python(line)}**" if not place else in_python(line) for place, line in enumerate(self.advice)]
-        parts.append(markdown_of_frame(self.display_table()))
-        parts.append("\n".join(f"- {line}" for line in self.sentences))
-        parts.append(
+    def finding(self) -> Finding:
+        """Return the whole summary, for Python: advice, table and sentences."""
+        # The corner named, or a table for screen readers begins with a heading that says nothing.
+        table = self.display_table().rename_axis(index=None, columns="alternative")
+        note = (
             f"Late: after the deadline, {_seen_by(self.runs)}: calls received, seconds busy, tokens generated; "
             "means per run. Work went on: runs in which anything was at work 150 ms after the deadline. Overran: runs "
             "whose caller was not back within 150 ms of the deadline, and by how much. In "
-            "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end. "
-            "Figures: timeline.png, overrun.png. "
-            "Tables: runs, calls and events (.parquet)."
+            "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end."
         )
-        return "\n\n".join(parts) + "\n"
+        return Finding((self.title, *map(in_python, self.advice), table, self.sentences, note))
 
 
 def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
@@ -200,74 +198,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
         for arm, members in group.groupby("arm", observed=True, sort=True):
             rows.append(_row(str(arm), members) | {name: condition[name] for name in columns})
     table = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["label"]).set_index("label")
-    return Summary(title_of(runs, manifest), table, runs, manifest, tuple(columns))
-
-
-def _caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield caveats: of what a user's graph did not do, unrecorded calls of a replay, a cap that ended runs."""
-    if manifest.get("no_model_calls"):
-        yield (
-            "No run called a model, so these are times of the graph's own code. If one should have, look for a caught "
-            "exception, a missing setting, or an input that does not lead there."
-        )
-    for line, runs in manifest.get("loops_blocked", {}).items():
-        yield (
-            f"In {count_of(runs, 'run')} of E {line or 'a coroutine'} blocked the event loop past the deadline. The "
-            "caller was outside the loop (invoke) and left it behind; one that awaits E (ainvoke) waits until the "
-            "block ends."
-        )
-    for key, runs in manifest.get("errors_in_state", {}).items():
-        yield (
-            f"In {count_of(runs, 'run')} the graph came to its end with an error of its own in its state, under {key}. "
-            "They count as they ended, such as answered."
-        )
-    for key, runs in manifest.get("outputs_not_set", {}).items():
-        yield (
-            f"In {count_of(runs, 'run')} the graph came to its end without a value of {key}, which it declares as its "
-            "output. They count as they ended, such as answered."
-        )
-    yield from _on_answers(manifest)
-    missing = manifest.get("never_reached", {})
-    if missing:
-        words = {name: node_in_words(name) for name in missing.get("nodes", ())}
-        plain = {**missing, "nodes": [name for name, said in words.items() if said == f"node {name}"]}
-        names = [f"{kind[:-1] if len(each) == 1 else kind} {join_names(each)}" for kind, each in plain.items() if each]
-        names += [said for name, said in words.items() if said != f"node {name}"]
-        yield f"No run reached {join_names(names)}, of which these numbers say nothing."
-    calls = manifest.get("replayed_calls", {})
-    if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
-        yield (
-            f"A replay: {calls['recorded']:,} calls as they were recorded, {calls['of_another_alternative']:,} as "
-            f"another alternative's were, {calls['not_recorded']:,} drawn from those of their role; "
-            f"{calls['cut_in_the_recording']:,} were cut in the recording, and what follows the cut is drawn."
-        )
-    if calls.get("longer_than_observed"):
-        yield f"{count_of(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
-    for system in manifest.get("systems", {}).values():
-        yield from system.get("notes", ())
-    if "ended_by" in manifest:
-        yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
-
-
-_NOT_THERE = (
-    "the graph asked for the {}, which the simulated store does not have. The answers are made up, in the shape that "
-    "was asked for: their times count, and what they say does not."
-)
-
-
-def _on_answers(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield sentences on answers that were made up, and on requests that failed."""
-    for what, runs in manifest.get("made_up_answers", {}).items():
-        kind, _, name = what.partition(" ")
-        said = guessed_shape(name) if kind == "shape" else _NOT_THERE.format(what)
-        yield f"In {count_of(runs, 'run')} {said}"
-    if calls := manifest.get("failed_calls"):
-        share = calls["failed"] / calls["requests"]
-        where = f", most of them in {calls['node']}" if calls["node"] else ""
-        yield (
-            f"{calls['failed']:,} of {count_of(calls['requests'], 'request')} failed ({share:.1%}{where}), by an error "
-            "and not by the deadline."
-        )
+    return Summary(_title_of(runs, manifest), table, runs, manifest, tuple(columns))
 
 
 def _condition_advice(runs: pd.DataFrame, by: Chooses) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -276,7 +207,7 @@ def _condition_advice(runs: pd.DataFrame, by: Chooses) -> tuple[tuple[str, ...],
         return (), ('study.compare_to("A") says what each arm changed, with intervals.',)
     result = recommend(runs, chosen_by=by)
     settings = (with_label(result.settings),) if result.settings else ()
-    return result.sentences, (*result.words.choice, *settings)
+    return result.sentences, (*result.choice, *settings)
 
 
 def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
@@ -285,7 +216,8 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
     # An unfinished run has overrun by its whole horizon at least: leaving it out would flatter the alternative.
     overrun = group["caller_overrun_s"].fillna(group["horizon_s"] - group["decision_timeout_s"])
     is_late = overran(group)
-    row: dict[str, Any] = {
+    means = ("calls_after_deadline", "busy_after_deadline_s", "tokens_after_deadline", "source_recall", "answer_score")
+    return {
         "label": label,
         "alternative": str(group["alternative"].iloc[0]),
         "alternative_options": str(group["alternative_options"].iloc[0]),
@@ -293,9 +225,7 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
         "in_time_share": share.estimate,
         "in_time_low": share.low,
         "in_time_high": share.high,
-    }
-    row |= {name: int(outcomes.get(name, 0)) for name in RUN_OUTCOMES}
-    row |= {
+        **{name: int(outcomes.get(name, 0)) for name in RUN_OUTCOMES},
         "answered_in_time": int(group["answered_in_time"].sum()),
         "overran": int(is_late.sum()),
         "overran_median_s": float(overrun[is_late].median()),
@@ -307,16 +237,9 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
         "threads_left": int((group["threads_left"] > 0).sum()),
         "returned_worst_s": float(group["returned_at_s"].max()),
         "returned_median_s": float(group["returned_at_s"].median()),
+        **{name: float(group[name].mean()) for name in means},
+        "ended_by_budget": int(ended_by_budget(group).sum()),
     }
-    for name in (
-        "calls_after_deadline",
-        "busy_after_deadline_s",
-        "tokens_after_deadline",
-        "source_recall",
-        "answer_score",
-    ):
-        row[name] = float(group[name].mean())
-    return row | {"ended_by_budget": int(ended_by_budget(group).sum())}
 
 
 def _heading(column: str) -> str:
@@ -411,5 +334,28 @@ def _why_it_went_on(row: Mapping[str, Any]) -> str:
 
 def _seen_by(runs: pd.DataFrame) -> str:
     """Say where what happened after the deadline is from."""
-    is_replay = {str(clock) for clock in runs["clock"].unique()} == {"trace"}
-    return "as the traces of the runs say" if is_replay else "from the servers' own log"
+    return "as the traces of the runs say" if is_replayed(runs) else "from the servers' own log"
+
+
+# Studies of before a manifest said what its systems are called.
+_UNNAMED = {"supervisor": {"title": "DocMind supervisor", "asked": "questions"}}
+
+
+def _title_of(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> str:
+    """Return the title of a study: system, timeout, inputs, latencies, faults, clock, seed."""
+    if runs.empty:
+        return "An empty study"
+    names = sorted(str(name) for name in runs["workload"].unique())
+    systems = [{**_UNNAMED.get(name, {}), **manifest.get("systems", {}).get(name, {})} for name in names]
+    inputs = join_names(sorted({str(system.get("asked", "runs")) for system in systems}))
+    seeds, questions = int(runs["seed"].nunique()), max(1, int(runs["question_id"].nunique()))
+    several = f"{count_of(seeds, 'run')} of " if seeds > questions else ""
+    timeouts, *conditions = conditions_in_words(runs)
+    parts = [
+        join_names([str(system.get("title", name)) for name, system in zip(names, systems, strict=True)]),
+        timeouts,
+        f"{several}{count_of(min(seeds, questions), inputs.removesuffix('s'))}",
+        *conditions,
+        *([] if is_replayed(runs) else [f"seed {manifest.get('design', {}).get('seed', '?')}"]),
+    ]
+    return " · ".join(parts)

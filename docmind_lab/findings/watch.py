@@ -1,8 +1,8 @@
-"""Whether production behaves as a study said, by intervals of both.
+"""Whether production behaves as a study said: its calls as a table of runs, beside the runs of the study.
 
-    found = watch(Study.load("my-study"), read_enforced_calls(["traces.jsonl"]))
-    found                # what the calls show, and a table
-    found.frame          # each alternative, limit and measure: study, production, verdict
+    result = watch(Study.load("my-study"), read_enforced_calls(["traces.jsonl"]))
+    result               # what the calls show, and a table
+    result.frame         # each alternative, limit and measure: study, production, verdict
 
 A measure is as the study said where the interval of its difference shows that it is not worse by more than a margin
 that matters. It is worse where the interval shows any difference for the worse. Else the calls cannot tell.
@@ -23,10 +23,11 @@ from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.levels import TIMEOUT_REASONS
 from docmind_lab.core.text import count_of, join_names, level, one_line, percent
-from docmind_lab.findings.page import Block, Page, Shown
+from docmind_lab.findings.criteria import Criterion
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.differences import column_values
-from docmind_lab.statistics.interval import Floats, Interval, difference_of
+from docmind_lab.statistics.interval import Interval, difference_of
 from docmind_lab.statistics.sample_size import TooFewRuns, gated_quantile
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.conditions import condition_columns
@@ -37,40 +38,22 @@ LIMIT_WITHIN: Final = 0.02
 
 Verdict = Literal["as the study said", "better", "worse", "cannot tell"]
 
-
-@dataclass(frozen=True)
-class Measure:
-    """A number by which production is set beside a study.
-
-    quantile: the quantile of the column; None for the share in which it is true. worse: 1 if more is worse, −1 if less
-    is. margin: a difference up to this one does not matter, in the measure's unit; as in a choice between alternatives.
-    """
-
-    column: str
-    words: str
-    quantile: float | None
-    worse: Literal[1, -1]
-    margin: float
-
-    def interval(self, values: Floats) -> Interval | TooFewRuns:
-        """Return the measure with its interval, or how many values are missing for it."""
-        if self.quantile is None:
-            return share_interval(int(values.sum()), len(values), CONFIDENCE)
-        return gated_quantile(values, self.quantile, CONFIDENCE)
-
-    def text(self, value: Interval | TooFewRuns) -> str:
-        """Format the measure with its interval: "93% [89%, 96%]", or what is missing for it."""
-        if isinstance(value, TooFewRuns):
-            return value.text()
-        return _share_text(value) if self.quantile is None else value.text(3, "s")
-
-
 _SHARE_MARGIN: Final = 0.05
+
+
+def _was_cut(runs: pd.DataFrame) -> pd.Series[float]:
+    return (runs["stop_reason"].isin(TIMEOUT_REASONS) | (runs["outcome"] == "unfinished")).astype("float64")
+
+
+def _overrun_s(runs: pd.DataFrame) -> pd.Series[float]:
+    return pd.Series(column_values(runs, "caller_overrun_s"))
+
+
 MEASURES: Final = (
-    Measure("answered_in_time", "answered by the deadline", None, -1, _SHARE_MARGIN),
-    Measure("was_cut", "cut by the deadline", None, 1, _SHARE_MARGIN),
-    Measure("caller_overrun_s", "median overrun", 0.5, 1, HELD_WITHIN_S),
-    Measure("caller_overrun_s", "p95 overrun", 0.95, 1, HELD_WITHIN_S),
+    Criterion("answered_in_time", "answered by the deadline", 1, _SHARE_MARGIN),
+    Criterion("was_cut", "cut by the deadline", -1, _SHARE_MARGIN, derived=_was_cut),
+    Criterion("median_overrun_s", "median overrun", -1, HELD_WITHIN_S, " s", 3, _overrun_s, quantile=0.5),
+    Criterion("p95_overrun_s", "p95 overrun", -1, HELD_WITHIN_S, " s", 3, _overrun_s, quantile=0.95),
 )
 """The measures that production is held to; all of a group have one level of significance together."""
 
@@ -85,7 +68,7 @@ _COLUMNS: Final = [
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Watch(Shown):
+class Watch(MakesFinding):
     """Whether production behaves as a study said.
 
     frame: one row for each alternative, limit and measure. Columns: alternative, limit_s, runs, calls (how many were
@@ -148,12 +131,23 @@ class Watch(Shown):
         counts = f"{count_of(int(rows['calls'].iloc[0]), 'call')}, {count_of(int(rows['runs'].iloc[0]), 'run')}"
         return f"{key[0]}, {key[1]:g} s: {words}. {counts}."
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return sentences and table."""
-        first, *rest = self.sentences
-        shown = self.frame[[*_GROUP, "measure", "study", "production", "verdict"]]
-        table: list[Block] = [] if shown.empty else [shown.rename(columns={"limit_s": "limit", "verdict": "it is"})]
-        return Page(first, (*rest, *table))
+        table = self.frame[[*_GROUP, "measure", "study", "production", "verdict"]]
+        shown = [] if table.empty else [table.rename(columns={"limit_s": "limit", "verdict": "it is"})]
+        verdicts = [
+            {"alternative": name, "limit_s": limit_s, "verdict": verdict}
+            for (name, limit_s), verdict in self.verdicts.items()
+        ]
+        numbers = {
+            "study_id": self.study_id,
+            "workflow": self.workflow,
+            "calls": self.calls,
+            "verdicts": verdicts,
+            "not_compared": self.not_compared,
+            "sentences": self.sentences,
+        }
+        return Finding((*self.sentences, *shown), numbers, {"measures": self.frame})
 
 
 def watch(study: Study, calls: pd.DataFrame) -> Watch:
@@ -162,29 +156,33 @@ def watch(study: Study, calls: pd.DataFrame) -> Watch:
     Calls that wait for a person, and those whose caller left, are not compared: no deadline ended them. calls: as
     `read_enforced_calls` returns them. Raises: ConfigurationError for calls of several graphs.
     """
-    workflows = sorted(set(calls["workflow"]))
+    workflows = sorted(set(calls["workload"]))
     if len(workflows) > 1:
         raise ConfigurationError(
             f"the spans are of {len(workflows)} graphs ({', '.join(workflows)}); choose one with --workflow"
         )
-    groups = calls.groupby(["alternative", "alternative_options"], sort=False)
     rows: list[dict[str, Any]] = []
     notes: dict[tuple[str, float], list[str]] = {}
     not_compared: list[str] = []
-    for (alternative, options), of_arm in sorted(groups, key=lambda item: order_of(*map(str, item[0]))):
+    arms = calls.groupby(["alternative", "alternative_options"], sort=False)
+    for (alternative, options), of_arm in sorted(arms, key=lambda item: order_of(*map(str, item[0]))):
         label = one_line(label_of(str(alternative), str(options)))
-        for limit_s, some, runs in _by_limit(study, str(alternative), str(options), of_arm):
-            where = f"{count_of(len(some), 'call')} of {label}"
-            chosen = runs if isinstance(runs, str) else _one_condition(runs, limit_s)
+        runs = _runs_of(study, str(alternative), str(options))
+        limits = _nearest_limits(runs, of_arm)
+        for limit_s, some in of_arm.groupby(limits):
+            chosen = _one_condition(runs[runs["decision_timeout_s"] == limit_s])
             compared, left_out = _ended_by_graph_or_deadline(some)
-            if isinstance(chosen, str):
-                not_compared.append(f"{where}{chosen}")
-            elif compared.empty:
-                not_compared.append(f"{where} with {limit_s:g} s: no graph or deadline ended any; wait for more.")
-            else:
-                notes[label, limit_s] = [_cut_words(compared), *left_out]
-                counts = {"alternative": label, "limit_s": limit_s, "runs": len(chosen), "calls": len(compared)}
-                rows += [counts | row for row in _compare(_measured(chosen), _measured_calls(compared))]
+            why = chosen if isinstance(chosen, str) else "no graph or deadline ended any; wait for more."
+            if isinstance(chosen, str) or compared.empty:
+                not_compared.append(f"{count_of(len(some), 'call')} of {label} with {limit_s:g} s: {why}")
+                continue
+            notes[label, float(limit_s)] = [_cut_words(compared), *left_out]
+            counts = {"alternative": label, "limit_s": limit_s, "runs": len(chosen), "calls": len(compared)}
+            rows += [counts | row for row in _compare(chosen, compared)]
+        others = of_arm[limits.isna()]
+        if len(others):
+            why = _not_measured(study, runs, others)
+            not_compared.append(f"{count_of(len(others), 'call')} of {label}{why}; run {_command(study, others)}.")
     return Watch(
         frame=pd.DataFrame(rows, columns=_COLUMNS),
         notes=notes,
@@ -196,48 +194,46 @@ def watch(study: Study, calls: pd.DataFrame) -> Watch:
     )
 
 
-def _by_limit(
-    study: Study, alternative: str, options: str, calls: pd.DataFrame
-) -> Iterator[tuple[float, pd.DataFrame, pd.DataFrame | str]]:
-    """Yield the calls of one alternative by limit, with the runs of the study, or why there are none."""
-    runs = study.runs.astype({"alternative": "str", "alternative_options": "str"})
-    measured = runs[(runs["alternative"] == alternative) & (runs["alternative_options"] == options)]
-    if measured.empty:
-        there = runs[["alternative", "alternative_options"]].drop_duplicates()
+def _runs_of(study: Study, alternative: str, options: str) -> pd.DataFrame:
+    runs = study.runs
+    is_arm = (runs["alternative"].astype("str") == alternative) & (runs["alternative_options"].astype("str") == options)
+    return runs[is_arm]
+
+
+def _nearest_limits(runs: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
+    """Return for each call the limit of the runs that is near its own, seconds; NaN where none is."""
+    if runs.empty:
+        return pd.Series(math.nan, index=calls.index)
+    limits = np.sort(runs["decision_timeout_s"].unique().astype("float64"))
+    had = calls["decision_timeout_s"]
+    nearest = pd.Series(limits[np.abs(had.to_numpy()[:, None] - limits).argmin(axis=1)], index=calls.index)
+    return nearest.where((had - nearest).abs() <= LIMIT_WITHIN * nearest)
+
+
+def _not_measured(study: Study, runs: pd.DataFrame, calls: pd.DataFrame) -> str:
+    """Return in words which limits or alternatives the study has instead of those of the calls."""
+    if runs.empty:
+        there = study.runs[["alternative", "alternative_options"]].astype("str").drop_duplicates()
         names = [one_line(label_of(*row)) for row in there.itertuples(index=False, name=None)]
-        remedy = _command(study, alternative, options, calls["limit_s"])
-        yield math.nan, calls, f": the study has {join_names(names)}; run {remedy}."
-        return
-    limits = np.sort(measured["decision_timeout_s"].unique().astype("float64"))
-    nearest = limits[np.abs(calls["limit_s"].to_numpy()[:, None] - limits).argmin(axis=1)]
-    is_near = np.abs(calls["limit_s"].to_numpy() - nearest) <= LIMIT_WITHIN * nearest
-    for limit_s in sorted(set(nearest[is_near])):
-        yield limit_s, calls[is_near & (nearest == limit_s)], measured[measured["decision_timeout_s"] == limit_s]
-    others = calls[~is_near]
-    if len(others):
-        least, most = f"{others['limit_s'].min():.3g}", f"{others['limit_s'].max():.3g}"
-        remedy = _command(study, alternative, options, others["limit_s"])
-        yield (
-            math.nan,
-            others,
-            (
-                f" with {least if least == most else f'{least} to {most}'} s: the study measured "
-                f"{join_names([f'{limit:g}' for limit in limits])} s; run {remedy}."
-            ),
-        )
+        return f": the study has {join_names(names)}"
+    had = calls["decision_timeout_s"]
+    with_s = " to ".join(dict.fromkeys(f"{limit_s:.3g}" for limit_s in (had.min(), had.max())))
+    limits = join_names([f"{limit:g}" for limit in sorted(runs["decision_timeout_s"].unique())])
+    return f" with {with_s} s: the study measured {limits} s"
 
 
-def _command(study: Study, alternative: str, options: str, limits: pd.Series[float]) -> str:
-    """Return the command that measures what production ran."""
+def _command(study: Study, calls: pd.DataFrame) -> str:
+    """Return the command that measures what production ran. calls: those of one alternative."""
+    alternative, options = (str(calls[name].iloc[0]) for name in ("alternative", "alternative_options"))
     variants = CATALOGUE[alternative].variants if alternative in CATALOGUE else {}
     variant = next((name for name in variants if options_of(alternative, name) == options), "")
     letter = letter_of(alternative) + (f":{variant}" if variant else "")
     graph = " --graph MODULE:GRAPH --enforced" if chosen_by(study.runs, study.manifest) == "enforce" else ""
-    most_frequent_s = float(limits.round(3).mode().iloc[0])
+    most_frequent_s = float(calls["decision_timeout_s"].round(3).mode().iloc[0])
     return f"docmind-lab compare --alternatives {letter} --decision-timeout {most_frequent_s:.3g}{graph}"
 
 
-def _one_condition(runs: pd.DataFrame, limit_s: float) -> pd.DataFrame | str:
+def _one_condition(runs: pd.DataFrame) -> pd.DataFrame | str:
     """Return the runs without a fault, or all where each has one; in words, why there are several sorts."""
     without = runs[runs["fault"].astype("str") == "none"]
     runs = without if len(without) else runs
@@ -246,9 +242,7 @@ def _one_condition(runs: pd.DataFrame, limit_s: float) -> pd.DataFrame | str:
         f"{name.replace('_', ' ')} {join_names([level(value) for value in sorted(set(runs[name]))])}"
         for name in several
     ]
-    if levels:
-        return f" with {limit_s:g} s: the study has runs with {'; '.join(levels)}; give a study with one of them."
-    return runs
+    return f"the study has runs with {'; '.join(levels)}; give a study with one of them." if levels else runs
 
 
 def _ended_by_graph_or_deadline(calls: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -259,31 +253,32 @@ def _ended_by_graph_or_deadline(calls: pd.DataFrame) -> tuple[pd.DataFrame, list
     return calls[~(waited | left)], [f"Not counted: {join_names(parts)}."] if parts else []
 
 
-def _measured_calls(calls: pd.DataFrame) -> dict[str, Floats]:
-    late_s = calls["caller_overrun_s"].to_numpy(dtype="float64")
-    return {
-        "answered_in_time": ((calls["outcome"] == "answered").to_numpy() & (late_s <= 0.0)).astype("float64"),
-        "was_cut": calls["outcome"].isin(["partial", "timed_out"]).to_numpy(dtype="float64"),
-        "caller_overrun_s": late_s,
-    }
-
-
-def _measured(runs: pd.DataFrame) -> dict[str, Floats]:
-    was_cut = runs["stop_reason"].astype("str").isin(TIMEOUT_REASONS) | (runs["outcome"].astype("str") == "unfinished")
-    known = {name: column_values(runs, name) for name in ("answered_in_time", "caller_overrun_s")}
-    return {**known, "was_cut": np.asarray(was_cut, dtype="float64")}
-
-
-def _compare(studied: dict[str, Floats], produced: dict[str, Floats]) -> Iterator[dict[str, Any]]:
+def _compare(runs: pd.DataFrame, calls: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for measure in MEASURES:
-        study, production = (measure.interval(values[measure.column]) for values in (studied, produced))
-        row = {"measure": measure.words, "study": measure.text(study), "production": measure.text(production)}
+        study, production = (_interval(measure, side) for side in (runs, calls))
+        row = {"measure": measure.words, "study": _text(measure, study), "production": _text(measure, production)}
         if isinstance(study, TooFewRuns) or isinstance(production, TooFewRuns):
             yield row | {"worse_by": math.nan, "low": math.nan, "high": math.nan, "verdict": "cannot tell"}
             continue
-        by = difference_of(*((production, study) if measure.worse > 0 else (study, production)))
+        by = difference_of(*((production, study) if measure.better < 0 else (study, production)))
         verdict = _verdict(by, measure.margin)
         yield row | {"worse_by": by.estimate, "low": by.low, "high": by.high, "verdict": verdict}
+
+
+def _interval(measure: Criterion, runs: pd.DataFrame) -> Interval | TooFewRuns:
+    """Return the measure with its interval, or how many runs are missing for it."""
+    values = measure.values(runs)
+    if measure.quantile is None:
+        return share_interval(int(values.sum()), len(values), CONFIDENCE)
+    return gated_quantile(values, measure.quantile, CONFIDENCE)
+
+
+def _text(measure: Criterion, value: Interval | TooFewRuns) -> str:
+    if isinstance(value, TooFewRuns):
+        return value.text()
+    return (
+        _share_text(value) if measure.quantile is None else f"{measure.number(value.estimate)} {measure.bounds(value)}"
+    )
 
 
 def _verdict(worse_by: Interval, margin: float) -> Verdict:
@@ -298,7 +293,7 @@ def _verdict(worse_by: Interval, margin: float) -> Verdict:
 def _cut_words(calls: pd.DataFrame) -> str:
     cut, threads = (
         _share_text(share_interval(int((calls[name] > 0).sum()), len(calls), CONFIDENCE))
-        for name in ("requests_cut", "threads_running")
+        for name in ("requests_cut", "threads_left")
     )
     requests = count_of(int(calls["requests_cut"].sum()), "request")
     return (

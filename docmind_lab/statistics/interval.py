@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.shown import ShownAsCode
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(ShownAsCode):
     """An estimate with its confidence interval, in the unit of the estimate.
 
     estimate, low, high: low ≤ estimate ≤ high; ±inf where a bound is not known, or lies beyond what was observed.
@@ -42,15 +42,12 @@ class Interval:
     def __repr__(self) -> str:
         return f"Interval: {self._describe()}"
 
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
-
     def _describe(self) -> str:
         return f"{self.text(3)}, {100 * self.confidence:g} % {self.method}, n = {self.n}"
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(ShownAsCode):
     """first − second, with an interval and the two-sided p value of the named test.
 
     interval and p_value come by two ways and may disagree at the margin: the interval says how large, the test whether
@@ -69,9 +66,6 @@ class Difference:
 
     def __repr__(self) -> str:
         return f"Difference: {self.interval._describe()}; p = {self.p_value:.2g}, {self.test}"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
 
 def difference_of(first: Interval, second: Interval) -> Interval:

@@ -143,7 +143,7 @@ def adjusted_paired_interval(differences: Floats, spread: float, confidence: flo
 
     Two observations are added, one `spread` above the most frequent difference and one below it; then the interval is
     Student's. For differences of −1, 0 and 1 this is Bonett and Price's interval with Student's quantile. It covers at
-    least 96 % where 2 to 20 % of 12 to 80 pairs differ, whatever their distribution (tests/statistics/test_sparse.py).
+    least 96 % where 2 to 20 % of 12 to 80 pairs differ, whatever their distribution (tests/statistics/test_means.py).
 
     spread: the largest difference that the measure allows, or the range of both arms' values. 0 if no run of either arm
     differs from any other: then nothing tells how large a difference could be, and the bounds are infinite.
@@ -192,7 +192,7 @@ def skewed_paired_interval(differences: Floats, spread: float, confidence: float
     Student's statistic is corrected for the skewness of the differences by Hall's cubic transformation. Where few
     differ, it is the wider of this interval and `adjusted_paired_interval` on either side. It covers at least 93 % at
     12 to 40 pairs with a skewness of 2 to 3, zeros among them, where Student's covers 82 to 93 %
-    (tests/statistics/test_skewed.py).
+    (tests/statistics/test_means.py).
 
     spread: as for `adjusted_paired_interval`. Source: Hall (1992), "On the removal of skewness by transformation", JRSS
     B 54:221.
@@ -240,7 +240,7 @@ def bounded_mean_interval(
 
     Sorted uniform numbers give each observation a random share of the probability; the share beyond the extreme
     observation lies at the bound. For values that are all `least` or `most` it is Clopper and Pearson's exact interval.
-    It is conservative: for mixtures of two modes it covers 97 to 100 % of the time (tests/statistics/test_bounded.py).
+    It is conservative: for mixtures of two modes it covers 97 to 100 % of the time (tests/statistics/test_means.py).
     It never has zero width. The uniform numbers have a fixed seed, so the same values give the same interval.
 
     values: one for each independent replicate. least, most: bounds of the measure. Raises: ConfigurationError (for no

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.statistics.interval import Interval, check_confidence
 
 GATE_CONFIDENCE = 0.99
@@ -23,7 +23,7 @@ GATE_CONFIDENCE = 0.99
 
 
 @dataclass(frozen=True)
-class TooFewRuns:
+class TooFewRuns(ShownAsCode):
     """The reason why there is no quantile: it needs `needed` runs, and there are `runs`."""
 
     quantile: float
@@ -44,9 +44,6 @@ class TooFewRuns:
 
     def __repr__(self) -> str:
         return f"TooFewRuns: {self.text()}"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
 
 def quantile_name(quantile: float) -> str:

@@ -7,7 +7,7 @@ nodes it ran. Runs of two arms in one condition with one seed met the same laten
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -106,7 +106,7 @@ def joined_runs(studies: Sequence[Any]) -> pd.DataFrame:
     studies: each with a table `runs` and, as a study has it, a `manifest`.
     """
     kinds = [
-        {level: said["kind"] for level, said in getattr(study, "manifest", {}).get("systems", {}).items()}
+        {level: system["kind"] for level, system in getattr(study, "manifest", {}).get("systems", {}).items()}
         for study in studies
     ]
     frames: list[pd.DataFrame] = []
@@ -123,27 +123,42 @@ def joined_runs(studies: Sequence[Any]) -> pd.DataFrame:
 
 def in_words(condition: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:
     """Describe these columns of a condition: "10 s decision timeout, fault hang"; "" for no columns."""
-    return ", ".join(_column_in_words(column, condition[column]) for column in columns)
+    return ", ".join(
+        _IN_WORDS[column](condition[column])
+        if column in _IN_WORDS
+        else f"{column.replace('_', ' ')} {condition[column]}"
+        for column in columns
+    )
 
 
-def _column_in_words(column: str, value: Any) -> str:
-    if column == "decision_timeout_s":
-        return f"{value:g} s decision timeout"
-    if column == "stops_on_disconnect":
-        return "servers stop on disconnect" if value else "servers do not stop on disconnect"
-    if column == "server_behaviour":
-        return f"servers behave as {value}"
-    if column == "adoption":
-        return f"{value:.0%} of the hops adopt the deadline"
-    if column == "router_injection":
-        return "router injected" if value else "no router injected"
-    if column == "fault":
-        return "no fault" if str(value) in ("", "none") else f"fault {value}"
-    if column == "second_budgets":
-        return _budget_in_words(str(value))
-    if column == "latency_profile":
-        return f"{value} latencies" if str(value) else "live services"
-    return f"{value} clock" if column == "clock" else f"{column.replace('_', ' ')} {value}"
+def conditions_in_words(runs: pd.DataFrame) -> list[str]:
+    """Describe what was measured, in parts of a title: timeouts, latencies, faults, servers, budgets, clocks."""
+    faults = sorted(set(runs["fault"].astype("str")))
+    clocks = " and ".join(sorted(set(runs["clock"].astype("str"))))
+    return [
+        f"{join_names([f'{value:g}' for value in sorted(runs['decision_timeout_s'].unique())])} s decision timeout",
+        f"{' and '.join(sorted({str(profile) or 'live' for profile in runs['latency_profile']}))} latencies",
+        *([] if faults == ["none"] else [f"fault {join_names(faults)}"]),
+        *(["a router engine is asked first"] if runs["router_injection"].all() else []),
+        *_servers_in_words(runs),
+        *budgets_in_words(runs),
+        "replayed from traces" if is_replayed(runs) else f"{clocks} clock",
+    ]
+
+
+def is_replayed(runs: pd.DataFrame) -> bool:
+    """Whether the runs are those of a what-if, in which no agent ran."""
+    return set(runs["clock"].astype("str")) == {"trace"}
+
+
+def _servers_in_words(runs: pd.DataFrame) -> list[str]:
+    """What servers do when their client leaves, where that is not to stop at once, and how many adopt the deadline."""
+    shares = runs["adoption"].unique()
+    adopting = [in_words(runs.iloc[0], ["adoption"])] if len(shares) == 1 and shares[0] else []
+    profiles = profiles_of_servers(runs)
+    if profiles:
+        return [f"servers behave as {join_names(profiles)} when their client leaves", *adopting]
+    return [*([] if runs["stops_on_disconnect"].any() else ["servers go on when their client leaves"]), *adopting]
 
 
 def budgets_in_words(runs: pd.DataFrame) -> list[str]:
@@ -154,3 +169,16 @@ def budgets_in_words(runs: pd.DataFrame) -> list[str]:
 
 def _budget_in_words(level: str) -> str:
     return "no second budget" if level == NO_BUDGETS else f"second budget {level.replace(', ', ' and ')}"
+
+
+_IN_WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "decision_timeout_s": "{:g} s decision timeout".format,
+    "stops_on_disconnect": lambda stops: f"servers {'' if stops else 'do not '}stop on disconnect",
+    "server_behaviour": "servers behave as {}".format,
+    "adoption": "{:.0%} of the hops adopt the deadline".format,
+    "router_injection": lambda injected: "router injected" if injected else "no router injected",
+    "fault": lambda fault: "no fault" if str(fault) in ("", "none") else f"fault {fault}",
+    "second_budgets": lambda level: _budget_in_words(str(level)),
+    "latency_profile": lambda profile: f"{profile} latencies" if str(profile) else "live services",
+    "clock": "{} clock".format,
+}

@@ -16,7 +16,6 @@ from job_program import PATIENCE_S, ROOT, JobProgram, eventually, job_program
 
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.findings.study import Study
-from docmind_lab.findings.study_folder import load
 from docmind_lab.virtual_time import VirtualClock
 
 INTERRUPTED, RUNS = 130, 9
@@ -76,7 +75,7 @@ def test_an_interrupted_study_holds_no_run_that_was_not_measured(
     assert len(began) == len(set(began)), "a run that was interrupted was measured again"
     if not (out / "manifest.json").exists() and not list((out / "cells").glob("*.parquet")):
         return
-    part = load(out)
+    part = Study.load(out)
     assert not part.manifest["complete"]
     assert len(part.runs) < RUNS
     for run_id, at in returned(part).items():

@@ -154,7 +154,9 @@ def told(runs: pd.DataFrame) -> str:
         f"runs, unseen {each.unseen:.4g}"
         for each in found.undecided
     ]
-    return "\n".join([*lines, *summarise(runs, {}).advice])
+    advice = summarise(runs, {}).advice
+    assert not found.chosen or set(found.finding().sentences) <= set(advice)
+    return "\n".join([*lines, *advice])
 
 
 def test_every_choice_is_the_one_that_was_read() -> None:

@@ -30,6 +30,7 @@ def ran_to_its_end(alternative: str, seed: int, returned_at_s: float = 4.0, **ch
 HUNG = late("stop_flag", 0, returned_at_s=math.nan, outcome="unfinished", stop_reason="horizon")
 ANSWERED = {"outcome": "answered", "stop_reason": ""}
 FAILED = {"outcome": "failed", "stop_reason": "error", "answered_in_time": False}
+SIX_CALLS, CUT = {"second_budgets": "6 calls"}, {"outcome": "partial", "answered_in_time": False}
 TEN = [each(seed) for seed in range(10) for each in (left_alone, lambda seed: late("cooperative", seed))]
 RUNS = {
     "back by the deadline every time": [left_alone(0), left_alone(1), late("x", 0), late("x", 1)],
@@ -52,6 +53,14 @@ RUNS = {
         late("x", 0, returned_at_s=4.0, calls_after_deadline=math.nan),
     ],
     "it came to its own end": [sample_run("unguarded", 0), sample_run("x", 0)],
+    "another budget ended it": [
+        left_alone(0, **SIX_CALLS),
+        sample_run("x", 0, stop_reason="call_budget", **SIX_CALLS | CUT),
+    ],
+    "the deadline ended it under another budget": [
+        left_alone(0, **SIX_CALLS),
+        sample_run("x", 0, stop_reason="deadline", **SIX_CALLS | CUT),
+    ],
     "an error before the deadline": [left_alone(0), sample_run("x", 0, **FAILED)],
     "the control ended soon after the deadline": [left_alone(0, 2.1), ran_to_its_end("x", 0, 2.1)],
     "the exact interval is of the tested runs only": [*TEN, sample_run("unguarded", 10), sample_run("cooperative", 10)],

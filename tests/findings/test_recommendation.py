@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from golden import assert_golden
-from made_up_findings import late, table
+from made_up_findings import BUDGET_ENDED, budgeted, late, table
 from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.controls import FakeTimeout
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings import recommend
-from docmind_lab.findings.recommendation import missing_runs
+from docmind_lab.findings.recommendation import runs_to_settle
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.records import RunRecord
@@ -81,6 +81,7 @@ def correlated() -> pd.DataFrame:
 # A client that may not wait as long as a server asks gives up at once: a longer deadline may cure it.
 GIVES_UP = {"llm_calls": 3, "error_type": "RateLimitError"}
 WAITS = {"outcome": "interrupted", "stop_reason": "interrupted", "error_type": "", "error_node": "ask"}
+PAST_BUDGET = [budgeted("hard_timeout", seed, 9.0) for seed in range(80)]
 HALF_GAVE_UP = [*arm_runs(10.0, 20, 20), *failing(range(20, 40), **GIVES_UP)]
 RUNS: Mapping[str, Callable[[], pd.DataFrame]] = {
     "the smallest that reaches the target": lambda: sweep((10.0, 60, 80), (20.0, 80, 80), (30.0, 80, 80)),
@@ -119,6 +120,13 @@ RUNS: Mapping[str, Callable[[], pd.DataFrame]] = {
     ),
     "the same, and the control failed too": lambda: table(
         *HALF_GAVE_UP, *failing(range(20, 40), "unguarded", **GIVES_UP)
+    ),
+    "a budget ended every run": lambda: table(
+        *(budgeted("cooperative", seed, 6.0, **BUDGET_ENDED) for seed in range(80))
+    ),
+    "reached by going past a budget": lambda: table(*PAST_BUDGET),
+    "the same beside one that keeps it": lambda: table(
+        *PAST_BUDGET, *(budgeted("cooperative", seed, 6.0) for seed in range(80))
     ),
     "several errors": lambda: table(
         *arm_runs(10.0, 20, 20),
@@ -165,7 +173,7 @@ def test_a_live_studys_own_calls_are_checked_for_slowness_that_they_share(shared
 
 @pytest.mark.parametrize(("successes", "runs", "target"), [(20, 20, 0.95), (98, 100, 0.95), (9, 10, 0.8)])
 def test_the_missing_runs_are_the_fewest_that_do(successes: int, runs: int, target: float) -> None:
-    needed = runs + int(missing_runs(successes, runs, target))
+    needed = runs + int(runs_to_settle(successes / runs, runs, target))
     # At the same share, which a whole number of answers has only in multiples of the runs there were.
     assert share_interval(successes * needed, runs * needed).low >= target
     fewer = round(successes / runs * (needed - 1) * 1000) / 1000

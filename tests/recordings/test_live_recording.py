@@ -87,7 +87,7 @@ def test_a_recording_replays_with_the_same_outcomes_and_the_same_times(recorded:
     assert found.same_outcome == 1.0
     # Every wait and all that Python computed between two of them is in the recording; what is left is how agents that
     # worked side by side shared one interpreter, some milliseconds on a loaded machine.
-    assert found.agreement.pairs["later_s"].abs().max() < 0.03
+    assert found.pairs["later_s"].abs().max() < 0.03
 
 
 def test_a_replay_of_the_same_runs_draws_nothing(recorded: Recorded, replay: Study) -> None:
@@ -167,6 +167,6 @@ def test_200_live_runs_replay_with_the_same_outcomes_and_completion_times(tmp_pa
         1.0, runs=50, alternatives="A,B,C,unguarded", profile="typical/20", clock="wall", record=tmp_path / "r"
     )
     found = fidelity(study, dl.compare(replay=tmp_path / "r"))
-    assert len(found.agreement.pairs) == 200
+    assert len(found.pairs) == 200
     assert found.same_outcome >= 0.98, found
     assert found.distance <= 0.02, found

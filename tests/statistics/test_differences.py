@@ -13,6 +13,7 @@ from docmind_lab.statistics.differences import (
     mean_difference,
     paired_by_seed,
     paired_mean_difference,
+    sign_flip_tests,
     values_of,
 )
 
@@ -112,3 +113,27 @@ def test_pairs_that_cannot_be_made_are_refused():
         column_values(one, "coordination_overhead_s")
     with pytest.raises(ConfigurationError, match="no column 'recall'"):
         column_values(one, "recall")
+
+
+# ---- many tests at once
+
+
+def test_differences_of_one_sign_are_tested_as_by_the_sign_test() -> None:
+    nine = np.array([*np.linspace(1.0, 9.0, 9), *np.zeros(5)])
+    (p_value,), _ = sign_flip_tests([nine], [0.0], 0.05)
+    assert p_value == pytest.approx(2 * 0.5**9, abs=0.002)
+
+
+def test_tests_of_arms_with_equal_runs_count_once() -> None:
+    nine = np.array([*np.linspace(1.0, 9.0, 9), *np.zeros(4)])
+    assert sign_flip_tests([nine] * 4, [0.0] * 4, 0.05)[1] == sign_flip_tests([nine], [0.0], 0.05)[1]
+    assert sign_flip_tests([nine, -nine], [0.0, 0.0], 0.05)[1] == sign_flip_tests([nine], [0.0], 0.05)[1]
+    noise = [np.random.default_rng(n).normal(size=13) for n in range(4)]
+    assert sign_flip_tests(noise, [0.0] * 4, 0.05)[1] < 0.03, "four tests that differ"
+
+
+def test_a_difference_that_cannot_matter_is_no_test() -> None:
+    noise, nine = np.full(13, 0.001), np.array([*np.linspace(1.0, 9.0, 9), *np.zeros(4)])
+    p_values, level = sign_flip_tests([noise, nine], [0.05, 0.05], 0.05)
+    assert p_values[0] == 1.0
+    assert level == sign_flip_tests([nine], [0.05], 0.05)[1]

@@ -15,7 +15,7 @@ from docmind_lab.experiments.batch import Cell, CellResult
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 from docmind_lab.findings.study import Study, prepare_folder
-from docmind_lab.findings.study_folder import StudyFolder, load
+from docmind_lab.findings.study_folder import StudyFolder
 from docmind_lab.tables.cell_store import CellStore
 
 STUDY = StudyDesign.of(DESIGN)
@@ -138,8 +138,8 @@ def test_a_finished_study_is_whole_although_its_cells_were_not_all_removed(tmp_p
     (tmp_path / "cells").mkdir()
     opened(tmp_path / "elsewhere").store.write(leftover.id, made_up_cell(leftover).measured)
     (tmp_path / "elsewhere" / "cells" / f"{leftover.id}.parquet").rename(tmp_path / "cells" / f"{leftover.id}.parquet")
-    assert len(load(tmp_path).runs) == RUNS
-    assert_same_tables(load(tmp_path), study)
+    assert len(Study.load(tmp_path).runs) == RUNS
+    assert_same_tables(Study.load(tmp_path), study)
     finished(tmp_path)
     assert not (tmp_path / "cells").exists()
 
@@ -160,7 +160,7 @@ def test_an_unfinished_study_is_read_as_far_as_it_is_done(tmp_path: Path) -> Non
     folder = opened(tmp_path)
     for cell in cells()[:2]:
         keep(folder, cell)
-    part = load(tmp_path)
+    part = Study.load(tmp_path)
     assert sorted(part.runs["run_id"]) == sorted(o.facts.run_id for cell in cells()[:2] for o in cell.orders)
     assert not part.manifest["complete"]
     assert (part.manifest["study_id"], part.manifest["design"]) == (STUDY.study_id, STUDY.to_dict())
@@ -176,7 +176,7 @@ def test_a_cell_of_another_study_is_refused_and_goes_on_once_it_is_removed(tmp_p
     with pytest.raises(RecordError, match=refusal):
         finished(tmp_path)
     with pytest.raises(RecordError, match=refusal):
-        load(tmp_path)
+        Study.load(tmp_path)
     stranger.unlink()
     assert set(finished(tmp_path).runs["study_id"]) == {STUDY.study_id}
 

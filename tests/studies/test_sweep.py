@@ -22,7 +22,6 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.experiments.batch import Cell, CellResult
 from docmind_lab.experiments.sweeps.runner import sweep
 from docmind_lab.findings.study import Study
-from docmind_lab.findings.study_folder import load
 from docmind_lab.tables.cell_store import CellStore
 
 
@@ -92,7 +91,7 @@ def test_progress_counts_runs_never_goes_back_and_ends_at_all(tmp_path: Path) ->
 
 def test_progress_of_a_study_that_goes_on_starts_from_what_is_there(tmp_path: Path) -> None:
     interrupted_after(1, tmp_path, Scripted())
-    there = len(load(tmp_path).runs)
+    there = len(Study.load(tmp_path).runs)
     seen: list[int] = []
     executor = Scripted()
     swept(executor, tmp_path, progress=lambda done, total: seen.append(done))
@@ -178,11 +177,11 @@ def test_a_cell_that_is_lost_is_named_and_the_same_call_tries_it_again(tmp_path:
     assert part.manifest["failed_cells"] == [{"cell": "00-001", "reason": "ZeroDivisionError: a defect"}]
     assert (tries["00-001"], sum(tries.values())) == (2, CELLS + 1)
     assert len(part.runs) == RUNS - 2
-    assert load(tmp_path).manifest["failed_cells"] == part.manifest["failed_cells"]
+    assert Study.load(tmp_path).manifest["failed_cells"] == part.manifest["failed_cells"]
     again = Scripted()
     assert_same_tables(swept(again, tmp_path), swept(Scripted()))
     assert again.asked == ["00-001"]
-    assert load(tmp_path).manifest["failed_cells"] == []
+    assert Study.load(tmp_path).manifest["failed_cells"] == []
 
 
 @pytest.mark.full

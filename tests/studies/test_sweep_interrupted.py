@@ -18,7 +18,6 @@ from sweeping_program import INTERRUPTED
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
 from docmind_lab.findings.study import Study
-from docmind_lab.findings.study_folder import load
 from docmind_lab.tables.records import TABLES
 
 
@@ -63,7 +62,7 @@ def require_whole_and_tidy(out: Path, study: Study, alone: Study) -> None:
     assert study.manifest["complete"]
     assert_same_tables(study, alone)
     assert_same_tables(Study.load(out), alone)
-    assert_same_tables(load(out), alone)
+    assert_same_tables(Study.load(out), alone)
     names = {f"{name}.parquet" for name in TABLES} | {"manifest.json", "design.json", ".finishing.lock"}
     assert {path.name for path in out.iterdir()} == names
 
@@ -162,7 +161,7 @@ def test_ctrl_c_ends_it_at_once_with_every_finished_cell_on_disk(
     # As a terminal does: the workers hear it too.
     os.killpg(pid, signal.SIGINT)
     assert sweeps.ended(pid) == INTERRUPTED, errors(out)
-    part = load(out)
+    part = Study.load(out)
     assert not part.manifest["complete"]
     assert 0 < len(part.runs) < RUNS, "it did not wait for the rest"
     assert len(part.runs) == 2 * cells_in(out)

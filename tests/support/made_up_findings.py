@@ -61,3 +61,13 @@ def four_options(seeds: int = 24, **of_arm: dict[str, Any]) -> pd.DataFrame:
             changes = {"source_recall": 0.5, "outcome": "partial", **of_arm.get(letter, {})}
             records.append(sample_run(alternative, seed) if in_time else late(alternative, seed, **changes))
     return table(*records)
+
+
+BUDGET_ENDED = {"outcome": "failed", "answered_in_time": False, "stop_reason": "call_budget", "source_recall": 0.0}
+
+
+def budgeted(alternative: str, seed: int, used: float, limit: float = 6.0, **changes: Any) -> RunRecord:
+    """A run under a budget of calls that used so many of them."""
+    shared = {"second_budgets": f"{limit:g} calls", "call_budget": limit, "calls_overspent": max(0.0, used - limit)}
+    propagates = alternative in ("cooperative", "hybrid")
+    return sample_run(alternative, seed, **shared | {"deadline_propagation": propagates} | changes)

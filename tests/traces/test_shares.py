@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.what_if.shares import in_time_shares, predicted_shares
+from docmind_lab.findings.what_if.shares import good_shares, in_time_shares, predicted_shares
 from docmind_lab.statistics.answer_times import AnswerTimes
 from docmind_lab.statistics.completion_curves import aalen_johansen
 from docmind_lab.statistics.shares import share_interval
@@ -237,3 +237,44 @@ def test_a_prediction_for_few_sessions_is_wider_than_for_many() -> None:
     assert ((few["high"] - few["low"]) > (many["high"] - many["low"])).all()
     with pytest.raises(ConfigurationError, match="sessions is 0"):
         predicted_shares(traces, TIMEOUTS, 0, 0.95)
+
+
+# ---- whether results were good: what is not known is not nothing
+
+
+def judged(number: int, ended_at_s: float, succeeded: float, **others: float | str) -> TracedRun:
+    values = {"outcome": "answered", "observed_until_s": ended_at_s, **others}
+    return TracedRun(str(number), str(number), "test", ended_at_s, succeeded=succeeded, **values)  # type: ignore[arg-type]
+
+
+TEN = [judged(number, 10.0 * (number + 1), float(number % 2)) for number in range(10)]
+
+
+def good_by(runs: list[TracedRun], *timeouts_s: float) -> list[float]:
+    return list(good_shares(Traces.of(runs, []), np.array(timeouts_s), 0.95)["good_share"])
+
+
+def test_a_run_is_good_from_its_end_if_it_succeeded() -> None:
+    assert good_by(TEN, 10, 20, 59, 60, 100) == pytest.approx([0, 0.1, 0.2, 0.3, 0.5])
+
+
+def test_a_run_that_says_when_its_result_was_good_counts_from_then() -> None:
+    assert good_by([*TEN[:9], judged(9, 100.0, 1.0, good_from_s=15.0)], 14, 15, 20) == pytest.approx([0, 0.1, 0.2])
+
+
+def test_runs_that_do_not_say_whether_they_succeeded_are_left_out() -> None:
+    more = [judged(number, 5.0, math.nan) for number in range(20, 40)]
+    frame = good_shares(Traces.of([*TEN, *more], []), np.array([100.0]), 0.95)
+    assert (frame["judged_runs"].iloc[0], frame["good_share"].iloc[0]) == (10, pytest.approx(0.5))
+    assert good_shares(Traces.of(more, []), np.array([100.0]), 0.95)["good_share"].isna().all()
+
+
+def test_a_run_that_was_cut_is_estimated_and_not_counted_as_bad() -> None:
+    cut = judged(30, math.nan, 0.0, outcome="cut", observed_until_s=35.0)
+    # Three of the ten had ended by then with one good result; the rest stands for what was cut as well.
+    assert good_by([*TEN, cut], 20, 100) == pytest.approx([1 / 11, 1 / 11 + (8 / 11) * 4 / 7])
+
+
+def test_the_bounds_of_the_quality_hold_the_share_and_are_those_of_sessions() -> None:
+    frame = good_shares(Traces.of(TEN, []), np.array([60.0]), 0.95).iloc[0]
+    assert frame["good_low"] < 0.3 < frame["good_high"]

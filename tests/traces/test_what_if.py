@@ -118,7 +118,7 @@ def test_the_runs_at_one_timeout_are_a_study() -> None:
     assert set(study.runs["clock"].astype("str")) == {"trace"}
     assert study.summary()["answered_in_time"].tolist() == [15, 15, 15]
     text = study.report()
-    assert text.startswith("# test · 15 s decision timeout · 30 runs · recorded latencies · replayed from traces\n")
+    assert text.startswith("## test · 15 s decision timeout · 30 runs · recorded latencies · replayed from traces\n")
     assert "No agent ran: recorded runs were replayed" in text
     assert "DOCMIND_" not in text
     assert "≥ " not in text.partition("≥:")[0], "the traces show all of the work"

@@ -19,7 +19,6 @@ from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.findings.study import Study
-from docmind_lab.findings.study_folder import load
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.views.reports.build import build_report
 
@@ -63,7 +62,7 @@ def test_a_study_whose_manifest_names_a_module_opens_without_importing_it_and_sa
     tmp_path: Path, elsewhere: str
 ) -> None:
     folder = saved(tmp_path / "study")
-    for study in (Study.load(folder), load(folder)):
+    for study in (Study.load(folder), Study.load(folder)):
         assert f"kinds=['{elsewhere}']" in repr(study)
         build_report(study)
         with pytest.raises(ConfigurationError, match=r"was not imported.*kinds=\['made_up_elsewhere:KIND'\]"):

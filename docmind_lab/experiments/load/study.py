@@ -25,7 +25,7 @@ from docmind_lab.experiments.load.measures import (
     replicate_measures,
 )
 from docmind_lab.experiments.load.tables import concat_queries, concat_servings
-from docmind_lab.findings.page import Page, Shown
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.findings.study import MANIFEST, files_of, prepare_folder, require_known_schema
 from docmind_lab.tables.conditions import budgets_in_words
 from docmind_lab.tables.frames import read_parquet
@@ -36,7 +36,7 @@ _DAMAGED: Final = "; take the folder from a copy, or run the load study again in
 _LATE_MATTERS_FROM = 0.01
 
 
-class AnyLoadStudy(Shown):
+class AnyLoadStudy(MakesFinding):
     """A load study of the stack or on traces: its tables, each an attribute of its name, and its manifest."""
 
     # Name of each table → what restores its dtypes.
@@ -102,9 +102,9 @@ class AnyLoadStudy(Shown):
         study: Self = made(**tables, manifest=manifest)
         return study
 
-    def page(self) -> Page:
+    def finding(self) -> Finding:
         """Return the measures of each load and arm."""
-        return Page(self.title, (_shown(self.summary()), *filter(None, [self.lateness])))
+        return Finding((self.title, _shown(self.summary()), *filter(None, [self.lateness])))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

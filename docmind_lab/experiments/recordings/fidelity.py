@@ -1,8 +1,8 @@
 """Whether a replay in virtual time repeats the live study that it was recorded from.
 
-found = fidelity(live, replay)
-found                           # outcomes run by run, and the distance of the two distributions
-dl.plots.agreement(found.agreement)
+result = fidelity(live, replay)
+result                          # outcomes run by run, and the distance of the two distributions
+dl.plots.agreement(result)
 
 promise(replay_at_20_s, live_at_20_s)  # did the server keep the share in time that the replay promised?
 """
@@ -18,6 +18,7 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.agreement import SAME_OUTCOME, Agreement, agreement
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.interval import Interval
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import HasRuns
@@ -27,19 +28,9 @@ DISTANCE: Final = 0.02
 
 _MICROSECONDS: Final = 6
 
-Times = npt.NDArray[np.float64]
 
-
-@dataclass(frozen=True, eq=False)
-class Fidelity:
-    """How well a replay repeats the live study it was recorded from: the runs pair by pair, as two clocks are compared.
-
-    live_s, replayed_s: completion times, seconds, sorted; inf for a run without an answer.
-    """
-
-    agreement: Agreement
-    live_s: Times
-    replayed_s: Times
+class Fidelity(Agreement):
+    """How well a replay repeats the live study that it was recorded from: the runs pair by pair, as on two clocks."""
 
     @property
     def distance(self) -> float:
@@ -47,32 +38,26 @@ class Fidelity:
         # Function-level: scipy.stats takes half a second to import.
         from scipy import stats  # noqa: PLC0415
 
+        sides_s = [_completions(self.pairs, clock) for clock in ("wall", "virtual")]
         # A run without an answer stands behind every one with: only the order matters to the distance.
-        ends_s = np.concatenate([self.live_s, self.replayed_s])
-        never_s = 1.0 + float(ends_s[np.isfinite(ends_s)].max(initial=0.0))
-        live_s, replayed_s = (np.where(np.isinf(side), never_s, side) for side in (self.live_s, self.replayed_s))
-        return float(stats.ks_2samp(live_s, replayed_s, method="asymp").statistic)
-
-    @property
-    def same_outcome(self) -> float:
-        """Share of runs that have the same outcome in both studies."""
-        return self.agreement.same_outcome
+        never_s = 1.0 + float(np.nanmax(np.concatenate([*sides_s, [0.0]])))
+        return float(stats.ks_2samp(*(np.nan_to_num(side, nan=never_s) for side in sides_s), method="asymp").statistic)
 
     @property
     def holds(self) -> bool:
         """Whether both the outcomes and the completion times agree well enough."""
         return self.same_outcome >= SAME_OUTCOME and self.distance <= DISTANCE
 
-    def __repr__(self) -> str:
+    def finding(self) -> Finding:
+        """Return whether the replay tells the same story, and how the runs agree."""
         verdict = "the replay tells the same story" if self.holds else "the replay tells another story"
-        return (
-            f"{len(self.agreement.pairs)} live runs and their replay: {self.same_outcome:.1%} with the same outcome "
+        title = (
+            f"{len(self.pairs)} live runs and their replay: {self.same_outcome:.1%} with the same outcome "
             f"(at least {SAME_OUTCOME:.0%}), distance of the completion times {self.distance:.3f} "
             f"(at most {DISTANCE:g}): {verdict}"
         )
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self!r}</p>{self.agreement._repr_html_()}"
+        numbers = {"same_outcome": self.same_outcome, "distance": self.distance, "holds": self.holds}
+        return Finding((title, *super().finding().words), numbers, {"pairs": self.pairs})
 
 
 def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
@@ -84,9 +69,8 @@ def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
     profile = sorted(set(live.runs["latency_profile"].astype("str")))
     if len(profile) != 1:
         raise ConfigurationError(f"live: its runs must have one latency profile, not {', '.join(profile) or 'none'}")
-    found = agreement(_Runs(replay.runs.assign(latency_profile=profile[0])), live)
-    pairs = found.pairs
-    return Fidelity(found, _completions(pairs, "wall"), _completions(pairs, "virtual"))
+    result = agreement(_Runs(replay.runs.assign(latency_profile=profile[0])), live)
+    return Fidelity(result.pairs, result.unpaired)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,15 +78,15 @@ class _Runs:
     runs: pd.DataFrame
 
 
-def _completions(pairs: pd.DataFrame, clock: str) -> Times:
+def _completions(pairs: pd.DataFrame, clock: str) -> npt.NDArray[np.float64]:
+    """Return completion times, seconds; NaN for a run without an answer."""
     answered = pairs[f"{clock}_outcome"] == "answered"
-    times_s = pairs[f"{clock}_returned_at_s"].where(answered, np.inf).to_numpy(dtype=np.float64)
     # Waits that are added up again end some 10⁻¹² s from where they did; that is no order of runs.
-    return np.sort(np.round(times_s, _MICROSECONDS))
+    return np.round(pairs[f"{clock}_returned_at_s"].where(answered).to_numpy(dtype=np.float64), _MICROSECONDS)
 
 
-@dataclass(frozen=True)
-class Promise:
+@dataclass(frozen=True, repr=False)
+class Promise(MakesFinding):
     """The share answered in time that a replay promised, and that which was kept live, each with its 95 % interval."""
 
     promised: Interval
@@ -114,12 +98,14 @@ class Promise:
         """Whether the intervals allow that the endpoint achieves at least the share that the replay predicted."""
         return self.promised.low <= self.kept.high
 
-    def __repr__(self) -> str:
+    def finding(self) -> Finding:
+        """Return both shares with their intervals."""
         verdict = "no less than promised, as far as these runs tell" if self.holds else "less than promised"
-        return (
+        title = (
             f"share answered within {self.decision_timeout_s:g} s: promised {self.promised.text()} ({self.promised.n} "
             f"runs), kept {self.kept.text()} ({self.kept.n} runs): {verdict}"
         )
+        return Finding((title,), {"promised": self.promised.estimate, "kept": self.kept.estimate, "holds": self.holds})
 
 
 def promise(replay: HasRuns, live: HasRuns) -> Promise:

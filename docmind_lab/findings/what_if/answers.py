@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,7 @@ from docmind_lab.findings.study import Study
 from docmind_lab.findings.what_if.outcomes import ENDINGS, Replay, RunOutcomes
 from docmind_lab.findings.what_if.shares import predicted_shares
 from docmind_lab.statistics.interval import Floats
-from docmind_lab.tables.frames import to_frame, with_dtypes
+from docmind_lab.tables.frames import blank_row, to_frame, with_dtypes
 from docmind_lab.tables.records import TABLES
 from docmind_lab.tables.traces.model import CALL_KINDS, Traces
 from docmind_lab.tables.traces.rules import NamedRule
@@ -171,8 +170,8 @@ def _mean(values: Floats, known: np.ndarray[Any, Any]) -> Floats:
 
 
 def _of(statistic: Any, values: Floats) -> float:
-    kept = values[~np.isnan(values)]
-    return float(statistic(kept)) if len(kept) else 0.0
+    known = values[~np.isnan(values)]
+    return float(statistic(known)) if len(known) else 0.0
 
 
 def run_rows(traces: Traces, named: NamedRule, outcomes: RunOutcomes, timeout_s: float, behaviour: str) -> pd.DataFrame:
@@ -185,44 +184,37 @@ def run_rows(traces: Traces, named: NamedRule, outcomes: RunOutcomes, timeout_s:
     labels = [json.loads(each) for each in traced["labels"]]
     n = len(traced)
     stopped = {"partial": "deadline", "timed_out": "deadline", "failed": "error", "interrupted": "interrupted"}
-    found = outcomes.columns(timeout_s)
-    columns: dict[str, Any] = {column.name: _EMPTY[column.kind] for column in TABLES["runs"][1]}
-    columns |= found | {
-        "study_id": "what-if",
-        "run_id": [f"{each}-{named.alternative}" for each in traced["trace_id"]],
-        "workload": [each.get("workload", source) for each, source in zip(labels, traced["source"], strict=True)],
-        "alternative": named.alternative,
-        "alternative_options": named.options,
-        "seed": np.arange(n),
-        "question_id": [
-            each.get("question_id", trace_id) for each, trace_id in zip(labels, traced["trace_id"], strict=True)
-        ],
-        "decision_timeout_s": timeout_s,
-        "horizon_s": float(traced["observed_until_s"].max()),
-        "deadline_propagation": named.rule.propagates,
-        "retries": "own",
-        "latency_profile": "recorded",
-        "adoption": 0.0,
-        "fault": [each.get("fault", "none") for each in labels],
-        "stops_on_disconnect": behaviour == "stops",
-        "server_behaviour": behaviour,
-        "clock": "trace",
-        "second_budgets": "none",
-        "returned_at_s": outcomes.returned_at_s[:, 0],
-        "quiescent_at_s": outcomes.work_until_s[:, 0],
-        "work_censored": outcomes.censored[:, 0],
-        "work_overrun_s": np.maximum(0.0, outcomes.work_until_s[:, 0] - timeout_s),
-        "answered_in_time": outcomes.in_time[:, 0],
-        "stop_reason": [stopped.get(each, "horizon" if each == "unfinished" else "") for each in found["outcome"]],
-    }
+    ended = outcomes.columns(timeout_s)
+    columns = (
+        blank_row(TABLES["runs"][1])
+        | ended
+        | {
+            "study_id": "what-if",
+            "run_id": [f"{each}-{named.alternative}" for each in traced["trace_id"]],
+            "workload": [each.get("workload", source) for each, source in zip(labels, traced["source"], strict=True)],
+            "alternative": named.alternative,
+            "alternative_options": named.options,
+            "seed": np.arange(n),
+            "question_id": [
+                each.get("question_id", trace_id) for each, trace_id in zip(labels, traced["trace_id"], strict=True)
+            ],
+            "decision_timeout_s": timeout_s,
+            "horizon_s": float(traced["observed_until_s"].max()),
+            "deadline_propagation": named.rule.propagates,
+            "retries": "own",
+            "latency_profile": "recorded",
+            "adoption": 0.0,
+            "fault": [each.get("fault", "none") for each in labels],
+            "stops_on_disconnect": behaviour == "stops",
+            "server_behaviour": behaviour,
+            "clock": "trace",
+            "second_budgets": "none",
+            "returned_at_s": outcomes.returned_at_s[:, 0],
+            "quiescent_at_s": outcomes.work_until_s[:, 0],
+            "work_censored": outcomes.censored[:, 0],
+            "work_overrun_s": np.maximum(0.0, outcomes.work_until_s[:, 0] - timeout_s),
+            "answered_in_time": outcomes.in_time[:, 0],
+            "stop_reason": [stopped.get(each, "horizon" if each == "unfinished" else "") for each in ended["outcome"]],
+        }
+    )
     return pd.DataFrame(columns, index=range(n))[outcomes.known[:, 0]]
-
-
-_EMPTY: Final[Mapping[str, Any]] = {
-    "text": "",
-    "level": "",
-    "float": math.nan,
-    "int": 0,
-    "bool": False,
-    "maybe_bool": False,
-}

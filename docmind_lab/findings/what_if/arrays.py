@@ -21,13 +21,14 @@ class Rows:
     Each run has one row more, which stands for nothing, so that none is without rows.
     """
 
-    def __init__(self, run: NDArray[np.int64], runs: int, values: dict[str, Floats], nothing: dict[str, float]) -> None:
+    def __init__(self, run: NDArray[np.int64], runs: int, columns: dict[str, tuple[Floats, float]]) -> None:
+        """columns: name → the values of the rows, and the value of the row that stands for nothing."""
         owner = np.concatenate([run, np.arange(runs)])
         order = np.argsort(owner, kind="stable")
         self.owner = owner[order]
         self.first = np.searchsorted(self.owner, np.arange(runs))
         self._values = {
-            name: np.concatenate([column, np.full(runs, nothing[name])])[order] for name, column in values.items()
+            name: np.concatenate([values, np.full(runs, nothing)])[order] for name, (values, nothing) in columns.items()
         }
 
     def __getitem__(self, name: str) -> Floats:
@@ -66,19 +67,19 @@ def around_spans(spans: pd.DataFrame) -> Around:
     run, kind = spans["run"].to_numpy(), spans["kind"].astype("str").to_numpy()
     row = {key: place for place, key in enumerate(zip(run, spans["span_id"], strict=True))}
     parents = [row.get(key) for key in zip(run, spans["parent_id"], strict=True)]
-    found = Around(np.arange(len(spans)), np.arange(len(spans)), np.full(len(spans), -1))
+    around = Around(np.arange(len(spans)), np.arange(len(spans)), np.full(len(spans), -1))
     for place in range(len(spans)):
         _, *above = upwards(place, parents.__getitem__)
         steps = [each for each in above if kind[each] == "step"]
         calls = [each for each in above if kind[each] not in ("step", "agent")]
-        found.call[place] = calls[0] if calls else -1
+        around.call[place] = calls[0] if calls else -1
         if steps and kind[place] in CALL_KINDS:
-            found.inner[place] = steps[0]
+            around.inner[place] = steps[0]
         elif calls and not steps:
-            found.inner[place] = calls[-1]
+            around.inner[place] = calls[-1]
         if steps or calls:
-            found.outer[place] = (steps or calls)[-1]
-    return found
+            around.outer[place] = (steps or calls)[-1]
+    return around
 
 
 def step_rows(spans: pd.DataFrame, step: NDArray[np.int64], runs: int) -> Rows:
@@ -89,8 +90,8 @@ def step_rows(spans: pd.DataFrame, step: NDArray[np.int64], runs: int) -> Rows:
     is_leaf = np.array([key not in holds for key in keys], dtype=np.bool_)
     wanted = np.unique(step[np.isin(kind, CALL_KINDS) | ((kind == "step") & is_leaf)])
     chosen = spans.iloc[wanted]
-    values = {"started": chosen["started_at_s"].to_numpy(), "ended": chosen["ended_at_s"].fillna(np.inf).to_numpy()}
-    return Rows(chosen["run"].to_numpy(), runs, values, {"started": np.inf, "ended": -np.inf})
+    started, ended = chosen["started_at_s"].to_numpy(), chosen["ended_at_s"].fillna(np.inf).to_numpy()
+    return Rows(chosen["run"].to_numpy(), runs, {"started": (started, np.inf), "ended": (ended, -np.inf)})
 
 
 def outermost_step_rows(spans: pd.DataFrame, outer: NDArray[np.int64], runs: int) -> Rows:
@@ -100,8 +101,10 @@ def outermost_step_rows(spans: pd.DataFrame, outer: NDArray[np.int64], runs: int
     last = np.full(len(spans), -np.inf)
     np.maximum.at(last, outer[is_step], started[is_step])
     chosen = spans[is_step & (outer == np.arange(len(spans)))]
-    values = {"ended": chosen["ended_at_s"].fillna(np.inf).to_numpy(), "last_started": last[chosen.index]}
-    return Rows(chosen["run"].to_numpy(), runs, values, {"ended": -np.inf, "last_started": np.inf})
+    ended = chosen["ended_at_s"].fillna(np.inf).to_numpy()
+    return Rows(
+        chosen["run"].to_numpy(), runs, {"ended": (ended, -np.inf), "last_started": (last[chosen.index], np.inf)}
+    )
 
 
 def call_rows(spans: pd.DataFrame, around: Around, runs: int) -> Rows:
@@ -115,32 +118,23 @@ def call_rows(spans: pd.DataFrame, around: Around, runs: int) -> Rows:
     server_started = np.where(logged, calls["server_started_at_s"], calls["started_at_s"])
     server_ended = np.where(logged, calls["server_ended_at_s"].fillna(np.inf), ended)
     first_byte = calls["first_byte_at_s"].to_numpy()
-    values = {
-        "started": calls["started_at_s"].to_numpy(),
-        "ended": ended,
-        "server_started": server_started,
-        "server_ended": server_ended,
-        "served_from": server_started + calls["queue_wait_s"].fillna(0.0).to_numpy(),
-        "generating_from": np.where(np.isnan(first_byte), np.inf, first_byte),
-        "streams": (first_byte < server_ended).astype(np.float64),
-        "is_peer": (calls["kind"].astype("str") == "peer").to_numpy(dtype=np.float64),
-        "is_model": (calls["kind"].astype("str") == "llm").to_numpy(dtype=np.float64),
-        "inside": row[around.call[is_call]].astype(np.float64),
-        "is_error": (calls["outcome"].astype("str") == "error").to_numpy(dtype=np.float64),
-        "inner_from": started[around.inner[is_call]],
-        "outer_from": started[around.outer[is_call]],
+    kind = calls["kind"].astype("str")
+    columns = {
+        "started": (calls["started_at_s"].to_numpy(), np.inf),
+        "ended": (ended, -np.inf),
+        "server_started": (server_started, np.inf),
+        "server_ended": (server_ended, -np.inf),
+        "served_from": (server_started + calls["queue_wait_s"].fillna(0.0).to_numpy(), np.inf),
+        "generating_from": (np.where(np.isnan(first_byte), np.inf, first_byte), 0.0),
+        "streams": ((first_byte < server_ended).astype(np.float64), 0.0),
+        "is_peer": ((kind == "peer").to_numpy(dtype=np.float64), 0.0),
+        "is_model": ((kind == "llm").to_numpy(dtype=np.float64), 0.0),
+        "inside": (row[around.call[is_call]].astype(np.float64), -1.0),
+        "is_error": ((calls["outcome"].astype("str") == "error").to_numpy(dtype=np.float64), 0.0),
+        "inner_from": (started[around.inner[is_call]], np.inf),
+        "outer_from": (started[around.outer[is_call]], np.inf),
     }
-    nothing = dict.fromkeys(values, 0.0) | {
-        "started": np.inf,
-        "server_started": np.inf,
-        "server_ended": -np.inf,
-        "ended": -np.inf,
-        "served_from": np.inf,
-        "inner_from": np.inf,
-        "outer_from": np.inf,
-        "inside": -1.0,
-    }
-    return Rows(calls["run"].to_numpy(), runs, values, nothing)
+    return Rows(calls["run"].to_numpy(), runs, columns)
 
 
 def rows_of_calls(calls: pd.DataFrame) -> NDArray[np.int64]:
@@ -155,21 +149,21 @@ def generation_rows(spans: pd.DataFrame, generation: pd.DataFrame, rows: Rows, r
     """The stretches in which tokens came; of a call without any, from its first byte to its end."""
     calls = spans[spans["kind"].isin(CALL_KINDS)]
     frame = calls[["trace_id", "span_id", "run"]].assign(call=rows_of_calls(calls).astype(np.float64))
-    found = generation.merge(frame, on=["trace_id", "span_id"], how="inner")
-    without = ~calls["span_id"].isin(found["span_id"]) | ~calls["trace_id"].isin(found["trace_id"])
+    stretches = generation.merge(frame, on=["trace_id", "span_id"], how="inner")
+    without = ~calls["span_id"].isin(stretches["span_id"]) | ~calls["trace_id"].isin(stretches["trace_id"])
     others = calls[without & calls["output_tokens"].notna() & calls["ended_at_s"].notna()]
     begun = others["first_byte_at_s"].fillna(others["started_at_s"])
     call_of = frame.loc[others.index, "call"]
     starts = np.full(len(rows.owner), np.inf)
-    np.minimum.at(starts, found["call"].to_numpy(dtype=np.int64), found["begun_at_s"].to_numpy())
+    np.minimum.at(starts, stretches["call"].to_numpy(dtype=np.int64), stretches["begun_at_s"].to_numpy())
     known = np.isfinite(starts)
     # When the first tokens begin to come is when the prompt has been read, also for an answer in one piece.
     rows["generating_from"][known, 0] = starts[known]
-    values = {
-        "call": np.concatenate([found["call"].to_numpy(), call_of.to_numpy()]),
-        "begun": np.concatenate([found["begun_at_s"].to_numpy(), begun.to_numpy()]),
-        "ended": np.concatenate([found["ended_at_s"].to_numpy(), others["ended_at_s"].to_numpy()]),
-        "tokens": np.concatenate([found["tokens"].to_numpy(), others["output_tokens"].to_numpy()]),
+    columns = {
+        "call": (np.concatenate([stretches["call"].to_numpy(), call_of.to_numpy()]), 0.0),
+        "begun": (np.concatenate([stretches["begun_at_s"].to_numpy(), begun.to_numpy()]), 0.0),
+        "ended": (np.concatenate([stretches["ended_at_s"].to_numpy(), others["ended_at_s"].to_numpy()]), -np.inf),
+        "tokens": (np.concatenate([stretches["tokens"].to_numpy(), others["output_tokens"].to_numpy()]), 0.0),
     }
-    run = np.concatenate([found["run"].to_numpy(), others["run"].to_numpy()]).astype(np.int64)
-    return Rows(run, runs, values, {"call": 0.0, "begun": 0.0, "ended": -np.inf, "tokens": 0.0})
+    run = np.concatenate([stretches["run"].to_numpy(), others["run"].to_numpy()]).astype(np.int64)
+    return Rows(run, runs, columns)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.findings.study_folder import load
+from docmind_lab.findings.study import Study
 from docmind_lab.tables.traces.importers import SPAN_FORMATS, span_format_of
 from docmind_lab.tables.traces.importers.coding_sessions import is_coding_sessions, read_coding_sessions
 from docmind_lab.tables.traces.importers.recordings import is_recording, read_recording
@@ -30,7 +30,7 @@ def _read_spans(name: str, source: Path, success: Success | None = None) -> Trac
 
 FORMATS: Final[Mapping[str, Reader]] = {
     "traces": Traces.read,
-    "study": lambda folder: traces_of_study(load(folder)),
+    "study": lambda folder: traces_of_study(Study.load(folder)),
     "recording": read_recording,
     **{name: functools.partial(_read_spans, name) for name in SPAN_FORMATS},
     "coding-sessions": lambda source: read_coding_sessions(records_of(source), str(source)),

@@ -35,16 +35,13 @@ def in_time_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.
     timeouts_s: decision timeouts, seconds, ascending.
     """
     known = _shares(traces, timeouts_s)
-    share, low, high = known.with_bounds(confidence)
     return pd.DataFrame(
         {
             "decision_timeout_s": timeouts_s,
             "runs": len(traces),
             "sessions": known.sessions,
             "in_time": known.in_time.astype(np.int64),
-            "share": share,
-            "low": low,
-            "high": high,
+            **known.with_bounds(confidence),
             "observed_share": known.observed,
             "known_until_s": known.until_s,
         }
@@ -71,8 +68,8 @@ def good_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.Dat
     at_s = judged["good_from_s"].where(is_good).fillna(judged["ended_at_s"]).fillna(judged["observed_until_s"])
     what = np.where(is_good, ANSWERED, np.where(np.isnan(ended), CENSORED, COMPETING))
     known = _shares_of(judged["session"], at_s.to_numpy(), what, timeouts_s)
-    share, low, high = known.with_bounds(confidence)
-    return pd.DataFrame({"judged_runs": len(judged), "good_share": share, "good_low": low, "good_high": high})
+    bounds = known.with_bounds(confidence)
+    return pd.DataFrame({"judged_runs": len(judged), **{f"good_{name}": values for name, values in bounds.items()}})
 
 
 def predicted_shares(traces: Traces, timeouts_s: Floats, sessions: int, confidence: float) -> pd.DataFrame:
@@ -126,14 +123,14 @@ class _Shares:
         """Return shares and these upper bounds, NaN and 1 where nothing is known."""
         return np.where(self.is_known, self.share, np.nan), np.where(self.is_known, high, 1.0)
 
-    def with_bounds(self, confidence: float) -> tuple[Floats, Floats, Floats]:
-        """Return shares with Wilson's bounds for as many independent runs, with Student's quantile."""
+    def with_bounds(self, confidence: float) -> dict[str, Floats]:
+        """Return share, low and high, with Wilson's bounds for as many independent runs, with Student's quantile."""
         share, n = self.share, self.enough
         z = float(stats.t.ppf(0.5 + check_confidence(confidence) / 2, max(1, self.sessions - 1)))
         centre = (share + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
         share, high = self.where_known(np.minimum(1.0, centre + half))
-        return share, np.maximum(0.0, centre - half), high
+        return {"share": share, "low": np.maximum(0.0, centre - half), "high": high}
 
 
 def _shares(traces: Traces, timeouts_s: Floats) -> _Shares:

@@ -1,8 +1,8 @@
 """How far traces of the control, replayed under each alternative, agree with the runs that were really made.
 
-found = agreement_with_stack(study)     # of the control and other alternatives, with one decision timeout
-found                                   # the share that agrees, and each difference
-found.pairs                             # one row per run
+result = agreement_with_stack(study)    # of the control and other alternatives, with one decision timeout
+result                                  # the share that agrees, and each difference
+result.pairs                            # one row per run
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from docmind_lab.core.catalogue import CATALOGUE, options_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.text import percent
+from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.findings.what_if.outcomes import Replay
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.tables.traces.rules import RULES, NamedRule
@@ -30,8 +31,8 @@ SAME_SHARE: Final = 0.995
 _MEASURES: Final = ("caller_overrun_s", "calls_after_deadline", "busy_after_deadline_s", "tokens_after_deadline")
 
 
-@dataclass(frozen=True, eq=False)
-class StackAgreement:
+@dataclass(frozen=True, eq=False, repr=False)
+class StackAgreement(MakesFinding):
     """Runs under an alternative, as they were made and as the traces of their controls say.
 
     pairs: one row per run that was really made under an alternative. Columns: run_id, workload, fault,
@@ -51,15 +52,16 @@ class StackAgreement:
         """The runs that a trace says something else of."""
         return self.pairs[self.pairs["known"] & ~self.pairs["same"]]
 
-    def __repr__(self) -> str:
+    def finding(self) -> Finding:
+        """Return the share that agrees, and each difference."""
         known = int(self.pairs["known"].sum())
-        head = (
+        title = (
             f"{percent(self.same_share, 2)} of {known} runs are the same under replay (outcome, late calls, and late "
             f"seconds to a microsecond); of {len(self.pairs) - known} more a trace cannot say"
         )
         columns = ["run_id", "outcome", "trace_outcome", "busy_after_deadline_s", "trace_busy_after_deadline_s"]
-        rest = self.differences[columns]
-        return head if rest.empty else f"{head}\n{rest.to_string(index=False)}"
+        rest = self.differences[columns].reset_index(drop=True)
+        return Finding((title, *([] if rest.empty else [rest])), {"same_share": self.same_share}, {"pairs": self.pairs})
 
 
 def agreement_with_stack(study: StudyTables, server_behaviour: ServerBehaviour | str | None = None) -> StackAgreement:
@@ -73,10 +75,7 @@ def agreement_with_stack(study: StudyTables, server_behaviour: ServerBehaviour |
         ConfigurationError: There is no control, or there are several conditions.
     """
     runs = study.runs
-    if (
-        runs[["decision_timeout_s", "horizon_s", "workload", "fault", "server_behaviour"]].drop_duplicates().shape[0]
-        > 1
-    ):
+    if len(runs[["decision_timeout_s", "horizon_s", "workload", "fault", "server_behaviour"]].drop_duplicates()) > 1:
         raise ConfigurationError("the runs are of several conditions: compare those of one")
     traces = traces_of_study(study)
     behaviour = server_behaviour or str(runs["server_behaviour"].iloc[0])
@@ -87,11 +86,11 @@ def agreement_with_stack(study: StudyTables, server_behaviour: ServerBehaviour |
     frames = []
     for named in _rules_in(runs):
         outcomes = replay.under(named.rule, [timeout_s], horizon_factor=horizon_s / timeout_s)
-        made = runs[(runs["alternative"] == named.alternative) & (runs["alternative_options"] == named.options)]
-        made = made[made["seed"].astype("str").isin(place)]
-        rows = np.array([place[str(seed)] for seed in made["seed"]], dtype=np.int64)
+        measured = runs[(runs["alternative"] == named.alternative) & (runs["alternative_options"] == named.options)]
+        measured = measured[measured["seed"].astype("str").isin(place)]
+        rows = np.array([place[str(seed)] for seed in measured["seed"]], dtype=np.int64)
         replayed = {name: values[rows] for name, values in outcomes.columns(timeout_s).items()}
-        frames.append(_pairs(made, replayed, outcomes.known[rows, 0]))
+        frames.append(_pairs(measured, replayed, outcomes.known[rows, 0]))
     if not frames:
         raise ConfigurationError("the study has no alternative beside its control: measure some with it")
     return StackAgreement(pd.concat(frames, ignore_index=True))
@@ -108,9 +107,9 @@ def _rules_in(runs: pd.DataFrame) -> list[NamedRule]:
     return [known[key] for key in arms.itertuples(index=False, name=None) if key in known]
 
 
-def _pairs(made: pd.DataFrame, replayed: dict[str, Any], known: np.ndarray[Any, Any]) -> pd.DataFrame:
+def _pairs(measured: pd.DataFrame, replayed: dict[str, Any], known: np.ndarray[Any, Any]) -> pd.DataFrame:
     first = ["run_id", "workload", "fault", "server_behaviour", "alternative", "alternative_options", "seed"]
-    frame = made[[*first, "outcome", *_MEASURES]].reset_index(drop=True)
+    frame = measured[[*first, "outcome", *_MEASURES]].reset_index(drop=True)
     frame = frame.assign(**{f"trace_{name}": values for name, values in replayed.items()}, known=known)
     same = frame["outcome"].astype("str") == frame["trace_outcome"]
     for name in _MEASURES:

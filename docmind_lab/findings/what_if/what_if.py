@@ -21,7 +21,7 @@ from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.text import count_of, join_names, number, one_line, percent
 from docmind_lab.findings.choice import FEWEST_PAIRS, choose
-from docmind_lab.findings.page import Block, Page, Shown
+from docmind_lab.findings.finding import Block, Finding, MakesFinding
 from docmind_lab.findings.what_if.answers import Answers, arm_rows
 from docmind_lab.findings.what_if.outcomes import Replay
 from docmind_lab.findings.what_if.shares import good_shares, in_time_shares
@@ -37,7 +37,7 @@ _OF_TABLE: Final = "runs that ended otherwise, late callers, and work after the 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WhatIf(Shown, Answers):
+class WhatIf(MakesFinding, Answers):
     """What would have become of recorded runs under each alternative at each decision timeout, with its sentences.
 
     Its rows and attributes are those of `Answers`.
@@ -124,19 +124,19 @@ class WhatIf(Shown, Answers):
         at_s = max(enough)
         runs = self.study(at_s).runs
         runs = runs[runs["seed"].isin(falls[at_s])]
-        found = choose(runs)
-        if not found.chosen:
+        choice = choose(runs)
+        if not choice.chosen:
             return []
-        facts = {arm: _facts(group) for arm, group in with_arms(runs).groupby("arm", observed=True)}
-        names = join_names([one_line(arm) for arm in found.chosen], "or")
-        late = sorted({number(facts[arm].busy_s, 2) for arm in found.chosen}, key=float)
+        arms = {str(arm): group for arm, group in with_arms(runs).groupby("arm", observed=True)}
+        names = join_names([one_line(arm) for arm in choice.chosen], "or")
+        late = sorted({number(_busy_s(arms[arm]), 2) for arm in choice.chosen}, key=float)
         apart = "these runs do not tell them apart, and " if len(late) > 1 else ""
         shown = " to ".join(dict.fromkeys((late[0], late[-1])))
         text = (
             f"Where the deadline falls ({len(falls[at_s])} of {len(self.traces)} runs at {at_s:g} s), choose {names}: "
             f"{apart}servers work {shown} s for such a run afterwards."
         )
-        others = [f"{one_line(str(arm))} {fact.text()}" for arm, fact in facts.items() if arm not in found.chosen]
+        others = [f"{one_line(arm)} {_left_behind(group)}" for arm, group in arms.items() if arm not in choice.chosen]
         bounds = self.frame.loc[self.frame["decision_timeout_s"] == at_s, "lower_bounds"].any()
         least = ["Not all of their work was watched to its end, so these are lower bounds."] if bounds else []
         return [" ".join([text, *([f"{'; '.join(others)}."] if others else []), *least])]
@@ -209,21 +209,15 @@ class WhatIf(Shown, Answers):
             f"{percent(self.confidence)} of good": bounds,
         }
 
-    def page(self, target: float = 0.95) -> Page:
+    def finding(self, target: float = 0.95) -> Finding:
         """Return tables and sentences."""
         head, *notes = repr(self.traces).splitlines()
         tables: list[Block] = [self.table()]
         if not math.isnan(best := self.smallest(target)):
             tables += [f"At {best:g} s, {_OF_TABLE}:", self.table(best)]
-        return Page(f"What if the deadline were another? {head}", (*notes, *tables, *self.sentences(target)))
-
-    def text(self, target: float = 0.95) -> str:
-        """Return tables and sentences as plain text."""
-        return self.page(target).text()
-
-    def markdown(self, target: float = 0.95) -> str:
-        """Return tables and sentences as Markdown."""
-        return self.page(target).markdown()
+        sentences = self.sentences(target)
+        words = (f"What if the deadline were another? {head}", *notes, *tables, *sentences)
+        return Finding(words, {"sentences": sentences}, {"rows": self.frame})
 
 
 def what_if(
@@ -270,21 +264,15 @@ def what_if(
     return WhatIf(traces, frame, named, replay, price, confidence)
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """What an alternative did to the runs that reached the deadline."""
-
-    busy_s: float
-    worst_s: float
-
-    def text(self) -> str:
-        """Describe it in words that follow the name of the alternative."""
-        late = f", callers {_late_by(self.worst_s)}" if self.worst_s > HELD_WITHIN_S else ""
-        return f"leaves {number(self.busy_s, 1)} s of work a run{late}"
+def _left_behind(runs: pd.DataFrame) -> str:
+    """Return what an alternative did to runs that reached the deadline, in words that follow its name."""
+    worst_s = float(runs["caller_overrun_s"].fillna(math.inf).max())
+    late = f", callers {_late_by(worst_s)}" if worst_s > HELD_WITHIN_S else ""
+    return f"leaves {number(_busy_s(runs), 1)} s of work a run{late}"
 
 
-def _facts(runs: pd.DataFrame) -> _Facts:
-    return _Facts(float(runs["busy_after_deadline_s"].mean()), float(runs["caller_overrun_s"].fillna(math.inf).max()))
+def _busy_s(runs: pd.DataFrame) -> float:
+    return float(runs["busy_after_deadline_s"].mean())
 
 
 def _timeouts(traces: Traces) -> Floats:

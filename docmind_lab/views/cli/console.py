@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import math
 import os
@@ -11,10 +12,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from docmind_lab.core.settings import Settings
+    from docmind_lab.findings.finding import Finding
 
 INTERRUPTED = 130
 # Not a terminal (a file, a pipe, CI): wide enough that no column of a table is cut.
@@ -37,6 +41,14 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+
+
+def print_finding(finding: Finding, *, as_json: bool) -> None:
+    """Print a finding: its words and tables, or JSON and nothing else."""
+    if as_json:
+        typer.echo(json.dumps(json_safe(finding.as_json()), indent=2))
+    else:
+        console().print(finding.text(), markup=False, soft_wrap=True)
 
 
 class ProgressBar:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from docmind_lab.core.catalogue import with_label
 from docmind_lab.core.errors import NoSuchRecord
-from docmind_lab.views.cli.console import console, json_safe
+from docmind_lab.views.cli.console import console, json_safe, print_finding
 
 if TYPE_CHECKING:
     from docmind_lab.findings.study import Study
@@ -45,14 +44,13 @@ def show(
 
 
 def _study_with(run_id: str, folder: str) -> Study:
-    from docmind_lab.findings.study import MANIFEST
-    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.study import MANIFEST, Study
 
     if folder:
-        return load(folder)
+        return Study.load(folder)
     manifests = sorted(Path(RESULTS).glob(f"*/{MANIFEST}"), reverse=True)
     for manifest in manifests:
-        study = load(manifest.parent)
+        study = Study.load(manifest.parent)
         if any(str(known).endswith(run_id) for known in study.runs["run_id"]):
             return study
     looked = f"none of the {len(manifests)} studies" if manifests else "no study"
@@ -73,26 +71,10 @@ def recommend(
 
     Or say how many more runs it takes to be sure. Exit code 1 where nothing can be recommended.
     """
-    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.study import Study
 
-    result = load(folder).recommend(target, confidence)
-    if as_json:
-        rows = json_safe(result.frame.astype(object).to_dict("records"))
-        shown = {"target": target, "confidence": confidence, "alternatives": rows, "choice": result.words.choice}
-        shown["runs_needed"] = result.runs_needed
-        typer.echo(json.dumps(shown | {"settings": result.settings, "sentences": result.sentences}, indent=2))
-    else:
-        out = console()
-        for line in result.words.choice:
-            out.print(line, style="bold")
-        if result.settings:
-            out.print(with_label(result.settings), soft_wrap=True, markup=False)
-        if how := result.how_to_settle(in_python=False):
-            out.print(how, soft_wrap=True, markup=False)
-        out.print()
-        out.print(result.words.title)
-        for line in result.sentences:
-            out.print(f"• {line}", markup=False)
+    result = Study.load(folder).recommend(target, confidence)
+    print_finding(result.finding(in_python=False), as_json=as_json)
     if not (result.frame["verdict"] == "reached").any():
         raise typer.Exit(1)
 
@@ -109,13 +91,13 @@ def report(
 
     HTML is one file that needs no network: figures and styles are inside.
     """
-    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.study import Study
     from docmind_lab.views.reports import build_report, write_report
     from docmind_lab.views.reports.formats import format_of
 
     target = Path(out) if out else Path(folder) / f"report.{as_format or 'html'}"
     kind = format_of(target, as_format or None)
-    written = write_report(build_report(load(folder)), target, kind)
+    written = write_report(build_report(Study.load(folder)), target, kind)
     typer.echo(f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
     if show:
         webbrowser.open(written.resolve().as_uri())

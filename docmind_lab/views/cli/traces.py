@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.views.cli.console import console, json_safe
+from docmind_lab.views.cli.console import console, print_finding
 
 traces = typer.Typer(
     no_args_is_help=True, help="Runs of any agent, read from where they were recorded. No text is kept."
@@ -101,14 +100,9 @@ def what_if(
         from docmind_lab.views.plots.what_ifs import save_what_if
 
         save_what_if(result, plot, target)
-    if as_json:
-        rows = json_safe(result.frame.astype(object).to_dict("records"))
-        typer.echo(json.dumps({"rows": rows, "sentences": result.sentences(target)}, indent=2))
-        return
-    out = console()
-    out.print(result.text(target), markup=False, soft_wrap=True)
-    if plot:
-        out.print(f"\nIn {plot}.", markup=False)
+    print_finding(result.finding(target), as_json=as_json)
+    if plot and not as_json:
+        console().print(f"\nIn {plot}.", markup=False)
 
 
 def _seconds(text: str) -> list[float]:

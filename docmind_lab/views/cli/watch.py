@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.views.cli.console import console, json_safe
-
-if TYPE_CHECKING:
-    from docmind_lab.findings.watch import Watch
+from docmind_lab.views.cli.console import print_finding
 
 WORSE = 1
 
@@ -40,34 +36,16 @@ def watch(
     --fail-if-worse is given.
     """
     from docmind_lab.findings.enforced_calls import read_enforced_calls
-    from docmind_lab.findings.study_folder import load
+    from docmind_lab.findings.study import Study
     from docmind_lab.findings.watch import watch as watch_of
 
     calls = read_enforced_calls(spans)
     if workflow:
-        names = sorted(set(calls["workflow"]))
-        calls = calls[calls["workflow"] == workflow]
+        names = sorted(set(calls["workload"]))
+        calls = calls[calls["workload"] == workflow]
         if calls.empty:
             raise ConfigurationError(f"--workflow: no call is of {workflow!r}; choose among {', '.join(names)}")
-    found = watch_of(load(study), calls)
-    if as_json:
-        typer.echo(json.dumps(json_safe(_as_json(found)), indent=2))
-    else:
-        console().print(found.text(), markup=False, soft_wrap=True, highlight=False)
-    if fail_if_worse and (found.is_worse or not found.verdicts):
+    result = watch_of(Study.load(study), calls)
+    print_finding(result.finding(), as_json=as_json)
+    if fail_if_worse and (result.is_worse or not result.verdicts):
         raise typer.Exit(WORSE)
-
-
-def _as_json(found: Watch) -> dict[str, Any]:
-    return {
-        "study_id": found.study_id,
-        "workflow": found.workflow,
-        "calls": found.calls,
-        "verdicts": [
-            {"alternative": name, "limit_s": limit_s, "verdict": verdict}
-            for (name, limit_s), verdict in found.verdicts.items()
-        ],
-        "measures": found.frame.astype(object).to_dict("records"),
-        "not_compared": found.not_compared,
-        "sentences": found.sentences,
-    }

@@ -80,13 +80,13 @@ class _ReportBuilder:
             yield Prose(("What each arm did",), "heading")
             yield Prose(summary.sentences, "list")
         elif recommended is not None:
-            yield Prose(recommended.words.choice)
+            yield Prose(recommended.choice)
             if recommended.settings:
                 yield Prose((recommended.settings,), "code")
             yield Prose(("In each condition",), "heading")
             yield Prose(tuple(_first_advice(runs, columns)), "list")
         if recommended is not None:
-            yield Prose((recommended.words.title,), "heading")
+            yield Prose((recommended.title,), "heading")
             yield Prose(recommended.sentences, "list")
 
     def _arms(self) -> list[Block]:
@@ -102,11 +102,12 @@ class _ReportBuilder:
     def _scorecard(self) -> list[Block]:
         _require_options(self.study.runs)
         card = self.study.scorecard(_RECORD)
+        perf = card.perf_map.finding()
         return [
             Prose(card.sentences, "list"),
             *(drawing.figure() for drawing in figures.scorecard_figures(card)),
-            Prose((card.perf_map.page().title,)),
-            Prose(card.perf_map.lines, "list"),
+            Prose((perf.title,)),
+            Prose(tuple(perf.sentences), "list"),
         ]
 
     def _differences(self) -> list[Block]:

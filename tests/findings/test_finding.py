@@ -2,22 +2,25 @@ from __future__ import annotations
 
 import pandas as pd
 
-from docmind_lab.findings.page import Page, Paste
+from docmind_lab.findings.finding import Finding, Paste
 
-PAGE = Page(
-    "A <title>",
+SHOWN = pd.DataFrame({"role": ["router"]})
+FINDING = Finding(
     (
+        "A <title>",
         "A paragraph.",
         ("one", "two"),
         pd.DataFrame({"runs": [3]}, index=["A  <arm>"]),
-        pd.DataFrame({"role": ["router"]}),
+        SHOWN,
         Paste("X=1"),
     ),
+    {"late": 3},
+    {"roles": SHOWN},
 )
 
 
-def test_a_page_is_the_same_in_text_and_markdown() -> None:
-    assert PAGE.text().splitlines() == [
+def test_a_finding_is_the_same_in_text_and_markdown() -> None:
+    assert FINDING.text().splitlines() == [
         *(
             "A <title>",
             "A paragraph.",
@@ -32,14 +35,19 @@ def test_a_page_is_the_same_in_text_and_markdown() -> None:
         ),
         "Settings: X=1",
     ]
-    assert PAGE.markdown().split("\n\n") == [
+    assert FINDING.markdown().split("\n\n") == [
         *("## A <title>", "A paragraph.", "- one\n- two"),
         *("| | runs |\n|---|---:|\n| A  <arm> | 3 |", "| role |\n|---|\n| router |", "```\nX=1\n```\n"),
     ]
 
 
-def test_a_page_of_html_has_no_markup_but_its_own() -> None:
-    html = PAGE.html()
+def test_a_finding_in_html_has_no_markup_but_its_own() -> None:
+    html = FINDING.html()
     assert html.startswith("<p><b>A &lt;title&gt;</b></p><p>A paragraph.</p><ul><li>one</li><li>two</li></ul><table")
     assert "&lt;arm&gt;" in html
     assert html.endswith("<pre>X=1</pre>")
+
+
+def test_a_finding_in_json_has_its_numbers_rows_and_sentences() -> None:
+    sentences = ["A paragraph.", "one", "two"]
+    assert FINDING.as_json() == {"sentences": sentences, "late": 3, "roles": [{"role": "router"}]}
