@@ -18,7 +18,6 @@ import functools
 import os
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,7 +27,7 @@ import httpx
 import httpx2
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
-from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
+from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope, is_sending, sending_scope
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.replacements import Replacements
@@ -82,20 +81,6 @@ class Watch(Protocol):
 
 Find = Callable[[], Watch | None]
 """Returns the watch of the calling code's run; None for code outside a run."""
-
-_under_way: ContextVar[bool] = ContextVar("docmind_lab_guest_request", default=False)
-
-
-class _request_under_way:  # noqa: N801 - used as a function
-    """Mark a block as the sending of a request. Entered for every request, so it is no generator."""
-
-    __slots__ = ("_token",)
-
-    def __enter__(self) -> None:
-        self._token = _under_way.set(True)
-
-    def __exit__(self, *exc_info: object) -> None:
-        _under_way.reset(self._token)
 
 
 class GuestHooks(Replacements):
@@ -152,7 +137,7 @@ class GuestHooks(Replacements):
 
     def _watch(self) -> Watch | None:
         # A request of a request's own (a proxy's, a nested hook's) is the same one.
-        return None if _under_way.get() else self._find()
+        return None if is_sending() else self._find()
 
     def _wrap_handle(self, web: Any, body: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
@@ -161,7 +146,7 @@ class GuestHooks(Replacements):
                 if watch is None:
                     return previous(transport, request)
                 made, exchange = _prepare(web, request, watch)
-                with _request_under_way(), exchange.operation():
+                with sending_scope(), exchange.operation():
                     response = previous(transport, made)
                 if exchange.attempt is not None:
                     exchange.note_response(response.status_code, response.headers.raw)
@@ -179,7 +164,7 @@ class GuestHooks(Replacements):
                 if watch is None:
                     return await previous(transport, request)
                 made, exchange = _prepare(web, request, watch)
-                with _request_under_way(), exchange.operation():
+                with sending_scope(), exchange.operation():
                     response = await previous(transport, made)
                 if exchange.attempt is not None:
                     exchange.note_response(response.status_code, response.headers.raw)
@@ -196,7 +181,7 @@ class GuestHooks(Replacements):
         def make(previous: Any) -> Any:
             def can_handle_request(connection: Any, origin: Any) -> Any:
                 owner = self._seen.get(connection, _NOT_SEEN)
-                if owner is _OF_PARENT or (_under_way.get() and owner is not loop() and _is_connected(connection)):
+                if owner is _OF_PARENT or (is_sending() and owner is not loop() and _is_connected(connection)):
                     return False
                 return previous(connection, origin)
 
@@ -215,7 +200,7 @@ class GuestHooks(Replacements):
             return
         if not _is_connected(connection):
             self._seen[connection] = loop
-        elif _under_way.get() or owner is _OF_PARENT:
+        elif is_sending() or owner is _OF_PARENT:
             raise not_available
 
     def leave_to_the_parent(self) -> None:
@@ -226,7 +211,7 @@ class GuestHooks(Replacements):
     def _wrap_use(self, not_available: type[Exception]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def handle_request(connection: Any, request: Any) -> Any:
-                if self._holds_all or _under_way.get():
+                if self._holds_all or is_sending():
                     self._take(connection, None, not_available)
                 return previous(connection, request)
 
@@ -237,7 +222,7 @@ class GuestHooks(Replacements):
     def _wrap_use_async(self, not_available: type[Exception]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             async def handle_async_request(connection: Any, request: Any) -> Any:
-                if self._holds_all or _under_way.get():
+                if self._holds_all or is_sending():
                     self._take(connection, _running_loop(), not_available)
                 return await previous(connection, request)
 
@@ -335,7 +320,7 @@ def _wrap_close(previous: Any) -> Any:
             await previous(connection)
         except RuntimeError:
             # A pool closes idle connections for whoever asks next, also those of a loop that is closed by now.
-            if not _under_way.get():
+            if not is_sending():
                 raise
 
     return aclose
@@ -361,7 +346,7 @@ class _OriginalBackend:
 def _wrap_connect(seam: Any, *, holds_all: bool) -> Callable[[Any], Any]:
     def make(previous: Any) -> Any:
         def connect_tcp(backend: Any, *arguments: Any, **options: Any) -> Any:
-            if not (holds_all or _under_way.get()):
+            if not (holds_all or is_sending()):
                 return previous(backend, *arguments, **options)
             return seam(_OriginalBackend(backend, previous)).connect_tcp(*arguments, **options)
 

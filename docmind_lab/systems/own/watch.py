@@ -10,7 +10,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -30,7 +29,15 @@ from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.unanswered import PROVISIONAL, Unanswered
-from docmind_lab.systems.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
+from docmind_lab.systems.own.calls import (
+    NOWHERE,
+    OpenCall,
+    Place,
+    RunCalls,
+    innermost_call,
+    latest_request,
+    note_request,
+)
 from docmind_lab.systems.own.tokenizer import provide_vocabularies
 from docmind_lab.systems.own.unsimulated import REMEDY, refuse_unsimulated
 from docmind_lab.virtual_time import VirtualClock, current_clock
@@ -130,9 +137,6 @@ class SentRequest:
     at_s: float
 
 
-_latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", default=None)
-
-
 class RunWatch:
     """Watches and limits the requests of one run.
 
@@ -223,11 +227,11 @@ class RunWatch:
 
     def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
         """Return a call for one request outside every reported call; the previous one if this is its retry."""
-        opened = _latest.get() if is_retry else None
+        opened = latest_request() if is_retry else None
         if opened is None or opened.call.observer.watch is not self:  # type: ignore[attr-defined]
             opened = self.calls.begin(kind, place)
             opened.call.observer = _SingleAttempt(self, opened)
-            _latest.set(opened)
+            note_request(opened)
         return opened
 
     def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> RunCut:
