@@ -203,27 +203,28 @@ class Allocation(Protocol):
 class CappedTimeout(float):
     """A client's timeout, capped by a deadline when its request began, in seconds.
 
-    own_s: the client's own; None for none.
+    own_s: the client's own; None for none. is_taken: whether what sends the request ends it by the deadline itself.
     """
 
     own_s: float | None
-    _deadline: Deadline
+    deadline: Deadline
+    is_taken = False
 
     @classmethod
     def of(cls, own_s: float | None, deadline: Deadline) -> CappedTimeout:
         """Return what a client may wait: the smaller of its own timeout and what is left."""
         made = cls(deadline.cap(own_s))
-        made.own_s, made._deadline = own_s, deadline
+        made.own_s, made.deadline = own_s, deadline
         return made
 
     @property
     def is_lifted(self) -> bool:
         """Whether the deadline is in force no more, so that the client's own timeout applies again."""
-        return self._deadline.in_force != self._deadline
+        return self.deadline.in_force != self.deadline
 
     def rest(self, waited_s: float) -> float | None:
         """Return what a client that has waited may still wait once the deadline is lifted; None for no limit."""
-        rest_s, deadline = None if self.own_s is None else max(0.0, self.own_s - waited_s), self._deadline.in_force
+        rest_s, deadline = None if self.own_s is None else max(0.0, self.own_s - waited_s), self.deadline.in_force
         return rest_s if deadline is None else CappedTimeout.of(rest_s, deadline)
 
 

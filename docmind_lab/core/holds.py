@@ -35,6 +35,8 @@ class Hold:
         name_work: Names what the calling code works on, such as a node.
         frees_tasks: Whether a task that was made under it, and that nobody awaits, goes on past it.
         only_tells: Whether the deadline around it is told, and cuts nothing: the hold of such a task.
+        every_client: Whether requests of every client are held, as in a run of the lab, and not only those of clients
+            that production holds.
     """
 
     deadline: Deadline | None
@@ -43,6 +45,7 @@ class Hold:
     name_work: Callable[[], str] = field(default=str, repr=False)
     frees_tasks: bool = False
     only_tells: bool = False
+    every_client: bool = False
     requests_cut: int = 0
     requests_refused: int = 0
     is_cancelled: bool = False
@@ -151,13 +154,18 @@ class Hold:
         if self.is_over:
             with self._lock:
                 self.requests_refused += 1
-            raise RunCut(self._error(source, was_started=False), self)
+            # What a request that was cut leaves to a thread, such as the end of its trace, is part of that cut.
+            is_unwinding = source == "thread" and self.requests_cut > 0
+            raise RunCut(self._error(source, was_started=is_unwinding), self)
 
-    def cut(self, source: str = "network") -> RunCut:
-        """Return the error to raise in a request that the hold has cut, and count the request."""
+    def cut(self, error: BudgetError | None = None) -> RunCut:
+        """Return the error to raise in a request that the hold has cut, and count the request.
+
+        error: what the run ends with; the hold's own error when left out.
+        """
         with self._lock:
             self.requests_cut += 1
-        return RunCut(self._error(source, was_started=True), self)
+        return RunCut(self._error("network", was_started=True) if error is None else error, self)
 
     def _error(self, source: str, *, was_started: bool) -> BudgetError:
         holder: Hold | None = self

@@ -16,7 +16,8 @@ import pytest
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import RunCut
 from docmind_lab.network.attempts import Attempt, LogicalCall
-from docmind_lab.network.guests import GuestCall, GuestHooks
+from docmind_lab.network.clients.installing import LabAdapters
+from docmind_lab.network.clients.watching import Passage, add_finder
 from docmind_lab.network.taps import attach_taps
 
 OWNERS = [
@@ -37,16 +38,17 @@ class Watched:
     """A run that lets requests through as it was told to. active: whether the calling code belongs to it."""
 
     records = True
+    is_simulated = False
 
     def __init__(self, **passage: Any) -> None:
         self.passage_options, self.active = passage, True
         self.attempts: list[Attempt] = []
         self.seen: list[tuple[str, str, bool]] = []
 
-    def passage(self, method: str, url: str, is_retry: bool) -> GuestCall:
+    def passage(self, method: str, url: str, is_retry: bool) -> Passage:
         self.seen.append((method, url, is_retry))
         call = LogicalCall("run", "llm/node/1.0.1", "node", "1.0.1", "llm", 7, self)
-        return GuestCall(call, **self.passage_options)
+        return Passage(call, **self.passage_options)
 
     def attempt_started(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
@@ -57,18 +59,19 @@ class Watched:
     def cut(self, attempt: Attempt, deadline: Deadline) -> RunCut:
         return RunCut(deadline.exceeded(attempt.call.role, "network"))
 
-    def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
 
 @pytest.fixture
 def watching() -> Iterator[Callable[..., Watched]]:
-    placed: list[GuestHooks] = []
+    placed: list[LabAdapters] = []
 
     def begin(**passage: Any) -> Watched:
         watched = Watched(**passage)
-        hooks = GuestHooks(lambda: watched if watched.active else None)
+        hooks = LabAdapters()
         hooks.install()
+        hooks.at_removal(add_finder(lambda host: watched if watched.active else None))
         placed.append(hooks)
         return watched
 
@@ -90,7 +93,7 @@ def trickling(request, connection):
 
 def test_everything_is_put_back() -> None:
     before = [vars(owner)[name] for owner, name in OWNERS]
-    hooks = GuestHooks(lambda: None)
+    hooks = LabAdapters()
     hooks.install()
     assert all(vars(owner)[name] is not was for (owner, name), was in zip(OWNERS, before, strict=True))
     hooks.remove()
@@ -100,7 +103,7 @@ def test_everything_is_put_back() -> None:
 def test_what_somebody_else_has_replaced_since_is_left_to_them(monkeypatch) -> None:
     # Put back at the end of the test, whatever was left there.
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", vars(httpx.HTTPTransport)["handle_request"])
-    hooks = GuestHooks(lambda: None)
+    hooks = LabAdapters()
     hooks.install()
 
     def theirs(transport, request):
