@@ -317,13 +317,11 @@ class GraphCallbacks(RunCallbacks):
         super().on_chain_error(error, **details)
         self.calls.ended_above(details["run_id"], error)
 
-    def on_llm_start(self, serialized: Any, prompts: Any, **details: Any) -> None:
+    def on_llm_start(self, serialized: Any, given: Any, **details: Any) -> None:
         """Begin the call of a model."""
         self._begin_call("llm", details)
 
-    def on_chat_model_start(self, serialized: Any, messages: Any, **details: Any) -> None:
-        """Begin the call of a chat model."""
-        self._begin_call("llm", details)
+    on_chat_model_start = on_llm_start
 
     def on_tool_start(self, serialized: Any, input_str: Any, **details: Any) -> None:
         """Begin the call of a tool, and note its name."""
@@ -346,25 +344,17 @@ class GraphCallbacks(RunCallbacks):
             with call_scope(opened.call):
                 self.calls.recorder.note_tokens(usage["input_tokens"], usage["output_tokens"])
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """End the failed call of a model."""
-        self.calls.ended(run_id, error)
-
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """End the call of a tool."""
+        """End the call of a tool or a retriever."""
         self.calls.ended(run_id)
 
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """End the failed call of a tool."""
+    on_retriever_end = on_tool_end
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """End a call that failed."""
         self.calls.ended(run_id, error)
 
-    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: Any) -> None:
-        """End the call of a retriever."""
-        self.calls.ended(run_id)
-
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """End the failed call of a retriever."""
-        self.calls.ended(run_id, error)
+    on_tool_error = on_retriever_error = on_llm_error
 
 
 def _usage(response: LLMResult) -> Any:
