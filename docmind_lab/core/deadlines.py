@@ -131,12 +131,12 @@ class Deadline(ShownAsCode):
 
         Raises: ConfigurationError when the state holds anything but a finite number.
         """
-        carried, outer = state.get(DEADLINE_KEY), current_deadline()
-        if carried is None:
+        instant, outer = state.get(DEADLINE_KEY), current_deadline()
+        if instant is None:
             return outer
-        at_s = _number(DEADLINE_KEY, carried)
+        at_s = _number(DEADLINE_KEY, instant)
         if not math.isfinite(at_s):
-            raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {carried!r}; leave it out for none")
+            raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {instant!r}; leave it out for none")
         if outer is not None and outer.at_s <= at_s:
             return outer
         run = _in_force.get().run
@@ -333,7 +333,8 @@ class deadline_scope(in_force_scope):  # noqa: N801 - used as the functions besi
         around, deadline = _in_force.get(), self._deadline
         outer = None if around.deadline is None or not self._inherits else around.deadline.in_force
         effective = nearer(deadline, outer)
-        self._token = _in_force.set(InForce(effective, *around[1:]))
+        made = InForce(effective, around.policy, around.run, around.hold, around.meter)
+        self._token = _in_force.set(made)
         return effective
 
 

@@ -106,7 +106,7 @@ def test_a_connection_from_before_the_run_is_not_used_in_it(stub, watching) -> N
     assert server.connections == 2, "afterwards any will do"
 
 
-def test_a_tap_on_the_seam_is_told_what_a_guest_sends_and_gets(stub, watching) -> None:
+def test_a_tap_on_the_seam_is_told_what_a_client_of_others_sends_and_gets(stub, watching) -> None:
     told: list[tuple[bytes, bytes]] = []
 
     class Listening:

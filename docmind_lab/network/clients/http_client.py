@@ -329,8 +329,11 @@ class _bounded:  # noqa: N801 - used as a function
         hold, deadline = self._held
         self._timeout_s = self.allowed_s = self._socket.gettimeout()
         if hold.policy.cap == "total":
-            # A connection in memory takes the deadline from it.
-            self.allowed_s = CappedTimeout.of(self._timeout_s, deadline)
+            if isinstance(self._socket, MemorySocket):
+                # It takes the deadline from its timeout.
+                self.allowed_s = CappedTimeout.of(self._timeout_s, deadline)
+            else:
+                self.allowed_s = deadline.cap(self._timeout_s)
             self._socket.settimeout(max(_LEAST_S, self.allowed_s))
 
     def _shut_down(self) -> None:

@@ -99,10 +99,7 @@ class HttpxAdapter(Replacements):
                 made, exchange = _prepare(web, request, watch)
                 with sending_scope(), exchange.operation():
                     response = previous(transport, made)
-                if exchange.attempt is not None:
-                    exchange.note_response(response.status_code, response.headers.raw)
-                response.stream = body(response.stream, exchange)
-                return response
+                return _noted(response, body, exchange)
 
             return handle_request
 
@@ -117,10 +114,7 @@ class HttpxAdapter(Replacements):
                 made, exchange = _prepare(web, request, watch)
                 with sending_scope(), exchange.operation():
                     response = await previous(transport, made)
-                if exchange.attempt is not None:
-                    exchange.note_response(response.status_code, response.headers.raw)
-                response.stream = body(response.stream, exchange)
-                return response
+                return _noted(response, body, exchange)
 
             return handle_async_request
 
@@ -192,6 +186,14 @@ def _wrap_executor(previous: Any) -> Any:
         return previous(loop, executor, as_work(function), *arguments)
 
     return run_in_executor
+
+
+def _noted(response: Any, body: Any, exchange: Exchange) -> Any:
+    """Return a response whose body reports to the exchange."""
+    if exchange.attempt is not None:
+        exchange.note_response(response.status_code, response.headers.raw)
+    response.stream = body(response.stream, exchange)
+    return response
 
 
 def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:

@@ -317,11 +317,11 @@ class GraphCallbacks(RunCallbacks):
         super().on_chain_error(error, **details)
         self.calls.ended_above(details["run_id"], error)
 
-    def on_llm_start(self, serialized: Any, given: Any, **details: Any) -> None:
+    def on_llm_start(self, serialized: Any, prompts: Any, **details: Any) -> None:
         """Begin the call of a model."""
         self._begin_call("llm", details)
 
-    on_chat_model_start = on_llm_start
+    on_chat_model_start = on_llm_start  # type: ignore[assignment]
 
     def on_tool_start(self, serialized: Any, input_str: Any, **details: Any) -> None:
         """Begin the call of a tool, and note its name."""
@@ -348,7 +348,7 @@ class GraphCallbacks(RunCallbacks):
         """End the call of a tool or a retriever."""
         self.calls.ended(run_id)
 
-    on_retriever_end = on_tool_end
+    on_retriever_end = on_tool_end  # type: ignore[assignment]
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """End a call that failed."""
