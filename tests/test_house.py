@@ -30,6 +30,7 @@ from docmind_lab.views.plots.look import colour_of
 
 PACKAGE = Path(dl.__file__).parent
 TESTS = Path(__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
 PACKAGES = {
     "core",
     "tables",
@@ -119,6 +120,12 @@ MOST_LINES = {PACKAGE: 74_450, TESTS: 58_400}
 def test_the_house_does_not_grow_again(folder: Path) -> None:
     lines = sum(path.read_text(encoding="utf-8").count("\n") for path in folder.rglob("*.py"))
     assert lines <= MOST_LINES[folder]
+
+
+def test_what_travels_in_a_context_is_in_few_variables() -> None:
+    """What requests are held to is one object: deadline, policy, hold and meter are not put in force one by one."""
+    variables = [re.findall(r"^\w+: ContextVar\[", path.read_text("utf-8"), re.MULTILINE) for path in MODULES]
+    assert sum(map(len, variables)) <= 8
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

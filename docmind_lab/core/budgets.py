@@ -11,15 +11,12 @@ under way may exceed the limit, and several at once by no more than they use.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
-from collections.abc import Iterator
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
-from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.deadlines import in_force, in_force_scope, require_seconds
 from docmind_lab.core.errors import CallsSpent, ConfigurationError, CostSpent, SpendingRefused, TokensSpent
 from docmind_lab.core.shown import ShownAsCode
 
@@ -266,19 +263,22 @@ _ERRORS: dict[Kind, type[SpendingRefused]] = {"tokens": TokensSpent, "calls": Ca
 STOP_REASON_OF: dict[Kind, str] = {kind: error.stop_reason for kind, error in _ERRORS.items()}
 """Kind of budget → stop reason of a run that it ended."""
 
-_meter: ContextVar[Meter | None] = ContextVar("docmind_lab_meter", default=None)
-
 
 def current_meter() -> Meter | None:
     """Return the meter of the run that the calling code belongs to; None outside a metered run."""
-    return _meter.get()
+    meter: Meter | None = in_force().meter
+    return meter
 
 
-@contextlib.contextmanager
-def metering(meter: Meter) -> Iterator[Meter]:
+class metering(in_force_scope):  # noqa: N801 - used as the functions beside it are
     """Put a meter in force during a block, and in threads and tasks started with its context."""
-    token = _meter.set(meter)
-    try:
-        yield meter
-    finally:
-        _meter.reset(token)
+
+    __slots__ = ("_meter",)
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def __enter__(self) -> Meter:  # type: ignore[override]
+        super().__init__(in_force()._replace(meter=self._meter))
+        super().__enter__()
+        return self._meter

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
@@ -131,15 +131,15 @@ class Deadline(ShownAsCode):
 
         Raises: ConfigurationError when the state holds anything but a finite number.
         """
-        carried, outer = state.get(DEADLINE_KEY), current_deadline()
-        if carried is None:
+        instant, outer = state.get(DEADLINE_KEY), current_deadline()
+        if instant is None:
             return outer
-        at_s = _number(DEADLINE_KEY, carried)
+        at_s = _number(DEADLINE_KEY, instant)
         if not math.isfinite(at_s):
-            raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {carried!r}; leave it out for none")
+            raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {instant!r}; leave it out for none")
         if outer is not None and outer.at_s <= at_s:
             return outer
-        _, run = _policy.get()
+        run = _in_force.get().run
         if run is None:
             return cls(at_s=at_s, limit_s=max(0.0, at_s - clock.now()), clock=clock)
         return run if at_s == run.at_s else cls(at_s, max(0.0, run.limit_s - (run.at_s - at_s)), clock)
@@ -203,27 +203,28 @@ class Allocation(Protocol):
 class CappedTimeout(float):
     """A client's timeout, capped by a deadline when its request began, in seconds.
 
-    own_s: the client's own; None for none.
+    own_s: the client's own; None for none. is_taken: whether what sends the request ends it by the deadline itself.
     """
 
     own_s: float | None
-    _deadline: Deadline
+    deadline: Deadline
+    is_taken = False
 
     @classmethod
     def of(cls, own_s: float | None, deadline: Deadline) -> CappedTimeout:
         """Return what a client may wait: the smaller of its own timeout and what is left."""
         made = cls(deadline.cap(own_s))
-        made.own_s, made._deadline = own_s, deadline
+        made.own_s, made.deadline = own_s, deadline
         return made
 
     @property
     def is_lifted(self) -> bool:
         """Whether the deadline is in force no more, so that the client's own timeout applies again."""
-        return self._deadline.in_force != self._deadline
+        return self.deadline.in_force != self.deadline
 
     def rest(self, waited_s: float) -> float | None:
         """Return what a client that has waited may still wait once the deadline is lifted; None for no limit."""
-        rest_s, deadline = None if self.own_s is None else max(0.0, self.own_s - waited_s), self._deadline.in_force
+        rest_s, deadline = None if self.own_s is None else max(0.0, self.own_s - waited_s), self.deadline.in_force
         return rest_s if deadline is None else CappedTimeout.of(rest_s, deadline)
 
 
@@ -262,64 +263,101 @@ class PropagationPolicy:
 DEFAULT_POLICY: Final = PropagationPolicy()
 """The policy where none is chosen."""
 
-_deadline: ContextVar[Deadline | None] = ContextVar("docmind_lab_deadline", default=None)
-# The policy, and the deadline of the whole run where there is one.
-_policy: ContextVar[tuple[PropagationPolicy, Deadline | None]] = ContextVar(
-    "docmind_lab_policy", default=(DEFAULT_POLICY, None)
-)
+
+class InForce(NamedTuple):
+    """What is in force for the running code: one object, in one context variable.
+
+    Args:
+        deadline: The deadline that requests are bounded by; None for none.
+        policy: How it is applied to each call.
+        run: The deadline of the whole run, where there is one; see `policy_scope`.
+        hold: What holds requests, see `core.holds`; None outside every hold.
+        meter: What counts tokens, calls and cost, see `core.budgets`; None outside a metered run.
+    """
+
+    deadline: Deadline | None = None
+    policy: PropagationPolicy = DEFAULT_POLICY
+    run: Deadline | None = None
+    # Both are defined in modules that import this one, which give them back under their own types.
+    hold: Any = None
+    meter: Any = None
+
+
+_NOTHING: Final = InForce()
+_in_force: ContextVar[InForce] = ContextVar("docmind_lab_in_force", default=_NOTHING)
+
+
+def in_force() -> InForce:
+    """Return what is in force for the running code."""
+    return _in_force.get()
+
+
+class in_force_scope:  # noqa: N801 - used as the functions beside it are
+    """Put something in force during a block. Entered for every read of a watched request, so it is no generator."""
+
+    __slots__ = ("_made", "_token")
+
+    def __init__(self, made: InForce) -> None:
+        self._made = made
+
+    def __enter__(self) -> None:
+        self._token = _in_force.set(self._made)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _in_force.reset(self._token)
 
 
 def current_deadline() -> Deadline | None:
     """Return the deadline in force around the running code; None if there is none."""
-    deadline = _deadline.get()
+    deadline = _in_force.get().deadline
     return None if deadline is None else deadline.in_force
 
 
 def current_policy() -> PropagationPolicy:
     """Return the policy by which the running code applies a propagated deadline."""
-    return _policy.get()[0]
+    return _in_force.get().policy
 
 
-class deadline_scope:  # noqa: N801 - used as the functions beside it are
+class deadline_scope(in_force_scope):  # noqa: N801 - used as the functions beside it are
     """Put a deadline in force during a block; inside another one, the earlier of the two stays in force.
 
-    Entered for every read of a watched request, so it is no generator. Unless it `inherits`, a deadline around the
-    block does not apply to it.
+    Unless it `inherits`, a deadline around the block does not apply to it.
     """
 
-    __slots__ = ("_deadline", "_inherits", "_token")
+    __slots__ = ("_deadline", "_inherits")
 
     def __init__(self, deadline: Deadline | None, *, inherits: bool = True) -> None:
         self._deadline, self._inherits = deadline, inherits
 
-    def __enter__(self) -> Deadline | None:
-        outer, deadline = current_deadline() if self._inherits else None, self._deadline
-        # Of two of one instant the inner one: it knows what takes its place once the block around is released.
-        effective = outer if deadline is None or (outer is not None and outer.at_s < deadline.at_s) else deadline
-        self._token = _deadline.set(effective)
+    def __enter__(self) -> Deadline | None:  # type: ignore[override]
+        around, deadline = _in_force.get(), self._deadline
+        outer = None if around.deadline is None or not self._inherits else around.deadline.in_force
+        effective = nearer(deadline, outer)
+        made = InForce(effective, around.policy, around.run, around.hold, around.meter)
+        self._token = _in_force.set(made)
         return effective
 
-    def __exit__(self, *exc_info: object) -> None:
-        _deadline.reset(self._token)
+
+def nearer(deadline: Deadline | None, around: Deadline | None) -> Deadline | None:
+    """Return the deadline that applies inside another one, of two of one instant the inner one; None for neither."""
+    # The inner one knows what takes its place once the block around is released.
+    return around if deadline is None or (around is not None and around.at_s < deadline.at_s) else deadline
 
 
-class policy_scope:  # noqa: N801 - used as the functions beside it are
+class policy_scope(in_force_scope):  # noqa: N801 - used as the functions beside it are
     """Apply propagated deadlines by a policy during a block.
 
     run: the deadline of the whole run, which the policy's allocation divides, and whose start and limit a deadline read
     from a state has. Without one nothing is divided.
     """
 
-    __slots__ = ("_policy", "_token")
+    __slots__ = ("_policy", "_run")
 
     def __init__(self, policy: PropagationPolicy, run: Deadline | None = None) -> None:
-        self._policy = policy, run
+        self._policy, self._run = policy, run
 
     def __enter__(self) -> None:
-        self._token = _policy.set(self._policy)
-
-    def __exit__(self, *exc_info: object) -> None:
-        _policy.reset(self._token)
+        self._token = _in_force.set(_in_force.get()._replace(policy=self._policy, run=self._run))
 
 
 def deadline_of_role(deadline: Deadline, role: str) -> Deadline:
@@ -327,7 +365,8 @@ def deadline_of_role(deadline: Deadline, role: str) -> Deadline:
 
     It is never later, and its `limit_s` is the seconds that the role has from now on.
     """
-    policy, run = _policy.get()
+    around = _in_force.get()
+    policy, run = around.policy, around.run
     if policy.allocation is None or run is None:
         return deadline
     ends_at_s = run.at_s - run.limit_s + policy.allocation.until_s(role, run.limit_s)

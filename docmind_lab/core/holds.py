@@ -17,11 +17,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, PropagationPolicy, deadline_scope
+from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, PropagationPolicy, in_force, in_force_scope, nearer
 from docmind_lab.core.errors import BudgetError, CallerLeft, RunCut
 
 
@@ -36,6 +35,8 @@ class Hold:
         name_work: Names what the calling code works on, such as a node.
         frees_tasks: Whether a task that was made under it, and that nobody awaits, goes on past it.
         only_tells: Whether the deadline around it is told, and cuts nothing: the hold of such a task.
+        every_client: Whether requests of every client are held, as in a run of the lab, and not only those of clients
+            that production holds.
     """
 
     deadline: Deadline | None
@@ -44,6 +45,7 @@ class Hold:
     name_work: Callable[[], str] = field(default=str, repr=False)
     frees_tasks: bool = False
     only_tells: bool = False
+    every_client: bool = False
     requests_cut: int = 0
     requests_refused: int = 0
     is_cancelled: bool = False
@@ -90,6 +92,15 @@ class Hold:
 
     def _in_place(self) -> Deadline | None:
         return self.in_force
+
+    def _put_inside(self, outer: Hold | None) -> None:
+        """Note the hold around this one, and have what bounds this one's requests ask for the deadline in force."""
+        if outer is not None and self is not outer and not self.only_tells:
+            self._outer = outer
+            outer._inside.add(self)
+        if self.deadline is not None and self.deadline.in_place != self._in_place:
+            made = self.deadline
+            self.deadline = Deadline(made.at_s, made.limit_s, made.clock, self._in_place)
 
     def release(self) -> None:
         """End the hold without a cut: what its block left behind goes on, under the hold around it if there is one.
@@ -143,13 +154,18 @@ class Hold:
         if self.is_over:
             with self._lock:
                 self.requests_refused += 1
-            raise RunCut(self._error(source, was_started=False), self)
+            # What a request that was cut leaves to a thread, such as the end of its trace, is part of that cut.
+            is_unwinding = source == "thread" and self.requests_cut > 0
+            raise RunCut(self._error(source, was_started=is_unwinding), self)
 
-    def cut(self, source: str = "network") -> RunCut:
-        """Return the error to raise in a request that the hold has cut, and count the request."""
+    def cut(self, error: BudgetError | None = None) -> RunCut:
+        """Return the error to raise in a request that the hold has cut, and count the request.
+
+        error: what the run ends with; the hold's own error when left out.
+        """
         with self._lock:
             self.requests_cut += 1
-        return RunCut(self._error(source, was_started=True), self)
+        return RunCut(self._error("network", was_started=True) if error is None else error, self)
 
     def _error(self, source: str, *, was_started: bool) -> BudgetError:
         holder: Hold | None = self
@@ -219,12 +235,11 @@ def _leave_to_the_parent() -> None:
 
 os.register_at_fork(after_in_child=_leave_to_the_parent)
 
-_hold: ContextVar[Hold | None] = ContextVar("docmind_lab_hold", default=None)
-
 
 def current_hold() -> Hold | None:
     """Return the hold on the running code; None outside every hold."""
-    return _hold.get()
+    hold: Hold | None = in_force().hold
+    return hold
 
 
 class blocking_on:  # noqa: N801 - used as the functions beside it are
@@ -239,7 +254,7 @@ class blocking_on:  # noqa: N801 - used as the functions beside it are
         self._end_wait = end_wait
 
     def __enter__(self) -> None:
-        self._hold = _hold.get()
+        self._hold = current_hold()
         if self._hold is not None:
             with self._hold._lock:
                 self._hold._waits.add(self._end_wait)
@@ -252,41 +267,36 @@ class blocking_on:  # noqa: N801 - used as the functions beside it are
                 self._hold._waits.discard(self._end_wait)
 
 
-class hold_scope:  # noqa: N801 - used as the functions beside it are
+class hold_scope(in_force_scope):  # noqa: N801 - used as the functions beside it are
     """Put a hold in force during a block. Inside another one, the nearer deadline applies.
 
     `None` frees the block of every hold and deadline.
     """
 
-    __slots__ = ("_deadline", "_hold", "_token")
+    __slots__ = ("_hold",)
 
     def __init__(self, hold: Hold | None) -> None:
         self._hold = hold
 
-    def __enter__(self) -> Hold | None:
-        outer, hold = _hold.get(), self._hold
-        if hold is not None and outer is not None and hold is not outer and not hold.only_tells:
-            hold._outer = outer
-            outer._inside.add(hold)
-        if hold is not None and hold.deadline is not None and hold.deadline.in_place != hold._in_place:
-            made = hold.deadline
-            hold.deadline = Deadline(made.at_s, made.limit_s, made.clock, hold._in_place)
-        self._token = _hold.set(hold)
-        total = hold is not None and hold.policy.cap == "total"
-        self._deadline = deadline_scope(
-            hold.in_force if hold is not None and total else None, inherits=hold is not None
-        )
-        self._deadline.__enter__()
+    def __enter__(self) -> Hold | None:  # type: ignore[override]
+        around, hold = in_force(), self._hold
+        if hold is None:
+            super().__init__(around._replace(deadline=None, hold=None))
+        else:
+            hold._put_inside(around.hold)
+            own = hold.in_force if hold.policy.cap == "total" else None
+            outer = None if around.deadline is None else around.deadline.in_force
+            super().__init__(around._replace(deadline=nearer(own, outer), hold=hold))
+        super().__enter__()
         return hold
 
     def __exit__(self, *exc_info: object) -> None:
         hold = self._hold
         if hold is not None and hold._outer is not None:
             hold._outer._inside.discard(hold)
-        if _hold.get() is hold:
+        if in_force() is self._made:
             with contextlib.suppress(ValueError):
-                _hold.reset(self._token)
-                self._deadline.__exit__()
+                super().__exit__()
                 return
         # A generator that is dropped half way ends in another context, or before a block that began inside it. What
         # cannot be taken off here would refuse requests of code that has nothing to do with it.

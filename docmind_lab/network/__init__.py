@@ -8,16 +8,9 @@ recorder.py         what happened in one run
 openai_parameters.py  plain parameters of chat completions passed on as they are, in virtual time
 snapshots.py        what a recorder had at an earlier instant
 transports.py       httpx and httpx2 transports over pools with that backend
-clients.py          HTTP clients for the openai and qdrant libraries
-guests.py           HTTP clients of a user's graph, timed and bounded in the same way
+seam_clients.py     HTTP clients for the openai and qdrant libraries
+clients/            client libraries of a user's graph: an adapter for each, which observes and holds
 replacements.py     attributes that are replaced for a while
-guest_libraries.py  other libraries that send requests, in the same way; each has a module of its own
-grpc_channels.py    gRPC channels, whose requests nothing here sees
-library_watch.py    who watches the requests of other libraries, and what holds them in production
-curl_client.py      curl_cffi, below yfinance and many scrapers, whose requests httpx sends
-http_client.py      http.client and urllib3, and so requests: observed, and held
-aiohttp_client.py   aiohttp: observed, and held
-carried.py          connections without a socket, whose requests httpx sends
 deadline_headers.py  the header that carries the time left, and the hosts that get it
 endpoints.py        whether live endpoints answer, and with which models
 langsmith_tracing.py  LangSmith's tracing, held to the endpoint allowlist; a session without proxies and redirects
@@ -28,7 +21,7 @@ httpcore (under httpx, under qdrant-client) and httpcore2 (under httpx2, under o
 """
 
 from docmind_lab.network.attempts import Attempt, AttemptObserver, LogicalCall, call_scope, current_call
-from docmind_lab.network.clients import HttpClients
+from docmind_lab.network.seam_clients import HttpClients
 from docmind_lab.network.transports import (
     AsyncHttpx2Transport,
     AsyncHttpxTransport,

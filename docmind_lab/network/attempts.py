@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
@@ -118,42 +117,80 @@ class Attempt:
         self.call.observer.attempt_ended(self)
 
 
-_call: ContextVar[LogicalCall | None] = ContextVar("docmind_lab_call", default=None)
-_attempt: ContextVar[Attempt | None] = ContextVar("docmind_lab_attempt", default=None)
+class _OnWire(NamedTuple):
+    """What the running code sends. is_sending: whether a request is under way, from its start to its head."""
+
+    call: LogicalCall | None = None
+    attempt: Attempt | None = None
+    is_sending: bool = False
+
+
+_NOTHING: Final = _OnWire()
+_on_wire: ContextVar[_OnWire] = ContextVar("docmind_lab_on_wire", default=_NOTHING)
 
 
 def current_call() -> LogicalCall | None:
     """Return the logical call that the running code belongs to; None outside a call."""
-    return _call.get()
+    return _on_wire.get().call
 
 
 def current_attempt() -> Attempt | None:
     """Return the attempt whose bytes the running code moves; None outside an attempt."""
-    return _attempt.get()
+    return _on_wire.get().attempt
 
 
-@contextlib.contextmanager
-def call_scope(call: LogicalCall | None) -> Iterator[LogicalCall | None]:
+def is_sending() -> bool:
+    """Whether the running code is within the sending of a request: what it sends now is part of that."""
+    return _on_wire.get().is_sending
+
+
+class _wire_scope:  # noqa: N801 - the base class of those that are used as functions
+    """Change what the running code sends. Entered for every read of a request, so it is no generator."""
+
+    __slots__ = ("_token",)
+
+    _token: Token[_OnWire]
+
+    def __exit__(self, *exc_info: object) -> None:
+        _on_wire.reset(self._token)
+
+
+class call_scope(_wire_scope):  # noqa: N801 - used as the functions beside it are
     """Make requests sent during a block attempts of `call`; of none, if that is None."""
-    token = _call.set(call)
-    try:
-        yield call
-    finally:
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: LogicalCall | None) -> None:
+        self._call = call
+
+    def __enter__(self) -> LogicalCall | None:
+        self._token = _on_wire.set(_on_wire.get()._replace(call=self._call))
+        return self._call
+
+    def __exit__(self, *exc_info: object) -> None:
         # A call that nobody ends goes with its run, in whatever context that is.
         with contextlib.suppress(ValueError):
-            _call.reset(token)
+            super().__exit__()
 
 
-class attempt_scope:  # noqa: N801 - used as the functions beside it are
-    """Count bytes moved during a block for `attempt`. Entered for every read, so it is no generator."""
+class attempt_scope(_wire_scope):  # noqa: N801 - used as the functions beside it are
+    """Count bytes moved during a block for `attempt`."""
 
-    __slots__ = ("_attempt", "_token")
+    __slots__ = ("_attempt",)
 
     def __init__(self, attempt: Attempt | None) -> None:
         self._attempt = attempt
 
     def __enter__(self) -> None:
-        self._token = _attempt.set(self._attempt)
+        around = _on_wire.get()
+        self._token = _on_wire.set(_OnWire(around.call, self._attempt, around.is_sending))
 
-    def __exit__(self, *exc_info: object) -> None:
-        _attempt.reset(self._token)
+
+class sending_scope(_wire_scope):  # noqa: N801 - used as the functions beside it are
+    """Mark a block as the sending of a request."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        around = _on_wire.get()
+        self._token = _on_wire.set(_OnWire(around.call, around.attempt, True))

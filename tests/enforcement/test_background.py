@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline
+from docmind_lab.core.errors import RunCut
 from docmind_lab.core.holds import Hold, hold_scope
 
 Stub = Callable[..., StubServer]
@@ -125,6 +126,20 @@ def test_a_run_that_was_cut_leaves_no_request_behind(stub: Stub) -> None:
 
 
 # ---- the hold
+
+
+def test_what_a_cut_request_leaves_to_a_thread_is_part_of_the_cut() -> None:
+    """Such as the end of its trace, whose error takes the place of that of the request."""
+    with hold_scope(Hold(Deadline(0.0, 1.0))) as hold:
+        assert hold is not None
+        work = hold.as_thread_work(int)
+        with pytest.raises(RunCut) as refused:
+            work()
+        assert refused.value.error.stop_reason == "budget_refused"
+        hold.cut()
+        with pytest.raises(RunCut) as cut:
+            work()
+        assert cut.value.error.stop_reason == "deadline"
 
 
 def test_a_released_hold_neither_refuses_nor_is_in_force() -> None:

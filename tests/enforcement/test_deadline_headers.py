@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import httpx
 import httpx2
@@ -124,19 +125,6 @@ def test_of_several_values_the_smallest_that_can_be_read_counts() -> None:
     assert read_remaining_s({DEADLINE_HEADER: "1500, 900"}) == 0.9
 
 
-@pytest.mark.parametrize("seconds", [math.inf, math.nan, -math.inf])
-def test_no_header_says_that_there_is_no_limit(seconds: float) -> None:
-    with pytest.raises(ConfigurationError, match="remaining_s must be a finite number of seconds"):
-        to_header(seconds)
-
-
-@pytest.mark.parametrize("name", ["", "x y", "x:y", "x\r\ny", "ü", None])
-def test_a_name_that_no_header_can_have_is_refused(name: str) -> None:
-    for use in (lambda: to_header(1, name), lambda: DeadlineOnWire(("a",), header=name)):
-        with pytest.raises(ConfigurationError, match="header must be the name of an HTTP header"):
-            use()
-
-
 # ---- the deadline of a request that came in
 
 
@@ -171,12 +159,6 @@ def test_only_the_headers_that_are_named_are_read() -> None:
     assert Deadline.from_headers(headers, at_most_s=20, names=("x-mine",)).limit_s == 0.5
 
 
-@pytest.mark.parametrize(("field", "value"), [("at_most_s", 0), ("at_most_s", math.nan), ("transit_s", -1)])
-def test_limits_of_a_server_that_cannot_be_used_name_the_field(field: str, value: float) -> None:
-    with pytest.raises(ConfigurationError, match=field):
-        Deadline.from_headers({}, **{"at_most_s": 20.0, field: value})
-
-
 # ---- which hosts get it
 
 
@@ -209,27 +191,6 @@ def test_only_hosts_that_are_named_get_the_header(host: str, port: int | None, i
     assert HOSTS.names(host, port) is is_named
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["", "*", "*.", "a.*.b", "http://api.internal", "api.internal/v1", "api.internal:0", "a:70000", "ü.test", "a b", 7],
-)
-def test_a_host_that_cannot_be_meant_is_refused(host: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"hosts must be names such as 'api\.internal'"):
-        DeadlineOnWire(hosts=(host,))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("hosts", ["api.internal", (), None])
-def test_hosts_are_a_tuple_of_at_least_one(hosts: object) -> None:
-    with pytest.raises(ConfigurationError, match="hosts must be a tuple of host names"):
-        DeadlineOnWire(hosts=hosts)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("transit_s", [-1, math.inf, math.nan, "1", True])
-def test_a_transit_allowance_is_a_finite_number_of_seconds(transit_s: float) -> None:
-    with pytest.raises(ConfigurationError, match="transit_s must be 0 or more finite seconds"):
-        DeadlineOnWire(hosts=("a",), transit_s=transit_s)
-
-
 # ---- outgoing requests
 
 
@@ -249,12 +210,6 @@ def test_a_host_that_is_named_gets_what_is_left_without_the_transit(manual_clock
     assert wire.header_for("api.internal", 443, deadline) == (DEADLINE_HEADER, "1400")
 
 
-def test_grpcs_form_is_sent_under_its_name(manual_clock: ManualClock) -> None:
-    wire = DeadlineOnWire(("api.internal",), header=GRPC_TIMEOUT)
-    sent = wire.outgoing_headers(RAW, "api.internal", 443, deadline_of(2, manual_clock))
-    assert sent == [*RAW, (b"grpc-timeout", b"2000m")]
-
-
 def test_a_header_that_was_copied_onto_a_request_is_removed_for_a_third_party(manual_clock: ManualClock) -> None:
     wire = DeadlineOnWire(("api.internal",))
     for deadline in (None, deadline_of(2, manual_clock)):
@@ -263,19 +218,22 @@ def test_a_header_that_was_copied_onto_a_request_is_removed_for_a_third_party(ma
         assert wire.header_for("api.openai.com", 443, deadline) is None
 
 
-@pytest.mark.parametrize(("left_s", "value"), [(2.0, b"700"), (0.5, b"500")])
-def test_of_the_callers_own_value_and_what_is_left_the_smaller_is_sent(
-    left_s: float, value: bytes, manual_clock: ManualClock
+@pytest.mark.parametrize(
+    ("header", "given", "left_s", "sent"),
+    [
+        (GRPC_TIMEOUT, RAW, 2.0, b"2000m"),
+        # Of the caller's own value and what is left, the smaller; a value that cannot be read is replaced.
+        (DEADLINE_HEADER, COPIED, 2.0, b"700"),
+        (DEADLINE_HEADER, COPIED, 0.5, b"500"),
+        (DEADLINE_HEADER, [*RAW, (DEADLINE_HEADER.encode(), b"soon")], 2.0, b"2000"),
+    ],
+)
+def test_the_value_that_is_sent_stands_under_its_header(
+    header: str, given: list[tuple[bytes, bytes]], left_s: float, sent: bytes, manual_clock: ManualClock
 ) -> None:
-    wire = DeadlineOnWire(("api.internal",))
-    sent = wire.outgoing_headers(COPIED, "api.internal", 443, deadline_of(left_s, manual_clock))
-    assert sent == [*RAW, (b"x-envoy-expected-rq-timeout-ms", value)]
-
-
-def test_a_value_that_cannot_be_read_is_replaced(manual_clock: ManualClock) -> None:
-    wire, odd = DeadlineOnWire(("api.internal",)), [*RAW, (DEADLINE_HEADER.encode(), b"soon")]
-    sent = wire.outgoing_headers(odd, "api.internal", 443, deadline_of(2, manual_clock))
-    assert sent == [*RAW, (DEADLINE_HEADER.encode(), b"2000")]
+    wire = DeadlineOnWire(("api.internal",), header=header)
+    made = wire.outgoing_headers(given, "api.internal", 443, deadline_of(left_s, manual_clock))
+    assert made == [*RAW, (header.encode(), sent)]
 
 
 def test_outside_every_deadline_a_named_host_gets_what_its_caller_wrote() -> None:
@@ -311,7 +269,51 @@ def test_rules_can_be_given_for_one_request_and_know_the_ports_of_schemes(manual
         assert deadline_headers("http://a.test/", wire) == {}
 
 
-@pytest.mark.parametrize("url", ["", "api.internal", "/v1", "http://", "http://a:99999/", "http://a b/"])
-def test_an_address_without_a_host_is_refused(url: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"url .*give an address such as"):
-        deadline_headers(url)
+# ---- what cannot be used
+
+NO_HOSTS = [
+    "",
+    "*",
+    "*.",
+    "a.*.b",
+    "http://api.internal",
+    "api.internal/v1",
+    "api.internal:0",
+    "a:70000",
+    "ü.test",
+    "a b",
+    7,
+]
+NO_NAMES = ["", "x y", "x:y", "x\r\ny", "ü", None]
+NO_URLS = ["", "api.internal", "/v1", "http://", "http://a:99999/", "http://a b/"]
+
+
+def limits_of_a_server(field: str) -> Callable[[Any], Any]:
+    return lambda value: Deadline.from_headers({}, **{"at_most_s": 20.0, field: value})
+
+
+# What takes the value, what its error says, and values that it refuses.
+REFUSED: list[tuple[Callable[[Any], Any], str, list[Any]]] = [
+    (to_header, "remaining_s must be a finite number of seconds", [math.inf, math.nan, -math.inf]),
+    (lambda name: to_header(1, name), "header must be the name of an HTTP header", NO_NAMES),
+    (lambda name: DeadlineOnWire(("a",), header=name), "header must be the name of an HTTP header", NO_NAMES),
+    (lambda host: DeadlineOnWire(hosts=(host,)), r"hosts must be names such as 'api\.internal'", NO_HOSTS),
+    (lambda hosts: DeadlineOnWire(hosts=hosts), "hosts must be a tuple of host names", ["api.internal", (), None]),
+    (
+        lambda seconds: DeadlineOnWire(hosts=("a",), transit_s=seconds),
+        "transit_s must be 0 or more finite seconds",
+        [-1, math.inf, math.nan, "1", True],
+    ),
+    (limits_of_a_server("at_most_s"), "at_most_s", [0, math.nan]),
+    (limits_of_a_server("transit_s"), "transit_s", [-1]),
+    (deadline_headers, r"url .*give an address such as", NO_URLS),
+]
+
+
+@pytest.mark.parametrize(("make", "message", "values"), REFUSED)
+def test_a_value_that_cannot_be_used_is_refused_with_its_name(
+    make: Callable[[Any], Any], message: str, values: list[Any]
+) -> None:
+    for value in values:
+        with pytest.raises(ConfigurationError, match=message):
+            make(value)

@@ -19,6 +19,7 @@ import urllib3
 from held_clients import ASYNC, BLOCKING, AsyncGet, with_httpx, with_requests
 from held_graphs import QUICK, upstream_of, wait_until
 from in_threads import in_threads
+from langgraph.graph import START, StateGraph
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
@@ -132,6 +133,20 @@ def test_an_async_client_is_cut(get: AsyncGet, path: str, stub: Stub) -> None:
         asyncio.run(held())
     assert time.monotonic() - begun_at < 0.3 + PAUSE_S
     wait_until(lambda: upstream.open == 0)
+
+
+@pytest.mark.wall
+def test_a_body_that_aiohttp_reads_at_the_deadline_is_cut_and_no_error_of_the_graph(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+
+    async def ask(state: dict[str, Any]) -> dict[str, Any]:
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/trickle") as response:
+            with contextlib.suppress(TimeoutError):
+                await response.read()
+        return {}
+
+    graph: Any = StateGraph(dict).add_node(ask).add_edge(START, "ask").compile()
+    assert asyncio.run(dl.enforce(graph, 0.3, "A").ainvoke({})).outcome == "timed_out"
 
 
 @pytest.mark.wall

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
+import aiohttp
 import graphs_agent
 import graphs_mixed
+import httpx
+import httpx2
 import pandas as pd
 import pytest
-from own_runs import QUESTION, graphs_supervisor
+import requests
+from curl_cffi import requests as curl
+from own_runs import QUESTION, State, graph_of, graphs_supervisor
 
 import docmind_lab as dl
+from docmind_lab.core.deadlines import deadline_scope
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.network.exchange import Exchange
 
 ALTERNATIVES = "unguarded,A,B,C,D,E,F,B:drain,A:per_read"
 
@@ -50,6 +59,76 @@ def test_the_rows_of_an_enforced_graph_are_those_of_the_alternative(
         pd.testing.assert_frame_equal(rows_of(getattr(enforced, name)), rows_of(getattr(bare, name)))
     assert enforced.manifest["design"]["enforced"] is True
     assert "enforced" not in bare.manifest["design"]
+
+
+MODEL = "https://api.openai.com/v1/chat/completions"
+ASKED = {"model": "any", "messages": [{"role": "user", "content": "What is yield?"}]}
+
+
+def by_httpx(state: State) -> State:
+    return {"answer": httpx.post(MODEL, json=ASKED, timeout=60).text}
+
+
+async def by_async_httpx2(state: State) -> State:
+    async with httpx2.AsyncClient(timeout=60) as client:
+        return {"answer": (await client.post(MODEL, json=ASKED)).text}
+
+
+def by_requests(state: State) -> State:
+    return {"answer": requests.post(MODEL, json=ASKED, timeout=60).text}
+
+
+async def by_aiohttp(state: State) -> State:
+    async with aiohttp.ClientSession() as session, session.post(MODEL, json=ASKED) as response:
+        return {"answer": await response.text()}
+
+
+def unheld(*arguments: Any, **options: Any) -> Exchange:
+    with deadline_scope(None, inherits=False):
+        return Exchange(*arguments, **options)
+
+
+# Client → how the hold of its adapter is broken.
+BREAKS: dict[Callable[[State], Any], tuple[str, Any]] = {
+    by_httpx: ("httpx.Exchange", unheld),
+    by_async_httpx2: ("httpx.Exchange", unheld),
+    by_requests: ("http_client._hold_on", lambda connection: None),
+    by_aiohttp: ("aiohttp._capped", lambda session, own, deadline: aiohttp.ClientTimeout(total=60)),
+}
+
+
+def by_urllib(state: State) -> State:
+    request = urllib.request.Request(MODEL, json.dumps(ASKED).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return {"answer": response.read().decode()}
+
+
+def by_curl(state: State) -> State:
+    return {"answer": curl.post(MODEL, json=ASKED, timeout=60).text}
+
+
+def returned_at_s(client: Callable[[State], Any], fault: str, *, enforced: bool) -> float:
+    """When the caller of a run under A and a deadline of 2 s is back; NaN if not before the horizon."""
+    options: dict[str, Any] = {"alternatives": "A", "inputs": [{"question": "a"}], "workers": 1}
+    study = dl.compare(2.0, 1, graph=graph_of(client), fault=fault, enforced=enforced, **options)
+    return float(study.runs["returned_at_s"].iloc[0])
+
+
+@pytest.mark.parametrize("fault", ["hang:*", "trickle:*"])
+@pytest.mark.parametrize("client", BREAKS)
+def test_a_study_shows_that_the_hold_of_a_clients_adapter_is_broken(
+    client: Callable[[State], Any], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert returned_at_s(client, fault, enforced=True) == 2.0
+    place, broken = BREAKS[client]
+    monkeypatch.setattr(f"docmind_lab.network.clients.{place}", broken)
+    assert returned_at_s(client, fault, enforced=True) != 2.0
+
+
+@pytest.mark.parametrize("client", [by_urllib, by_curl])
+def test_a_client_that_production_does_not_hold_is_not_held_in_an_enforced_run(client: Callable[[State], Any]) -> None:
+    assert returned_at_s(client, "hang:*", enforced=False) == 2.0
+    assert returned_at_s(client, "hang:*", enforced=True) != 2.0
 
 
 def test_only_a_graph_of_ones_own_is_enforced() -> None:

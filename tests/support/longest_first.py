@@ -19,7 +19,7 @@ LONGEST: Final = (
     "test_load_crowd.py",
     "test_preview.py",
     "test_sweep_interrupted.py",
-    "test_other_clients.py",
+    "test_client_libraries.py",
     "test_deadline_assertion.py",
     "test_programs.py",
     "test_asgi.py",

@@ -40,7 +40,6 @@ from docmind_lab.systems.own.calls import Place, RunTree
 from docmind_lab.systems.own.references import one_line
 from docmind_lab.systems.own.watch import SentRequest, watch_of_calling_code
 from docmind_lab.tables.records import CallRecord
-from docmind_lab.virtual_time import current_clock
 
 # So long that no limit is met, and no alternative has anything to do.
 AMPLE_S = 3600.0
@@ -152,7 +151,7 @@ class ObservedAlternative(AroundAlternative):
 
         visits = _NodeVisits(self.seen, since)
         watched: Any = runnable.with_config({"callbacks": [visits]})
-        watch = watch_of_calling_code(current_clock())
+        watch = watch_of_calling_code()
         looking = None
         if self.alternative.node_mode == "async" and self.seen.tick_s:
             looking = shared_loop().submit(self._watch_loop(since))

@@ -26,7 +26,7 @@ from docmind_lab.experiments.recordings.caps import CapMeter, Caps, text_of
 from docmind_lab.experiments.recordings.recording import FORMAT, MANIFEST, RUNS, End, RecordedCall, RecordedRun
 from docmind_lab.experiments.recordings.replay import request_digest
 from docmind_lab.network.attempts import Attempt, LogicalCall
-from docmind_lab.network.grpc_channels import grpc_targets
+from docmind_lab.network.clients.grpc import grpc_targets
 from docmind_lab.network.taps import Tap, Traffic
 from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.records import CallRecord

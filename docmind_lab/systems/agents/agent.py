@@ -5,18 +5,18 @@ It is the only node of a LangGraph graph, `agent`, so that every part of the lab
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Required, TypedDict
+from typing import Any, Final, Required, TypedDict
 
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 
+from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.bound import copy_with
 from docmind_lab.core.errors import ConfigurationError, RunCut
 
@@ -105,17 +105,13 @@ class AgentRun:
     has_stopped: bool = False
 
 
-_run: ContextVar[AgentRun | None] = ContextVar("docmind_lab_agent_run", default=None)
+_RUN_KEY: Final = "__docmind_agent_run"
+"""Key of the run in the graph's configuration: with underscores, LangGraph copies it into no checkpoint."""
 
 
-@contextlib.contextmanager
-def agent_run(run: AgentRun) -> Iterator[AgentRun]:
-    """Put a run in force during a block, and in threads and tasks started with its context."""
-    token = _run.set(run)
-    try:
-        yield run
-    finally:
-        _run.reset(token)
+def with_run(runnable: Runnable, run: AgentRun) -> Runnable:
+    """Return the agent's graph with this run in its configuration."""
+    return runnable.with_config({"configurable": {_RUN_KEY: run}})
 
 
 class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -130,15 +126,15 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
 def agent_graph(agent: Agent) -> AgentGraph:
     """Return the graph of one node that runs the agent. An async agent has an async node and no other."""
 
-    def sync_node(state: Answered) -> dict[str, Any]:
-        result = _begin(agent, state)
+    def sync_node(state: Answered, config: RunnableConfig) -> dict[str, Any]:
+        result = _begin(agent, state, config)
         if inspect.iscoroutine(result):
             result.close()
             raise RunCut(ConfigurationError(f"agent {agent.name!r} returns a coroutine; write it as async def"))
         return _answer(result)
 
-    async def async_node(state: Answered) -> dict[str, Any]:
-        return _answer(await _begin(agent, state))
+    async def async_node(state: Answered, config: RunnableConfig) -> dict[str, Any]:
+        return _answer(await _begin(agent, state, config))
 
     builder = StateGraph(Answered, input_schema=Asked)
     builder.add_node(NODE, async_node if agent.is_async else sync_node)
@@ -149,9 +145,10 @@ def agent_graph(agent: Agent) -> AgentGraph:
     return graph
 
 
-def _begin(agent: Agent, state: Answered) -> Any:
+def _begin(agent: Agent, state: Answered, config: RunnableConfig) -> Any:
     """Call the agent with the state's question; return its result, or a coroutine of it."""
-    run, control = _run.get() or AgentRun(), get_runtime().control
+    run: AgentRun = config.get("configurable", {}).get(_RUN_KEY) or AgentRun()
+    control = get_runtime().control
     options = dict(state.get("keywords") or {})
 
     def should_stop() -> bool:

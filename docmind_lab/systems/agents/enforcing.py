@@ -19,7 +19,7 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.sync_async import afinish, finish
-from docmind_lab.systems.agents.agent import Agent, AgentRun, NativeTimeoutReached, agent_run
+from docmind_lab.systems.agents.agent import Agent, AgentRun, NativeTimeoutReached, with_run
 
 _NO_STOP = "the agent takes no argument should_stop, a function that returns True when it is time to stop; add it"
 # A limit of 0 is no limit in several frameworks.
@@ -61,8 +61,8 @@ class OnAgent(AroundAlternative):
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """See `Alternative.run`."""
-        with agent_run(AgentRun()) as run:
-            outcome = self.alternative.run(runnable, inputs, deadline, recorder)
+        run = AgentRun()
+        outcome = self.alternative.run(with_run(runnable, run), inputs, deadline, recorder)
         if outcome.outcome != "answered" or not run.has_stopped:
             return outcome
         return Outcome("partial", outcome.answer, outcome.documents, "stop_flag", state=outcome.state)
@@ -87,17 +87,16 @@ class OwnTimeout(Native):
         if self.is_async:
             return shared_loop().run(self.run_async(runnable, inputs, deadline, recorder))
         progress = RunProgress.of(runnable)
-        with agent_run(AgentRun(_limit_s(deadline))):
-            work = self._stream(runnable, inputs, deadline, progress)
-            return finish(run_to_outcome(progress, work, _reason_of_timeout))
+        limited = with_run(runnable, AgentRun(_limit_s(deadline)))
+        return finish(run_to_outcome(progress, self._stream(limited, inputs, deadline, progress), _reason_of_timeout))
 
     async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """`run`, in the caller's task."""
         recorder.share_thread()
         progress = RunProgress.of(runnable)
-        with agent_run(AgentRun(_limit_s(deadline))):
-            work = self._stream(runnable, inputs, deadline, progress)
-            return await afinish(run_to_outcome(progress, work, _reason_of_timeout))
+        limited = with_run(runnable, AgentRun(_limit_s(deadline)))
+        work = self._stream(limited, inputs, deadline, progress)
+        return await afinish(run_to_outcome(progress, work, _reason_of_timeout))
 
 
 def _limit_s(deadline: Deadline) -> float:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from langchain_core.outputs import LLMResult
@@ -120,7 +120,18 @@ class OpenCall:
     is_over: bool = False
 
 
-_innermost: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_call", default=None)
+class _Calls(NamedTuple):
+    """The calls that the running code belongs to, or has begun.
+
+    innermost: the innermost one that LangChain reported. latest: the latest of one request outside every such call.
+    """
+
+    innermost: OpenCall | None = None
+    latest: OpenCall | None = None
+
+
+_NO_CALLS: Final = _Calls()
+_calls: ContextVar[_Calls] = ContextVar("docmind_lab_own_calls", default=_NO_CALLS)
 # Which calls the calling thread works on, if it is one that a loop has handed work to.
 _worker = threading.local()
 
@@ -128,10 +139,24 @@ _worker = threading.local()
 def innermost_call() -> OpenCall | None:
     """Return the innermost open call that the calling code belongs to; None outside every call."""
     # What ended in another task than it began in is still there.
-    found = _innermost.get()
-    while found is not None and found.is_over:
-        found = found.above
-    return found
+    call = _calls.get().innermost
+    while call is not None and call.is_over:
+        call = call.above
+    return call
+
+
+def latest_request() -> OpenCall | None:
+    """Return the call of the latest request outside every reported call; None before the first."""
+    return _calls.get().latest
+
+
+def note_request(call: OpenCall) -> None:
+    """Note the call of a request outside every reported call, which a retry of it belongs to."""
+    _calls.set(_calls.get()._replace(latest=call))
+
+
+def _enter(call: OpenCall | None) -> None:
+    _calls.set(_calls.get()._replace(innermost=call))
 
 
 class RunCalls:
@@ -234,15 +259,15 @@ class RunCalls:
         if kind == "tool":
             self._span(opened)
         self._open[run_id] = opened
-        _innermost.set(opened)
+        _enter(opened)
 
     def ended(self, run_id: UUID, error: BaseException | None = None) -> OpenCall | None:
         """End a call that LangChain reported, with an error or without; return the call if it is known."""
         opened = self._open.get(run_id)
         if opened is not None:
             self.end(opened, _outcome(error), error)
-            if _innermost.get() is opened:
-                _innermost.set(opened.above)
+            if _calls.get().innermost is opened:
+                _enter(opened.above)
         return opened
 
     def ended_above(self, run_id: UUID, error: BaseException) -> None:
@@ -296,9 +321,7 @@ class GraphCallbacks(RunCallbacks):
         """Begin the call of a model."""
         self._begin_call("llm", details)
 
-    def on_chat_model_start(self, serialized: Any, messages: Any, **details: Any) -> None:
-        """Begin the call of a chat model."""
-        self._begin_call("llm", details)
+    on_chat_model_start = on_llm_start  # type: ignore[assignment]
 
     def on_tool_start(self, serialized: Any, input_str: Any, **details: Any) -> None:
         """Begin the call of a tool, and note its name."""
@@ -321,25 +344,17 @@ class GraphCallbacks(RunCallbacks):
             with call_scope(opened.call):
                 self.calls.recorder.note_tokens(usage["input_tokens"], usage["output_tokens"])
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """End the failed call of a model."""
-        self.calls.ended(run_id, error)
-
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """End the call of a tool."""
+        """End the call of a tool or a retriever."""
         self.calls.ended(run_id)
 
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """End the failed call of a tool."""
+    on_retriever_end = on_tool_end  # type: ignore[assignment]
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """End a call that failed."""
         self.calls.ended(run_id, error)
 
-    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: Any) -> None:
-        """End the call of a retriever."""
-        self.calls.ended(run_id)
-
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """End the failed call of a retriever."""
-        self.calls.ended(run_id, error)
+    on_tool_error = on_retriever_error = on_llm_error
 
 
 def _usage(response: LLMResult) -> Any:

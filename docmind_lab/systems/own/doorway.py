@@ -17,8 +17,8 @@ from langchain_core.messages import convert_to_messages
 from langgraph.types import Command
 
 from docmind_lab.alternatives.base import INTERRUPT, FreeState
-from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
-from docmind_lab.core.holds import current_hold
+from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.systems.own.inputs import BOXED
 from docmind_lab.systems.own.watch import RunWatch
 
@@ -73,26 +73,30 @@ class RunDoorway:
 
     @contextlib.contextmanager
     def _deadline_in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:
-        given = options.get("config") or (rest[0] if rest else None)
-        at_s = next((found for found in map(_deadline_instant, (given, config)) if found is not None), None)
-        # In production the deadline comes in a hold.
-        hold = current_hold()
+        watch, hold = self.watch, current_hold()
         in_force = None if hold is None else hold.in_force
-        if at_s is None and in_force is not None:
-            at_s = in_force.at_s
+        if in_force is not None:
+            # As production runs it: the deadline comes in a hold, and nothing else holds the run's requests.
+            watch.is_enforced = True
+            watch.let_deadline_travel(in_force.at_s)
+            yield
+            return
+        given = options.get("config") or (rest[0] if rest else None)
+        instants = map(_deadline_instant, (given, config))
+        at_s = next((instant for instant in instants if instant is not None), None)
         if at_s is None:
             yield
             return
-        recorder, calls = self.watch.recorder, self.watch.calls
-        deadline = Deadline(at_s, recorder.deadline.limit_s, recorder.clock)
-        calls.deadline, calls.policy = deadline, current_policy()
-        scope = deadline_scope(deadline if calls.policy.cap == "total" else None)
+        deadline, policy = watch.let_deadline_travel(at_s)
+        own = Hold(deadline, policy, label="graph", every_client=True)
+        scope = hold_scope(own)
         scope.__enter__()
         try:
             yield
         finally:
-            # A stream that is dropped half way ends in a context in which this was never set.
-            with contextlib.suppress(ValueError):
+            # A stream that is dropped half way ends in a context in which this was never set. What the run has left
+            # behind is held all the same.
+            if current_hold() is own:
                 scope.__exit__(None, None, None)
 
     def input(self, given: Any) -> Any:

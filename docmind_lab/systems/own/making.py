@@ -15,8 +15,8 @@ from typing import Any
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated
 from docmind_lab.network.attempts import Attempt
-from docmind_lab.network.guest_libraries import watch_libraries
-from docmind_lab.network.guests import GuestCall, GuestHooks
+from docmind_lab.network.clients.installing import LabAdapters
+from docmind_lab.network.clients.watching import Passage, add_finder
 from docmind_lab.services.endpoints import EndpointTable
 from docmind_lab.services.server import ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -32,9 +32,9 @@ def simulated_while_made(endpoints: str = "") -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         watch = _Watch(stack, endpoints)
-        hooks = GuestHooks(lambda: watch)
+        hooks = LabAdapters()
         hooks.install()
-        watch_libraries(hooks, lambda host: watch if watch.anywhere.endpoints.has_host(host) else None)
+        hooks.at_removal(add_finder(watch.for_host))
         provide_vocabularies(hooks, lambda: True)
         hooks.replace(builtins, "input", lambda _: _nobody_answers)
         try:
@@ -51,20 +51,24 @@ def _nobody_answers(prompt: object = "") -> str:
 class _Watch:
     """Sends each request that simulated services answer to them. stack: ends them. endpoints: the user's file."""
 
-    records = carries = True
+    records = is_simulated = True
 
     def __init__(self, stack: contextlib.ExitStack, endpoints: str) -> None:
         self.anywhere = SimulatedDestinations("http://simulated/v1", "http://simulated", EndpointTable(endpoints))
         self._stack, self._lock = stack, threading.Lock()
         self._to: SimulatedDestinations | None = None
 
-    def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
+    def for_host(self, host: str) -> _Watch | None:
+        """Return the watch for a request of httpx, or for one of another library to a host that has endpoints."""
+        return self if not host or self.anywhere.endpoints.has_host(host) else None
+
+    def passage(self, method: str, url: str, is_retry: bool = False) -> Passage:
         """Return where a request goes; a request that nothing simulates keeps its address."""
         try:
             self.anywhere.of(method, url)
         except NotSimulated:
-            return GuestCall(None)
-        return GuestCall(None, to=self._services().of(method, url))
+            return Passage(None)
+        return Passage(None, to=self._services().of(method, url))
 
     def _services(self) -> SimulatedDestinations:
         with self._lock:

@@ -10,7 +10,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -19,18 +18,27 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.addresses import redact_url
-from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_policy
 from docmind_lab.core.errors import NotSimulated, RunCut
+from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, CallKind, LogicalCall
-from docmind_lab.network.guest_libraries import watch_libraries
-from docmind_lab.network.guests import GuestCall, GuestHooks
+from docmind_lab.network.clients.installing import LabAdapters
+from docmind_lab.network.clients.watching import Passage, add_finder
 from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services import vector_service
 from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.unanswered import PROVISIONAL, Unanswered
-from docmind_lab.systems.own.calls import NOWHERE, OpenCall, Place, RunCalls, innermost_call
+from docmind_lab.systems.own.calls import (
+    NOWHERE,
+    OpenCall,
+    Place,
+    RunCalls,
+    innermost_call,
+    latest_request,
+    note_request,
+)
 from docmind_lab.systems.own.tokenizer import provide_vocabularies
 from docmind_lab.systems.own.unsimulated import REMEDY, refuse_unsimulated
 from docmind_lab.virtual_time import VirtualClock, current_clock
@@ -130,16 +138,14 @@ class SentRequest:
     at_s: float
 
 
-_latest: ContextVar[OpenCall | None] = ContextVar("docmind_lab_own_request", default=None)
-
-
 class RunWatch:
     """Watches and limits the requests of one run.
 
-    missing: the error for the first thing that has no simulated counterpart and ended the run. unanswered: how often
-    each request was made that no service answers, and that got a made-up answer. answered: how often each other request
-    was made, by method, address and node; an address may hold a key, so it is redacted before anybody reads it. sent:
-    the numbered requests of each node, see `services.faults`.
+    is_enforced: whether requests are held as production holds them, and this watch only records. missing: the error for
+    the first thing that has no simulated counterpart and ended the run. unanswered: how often each request was made
+    that no service answers, and that got a made-up answer. answered: how often each other request was made, by method,
+    address and node; an address may hold a key, so it is redacted before anybody reads it. sent: the numbered requests
+    of each node, see `services.faults`.
     """
 
     records = True
@@ -148,6 +154,7 @@ class RunWatch:
         self.recorder, self.destinations = recorder, destinations
         self.calls = RunCalls(recorder)
         self.clock = current_clock()
+        self.is_enforced = False
         self.missing: NotSimulated | None = None
         self.unanswered: Counter[Unanswered] = Counter()
         self.answered: Counter[tuple[str, str, str]] = Counter()
@@ -156,14 +163,21 @@ class RunWatch:
         self._numbers: dict[tuple[str, str, int], int] = {}
         self._calls_of: dict[tuple[str, str, str], dict[str, int]] = {}
 
-    # ---- requests: `network.guests.Watch`
+    def let_deadline_travel(self, at_s: float) -> tuple[Deadline, PropagationPolicy]:
+        """Hold the run's calls to an instant on its clock; return that as its deadline, and the policy in force."""
+        recorder, calls = self.recorder, self.calls
+        calls.deadline = Deadline(at_s, recorder.deadline.limit_s, recorder.clock)
+        calls.policy = current_policy()
+        return calls.deadline, calls.policy
+
+    # ---- requests: `network.clients.watching.Watch`
 
     @property
-    def carries(self) -> bool:
-        """Whether httpx carries the requests of other libraries, since what answers them is simulated."""
+    def is_simulated(self) -> bool:
+        """Whether what answers is simulated, so that httpx sends the requests of other libraries."""
         return self.destinations is not None
 
-    def passage(self, method: str, url: str, is_retry: bool = False) -> GuestCall:
+    def passage(self, method: str, url: str, is_retry: bool = False) -> Passage:
         """Let a request through, with its call and URL.
 
         One that no service answers gets a made-up answer, so that the run comes to the others; whoever reads the run
@@ -183,16 +197,20 @@ class RunWatch:
         if to is not None and ENDPOINTS_PATH in to:
             kind = "tool"
         self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
+        hold = current_hold()
+        if hold is not None:
+            hold.refuse_if_over()
         if call is None or call.call.kind == "tool":
             call = self._separate_call(kind, place, is_retry)
         deadline, policy = self.calls.deadline, self.calls.policy
         total = policy.cap == "total"
         # Nobody's real service is told the lab's number.
         numbered = {} if to is None else {f"{HEADER_PREFIX}request": str(self._number(call.call, method, url, kind))}
-        return GuestCall(
+        return Passage(
             call.call,
             to=to,
-            deadline=deadline if total else None,
+            # Also where a thread was started without the context of the run, which production would not hold.
+            deadline=deadline if total and not self.is_enforced else None,
             read_timeout_s=None if total or deadline is None else deadline.cap(None),
             headers={**headers, **numbered},
         )
@@ -223,26 +241,32 @@ class RunWatch:
 
     def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
         """Return a call for one request outside every reported call; the previous one if this is its retry."""
-        opened = _latest.get() if is_retry else None
+        opened = latest_request() if is_retry else None
         if opened is None or opened.call.observer.watch is not self:  # type: ignore[attr-defined]
             opened = self.calls.begin(kind, place)
             opened.call.observer = _SingleAttempt(self, opened)
-            _latest.set(opened)
+            note_request(opened)
         return opened
 
     def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> RunCut:
         """Record that the deadline cut a request, and return the error to raise in its client."""
         assert attempt is not None, "each request of a recorded run is an attempt"
-        assert deadline is not None, "only a deadline cuts a request of a recorded run"
-        role = attempt.call.role
+        role, hold = attempt.call.role, current_hold()
         self.recorder.event("deadline_cut", role, kind=attempt.call.kind, source="network")
-        made = RunCut(deadline.exceeded(role, "network"))
+        error = None if deadline is None else deadline.exceeded(role, "network")
+        if hold is not None:
+            made = hold.cut(None if hold.was_cancelled else error)
+        else:
+            assert error is not None, "a deadline cuts a request, or whoever cancels its hold"
+            made = RunCut(error)
         self.calls.cut(made)
         return made
 
     def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function so that its execution in a thread is recorded as work of the run."""
-
+        hold = current_hold()
+        if hold is not None and not hold.every_client:
+            function = hold.as_thread_work(function)
         opened, place = innermost_call(), self.place()
 
         def work(*arguments: Any) -> Any:
@@ -294,21 +318,21 @@ class _SingleAttempt:
 _lock = threading.Lock()
 _watched: dict[int, RunWatch] = {}
 _holds: dict[VirtualClock | None, int] = {}
-_hooks: dict[VirtualClock | None, GuestHooks] = {}
+_hooks: dict[VirtualClock | None, LabAdapters] = {}
 
 
-def watch_of_calling_code(world: VirtualClock | None) -> RunWatch | None:
-    """Return the watch of the run that the calling code belongs to, if its clock is `world` (None: the wall).
+def watch_of_calling_code(host: str = "") -> RunWatch | None:
+    """Return the watch of the run that the calling code belongs to, whatever host it asks; None outside every run.
 
     Code in a thread that was started without the run's context is known in virtual time only, where a run is alone.
     """
-    if current_clock() is not world:
+    clock, recorder = current_clock(), current_recorder()
+    if recorder is not None:
+        watch = _watched.get(id(recorder))
+        return None if watch is None or watch.clock is not clock else watch
+    if clock is None:
         return None
-    recorder = current_recorder()
-    watch = None if recorder is None else _watched.get(id(recorder))
-    if watch is None and recorder is None and world is not None:
-        return next((found for found in list(_watched.values()) if found.clock is world), None)
-    return watch
+    return next((watch for watch in list(_watched.values()) if watch.clock is clock), None)
 
 
 def begin_watching(watch: RunWatch) -> None:
@@ -336,17 +360,17 @@ def hold(world: VirtualClock | None) -> None:
         _holds[world] = _holds.get(world, 0) + 1
         if _holds[world] > 1:
             return
-        hooks = _hooks[world] = GuestHooks(lambda: watch_of_calling_code(world))
+        hooks = _hooks[world] = LabAdapters()
         hooks.install()
-        watch_libraries(hooks, lambda _: watch_of_calling_code(world))
-        provide_vocabularies(hooks, functools.partial(_is_simulated, world))
+        hooks.at_removal(add_finder(watch_of_calling_code))
+        provide_vocabularies(hooks, _is_simulated)
         if world is not None:
-            refuse_unsimulated(hooks, lambda: watch_of_calling_code(world))
+            refuse_unsimulated(hooks, lambda: None if current_clock() is None else watch_of_calling_code())
 
 
-def _is_simulated(world: VirtualClock | None) -> bool:
+def _is_simulated() -> bool:
     """Whether the calling code is of a run that simulated services answer."""
-    watch = watch_of_calling_code(world)
+    watch = watch_of_calling_code()
     return watch is not None and watch.destinations is not None
 
 

@@ -1,10 +1,11 @@
 """HTTP/1.1 connections without a socket: what another library writes into one is sent by httpx, and answered by it.
 
-    connection.sock = CarriedSocket("https", 30.0)      # of http.client, and so of urllib3 and requests
-    protocol.connection_made(CarriedTransport("https", protocol))                 # of aiohttp
+    connection.sock = MemorySocket("https", 30.0, ...)      # of http.client, and so of urllib3 and requests
+    protocol.connection_made(MemoryTransport("https", protocol, ...))             # of aiohttp
 
-A library's own pools, retries, redirects and decoding stay; the request itself is one of httpx's, with all that applies
-to those. A connection carries one request, and its answer says so.
+A library's own pools, retries, redirects and decoding stay; the request itself is one of httpx's, which is recorded as
+those are. It is held to the deadline that the library's own adapter holds the connection to, and to no other. A
+connection serves one request, and its answer says so.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import socket
 import ssl
 from collections.abc import AsyncIterable, Callable, Generator, Iterable
 from typing import Any, Final
@@ -20,13 +20,15 @@ from typing import Any, Final
 import h11
 import httpx
 
+from docmind_lab.core.deadlines import CappedTimeout, Deadline, deadline_scope
+
 # Of a request or an answer; the URL of a search may be long.
 _LONGEST_HEAD = 1 << 20
 # What holds for one connection, and not for the next. An answer in chunks stays one.
 _OF_THE_CONNECTION = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"upgrade", b"expect"})
 _RESET = 104
 
-# Without certificates, whose loading takes longer than a request: what is carried goes to services on loopback.
+# Without certificates, whose loading takes longer than a request: what is sent goes to services on loopback.
 NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For requests that services on loopback answer."""
 
@@ -72,16 +74,16 @@ class HttpWire:
     def request(self, timeout_s: float | None) -> httpx.Request:
         """Return the request for httpx. timeout_s: of each wait; None for none."""
         assert self._request is not None, "the request is there to its end"
-        found = self._request
-        target = found.target.decode("latin-1")
-        host = next((value.decode("latin-1") for name, value in found.headers if name == b"host"), "")
+        sent = self._request
+        target = sent.target.decode("latin-1")
+        host = next((value.decode("latin-1") for name, value in sent.headers if name == b"host"), "")
         url = target if "://" in target.partition("?")[0] else f"{self._scheme}://{host}{target}"
         dropped = _OF_THE_CONNECTION | {b"transfer-encoding"}
-        headers = [(name, value) for name, value in found.headers.raw_items() if name.lower() not in dropped]
+        headers = [(name, value) for name, value in sent.headers.raw_items() if name.lower() not in dropped]
         waits = dict.fromkeys(("connect", "read", "write", "pool"), timeout_s)
         extensions = {} if timeout_s is None else {"timeout": waits}
         return httpx.Request(
-            found.method.decode("ascii"), url, headers=headers, content=bytes(self._body), extensions=extensions
+            sent.method.decode("ascii"), url, headers=headers, content=bytes(self._body), extensions=extensions
         )
 
     def head(self, response: httpx.Response) -> bytes:
@@ -116,11 +118,11 @@ class HttpWire:
         return b""
 
 
-class CarriedSocket:
+class MemorySocket:
     """A blocking socket for one request of http.client.
 
     timeout_s: of each wait; None for no limit. translate: makes an error of the library from one of httpx's.
-    is_in_force: whether the calling code is in a run whose requests are carried, on the clock it was made on.
+    is_in_force: whether the calling code is in a run whose requests httpx sends, on the clock it was made on.
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class CarriedSocket:
         self._wire.feed(bytes(data))
 
     def settimeout(self, timeout_s: float | None) -> None:
-        """Set the limit of each wait of a request that is not sent yet, in seconds."""
+        """Set the limit of each wait of a request that is not sent yet, in seconds; a capped one has a deadline."""
         self._timeout_s = timeout_s
 
     def gettimeout(self) -> float | None:
@@ -154,15 +156,20 @@ class CarriedSocket:
     def close(self) -> None:
         """Do nothing: the response is closed by itself, as with any socket that a file is open of."""
 
-    def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
+    def makefile(self, mode: str = "rb", buffering: int | None = None, **_: Any) -> Any:
         """Return the response as a file; its first read sends the request."""
-        return io.BufferedReader(_ResponseFile(self._response()))
+        file = _ResponseFile(self._response())
+        return file if buffering == 0 else io.BufferedReader(file)
 
     def _response(self) -> Generator[bytes, None, None]:
         wire, sender = self._wire, httpx.HTTPTransport(verify=NO_CERTIFICATES, trust_env=False)
+        timeout_s, deadline = self._timeout_s, None
+        if isinstance(timeout_s, CappedTimeout):
+            deadline, timeout_s = timeout_s.deadline, timeout_s.own_s
         with contextlib.closing(sender):
             try:
-                response = sender.handle_request(wire.request(self._timeout_s))
+                with deadline_scope(deadline, inherits=False):
+                    response = sender.handle_request(wire.request(timeout_s))
                 with contextlib.closing(response):
                     yield wire.head(response)
                     assert isinstance(response.stream, Iterable), "a sync request has a sync response"
@@ -207,15 +214,22 @@ def socket_error(error: Exception) -> OSError:
     return ConnectionResetError(_RESET, f"the connection was closed: {error}")
 
 
-class CarriedTransport(asyncio.Transport):
+class MemoryTransport(asyncio.Transport):
     """A connection of an event loop for one request. scheme: "http" or "https". protocol: aiohttp's, or any other's.
 
-    fail: called with an error that ends the run, which a protocol would turn into one of its own.
+    fail: called with an error that ends the run, which a protocol would turn into one of its own. deadline: of its
+    request; None for none.
     """
 
-    def __init__(self, scheme: str, protocol: asyncio.Protocol, fail: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        scheme: str,
+        protocol: asyncio.Protocol,
+        fail: Callable[[BaseException], None],
+        deadline: Deadline | None = None,
+    ) -> None:
         super().__init__()
-        self._wire, self._protocol, self._fail = HttpWire(scheme), protocol, fail
+        self._wire, self._protocol, self._fail, self._deadline = HttpWire(scheme), protocol, fail, deadline
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[OSError | None] | None = None
         self._may_feed = asyncio.Event()
@@ -232,17 +246,18 @@ class CarriedTransport(asyncio.Transport):
             self._lose(error)
             return
         if is_whole:
-            self._task = self._loop.create_task(self._carry())
+            self._task = self._loop.create_task(self._exchange())
             self._task.add_done_callback(lambda task: self._lose(None if task.cancelled() else task.result()))
         elif self._wire.wants_continue:
             self._protocol.data_received(self._wire.continues())
 
-    async def _carry(self) -> OSError | None:
+    async def _exchange(self) -> OSError | None:
         """Send the request and feed its response; return the error with which the connection was lost."""
         wire, sender = self._wire, httpx.AsyncHTTPTransport(verify=NO_CERTIFICATES, trust_env=False)
         try:
             async with sender:
-                response = await sender.handle_async_request(wire.request(None))
+                with deadline_scope(self._deadline, inherits=False):
+                    response = await sender.handle_async_request(wire.request(None))
                 async with contextlib.aclosing(response):
                     await self._feed(wire.head(response))
                     assert isinstance(response.stream, AsyncIterable), "an async request has an async response"
@@ -314,8 +329,3 @@ class CarriedTransport(asyncio.Transport):
     def can_write_eof(self) -> bool:
         """Return False: a request says where it ends."""
         return False
-
-
-def default_timeout_s(given: Any) -> float | None:
-    """Return a timeout of http.client in seconds; None for no limit. given: a number, None, or "the default"."""
-    return given if given is None or isinstance(given, int | float) else socket.getdefaulttimeout()

@@ -1,101 +1,108 @@
-"""http.client, and so urllib3, requests, urllib and httplib2: observed in runs of a user's graph, held in production.
+"""http.client, and so urllib3, requests, urllib and httplib2: observed in runs of a user's graph, and held.
 
-In production urllib3 alone is held: the socket that it reads from is wrapped, so each send and each receive waits no
-longer than what is left. Name look-up and the wait for a pooled connection have no limit there.
+The socket that a connection reads from is wrapped, so each send and each receive waits no longer than what is left.
+Name look-up and the wait for a pooled connection have no limit. Production holds urllib3 alone. Where services are
+simulated, a connection has no socket, and httpx sends its requests.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import http.client
 import importlib.util
 import io
 import os
 import socket
+import ssl
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 
-from docmind_lab.core.holds import blocking_on, current_hold
-from docmind_lab.network.carried import CarriedSocket, default_timeout_s, socket_error
+from docmind_lab.core.deadlines import CappedTimeout, Deadline
+from docmind_lab.core.holds import Hold, blocking_on, current_hold
+from docmind_lab.network.attempts import is_sending, sending_scope
+from docmind_lab.network.clients.in_memory import MemorySocket, socket_error
+from docmind_lab.network.clients.watching import (
+    Watch,
+    exchange_of,
+    hold_in_force,
+    is_late,
+    note_failures,
+    note_head,
+    watch_of_run,
+)
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange
-from docmind_lab.network.library_watch import Find, exchange_of, hold_in_force, is_late, note_failures, note_head
 from docmind_lab.network.replacements import Replacements
 
 _TLS_PORT = 443
+# 0 would make a socket one that does not wait at all.
+_LEAST_S = 0.001
 
 
-class HttpClientHooks:
-    """Hooks on http.client's connections and on urllib3's, which are made from them."""
+class HttpClientAdapter(Replacements):
+    """Hooks on http.client's connections and on those that are made from them."""
 
-    def __init__(self, find: Find) -> None:
-        self._find = find
+    def __init__(self) -> None:
+        super().__init__()
         self._under_way: weakref.WeakKeyDictionary[Any, Exchange] = weakref.WeakKeyDictionary()
 
-    def install(self, hooks: Replacements) -> None:
-        """Replace the methods of http.client and urllib3 until `hooks` are removed."""
-        kinds: list[type] = [http.client.HTTPConnection, http.client.HTTPSConnection]
-        if importlib.util.find_spec("urllib3") is not None:
-            from urllib3.connection import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - it may not be installed
+    def hold(self) -> None:
+        """Replace the methods by which urllib3 connects and sends, until `remove`."""
+        from urllib3.connection import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - only where it is to be held
 
-            kinds += [HTTPConnection, HTTPSConnection]
+        self.replace(HTTPConnection, "connect", _wrap_connect)
+        self.replace(HTTPSConnection, "connect", _wrap_connect)
+        self.replace(HTTPConnection, "request", _wrap_request)
+
+    def observe(self) -> None:
+        """Replace the methods of http.client and of what is made from it, until `remove`."""
+        kinds: list[type] = [http.client.HTTPConnection, http.client.HTTPSConnection]
         if importlib.util.find_spec("httplib2") is not None:
             # Below Google's API client. Its connections connect by themselves too.
             import httplib2  # noqa: PLC0415 - it may not be installed
 
             kinds += [httplib2.HTTPConnectionWithTimeout, httplib2.HTTPSConnectionWithTimeout]
         for kind in kinds:
-            hooks.replace(kind, "connect", self._wrap_connect)
-        hooks.replace(http.client.HTTPConnection, "putrequest", self._wrap_putrequest)
-        hooks.replace(http.client.HTTPConnection, "send", self._wrap_send)
-        hooks.replace(http.client.HTTPConnection, "getresponse", self._wrap_getresponse)
+            self.replace(kind, "connect", _wrap_connect)
+        if importlib.util.find_spec("urllib3") is not None:
+            from urllib3.connection import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - it may not be installed
 
-    def _carries(self, host: str) -> bool:
-        watch = self._find(host)
-        return watch is not None and watch.carries
-
-    def _wrap_connect(self, previous: Any) -> Any:
-        def connect(connection: Any) -> Any:
-            host = str(_host_of(connection))
-            if not self._carries(host):
-                return previous(connection)
-            scheme = "https" if connection.default_port == _TLS_PORT else "http"
-            timeout_s = default_timeout_s(connection.timeout)
-            in_force = functools.partial(self._carries, host)
-            connection.sock = CarriedSocket(scheme, timeout_s, _translator(connection), in_force)
-            if hasattr(connection, "is_verified"):
-                connection.is_verified = True
-            return None
-
-        return connect
+            kinds += [HTTPConnection, HTTPSConnection]
+        for kind in kinds:
+            self.replace(kind, "connect", _wrap_connect_in_memory)
+        self.replace(http.client.HTTPConnection, "putrequest", self._wrap_putrequest)
+        self.replace(http.client.HTTPConnection, "send", self._wrap_send)
+        self.replace(http.client.HTTPConnection, "getresponse", self._wrap_getresponse)
 
     def _wrap_putrequest(self, previous: Any) -> Any:
         def putrequest(connection: Any, method: str, url: str, *arguments: Any, **options: Any) -> Any:
-            watch = self._find(str(_host_of(connection)))
-            if watch is not None and watch.carries:
+            watch = _watch(connection)
+            in_memory = _is_in_memory(connection)
+            if watch is not None and watch.is_simulated:
                 # Made before the run, it leads to the real host.
-                if connection.sock is not None and not isinstance(connection.sock, CarriedSocket):
+                if connection.sock is not None and not in_memory:
                     connection.close()
-            elif watch is not None:
+            elif watch is not None and not is_sending():
                 self._under_way[connection] = exchange_of(watch, method, _address(connection, url))
-            elif isinstance(connection.sock, CarriedSocket) and not connection.sock.is_in_force():
+            elif in_memory and not connection.sock.is_in_force():
                 connection.close()
-            return previous(connection, method, url, *arguments, **options)
+            with sending_scope():
+                return previous(connection, method, url, *arguments, **options)
 
         return putrequest
 
     def _wrap_send(self, previous: Any) -> Any:
         def send(connection: Any, data: Any) -> Any:
             exchange = self._under_way.get(connection)
-            if exchange is None:
-                return previous(connection, data)
-            exchange.note_sent(data if isinstance(data, bytes) else b"")
-            with note_failures(exchange):
-                _bound(connection.sock, exchange)
+            if exchange is not None:
+                exchange.note_sent(data if isinstance(data, bytes) else b"")
+            with contextlib.nullcontext() if exchange is None else note_failures(exchange):
+                if not _opens_tunnel(connection):
+                    _hold_socket(connection)
                 return previous(connection, data)
 
         return send
@@ -105,9 +112,7 @@ class HttpClientHooks:
             exchange = self._under_way.pop(connection, None)
             if exchange is None:
                 return previous(connection)
-            sock = connection.sock
             with note_failures(exchange):
-                _bound(sock, exchange)
                 response = previous(connection)
             raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.getheaders()]
             note_head(exchange, response.status, raw)
@@ -115,15 +120,55 @@ class HttpClientHooks:
             if response.fp is None:
                 exchange.complete()
             else:
-                response.fp = _NotedFile(response.fp, sock, exchange, response)
+                response.fp = _NotedFile(response.fp, exchange, response)
             return response
 
         return getresponse
 
 
+def _opens_tunnel(connection: Any) -> bool:
+    """Whether what is sent is for a proxy, on a socket that TLS is to wrap."""
+    is_wrapped = isinstance(connection.sock, ssl.SSLSocket | _HeldSocket)
+    return bool(getattr(connection, "_tunnel_host", None)) and connection.sock is not None and not is_wrapped
+
+
+def _watch(connection: Any) -> Watch | None:
+    return watch_of_run(str(_host_of(connection)))
+
+
+def _is_in_memory(connection: Any) -> bool:
+    sock = connection.sock
+    return isinstance(sock._inner if isinstance(sock, _HeldSocket) else sock, MemorySocket)
+
+
+def _wrap_connect_in_memory(previous: Any) -> Any:
+    def connect(connection: Any) -> Any:
+        watch = _watch(connection)
+        if watch is None or not watch.is_simulated:
+            return previous(connection)
+
+        def is_in_force() -> bool:
+            watch = _watch(connection)
+            return watch is not None and watch.is_simulated
+
+        scheme = "https" if connection.default_port == _TLS_PORT else "http"
+        timeout_s = _default_timeout_s(connection.timeout)
+        connection.sock = MemorySocket(scheme, timeout_s, _translator(connection), is_in_force)
+        if hasattr(connection, "is_verified"):
+            connection.is_verified = True
+        return None
+
+    return connect
+
+
+def _default_timeout_s(given: Any) -> float | None:
+    """Return a timeout of http.client in seconds; None for no limit. given: a number, None, or "the default"."""
+    return given if given is None or isinstance(given, int | float) else socket.getdefaulttimeout()
+
+
 def _translator(connection: Any) -> Callable[[Exception], Exception]:
     """Return what makes the library's errors of httpx's: urllib3 tells failed connections from failed reads."""
-    if not type(connection).__module__.startswith(("urllib3", "botocore")):
+    if not _is_of_urllib3(connection):
         return socket_error
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError  # noqa: PLC0415 - it is there
 
@@ -154,30 +199,17 @@ def _host_of(connection: Any) -> Any:
     return getattr(connection, "_tunnel_host", None) or connection.host
 
 
-def _bound(sock: Any, exchange: Exchange) -> None:
-    """Bound the next wait of a socket by the limits of its request."""
-    limit_s = exchange.timeouts.get("read")
-    if sock is None or limit_s is None:
-        return
-    left_s = limit_s if exchange.deadline is None else exchange.deadline.cap(limit_s)
-    given_s = sock.gettimeout()
-    # 0 would make the socket one that does not wait at all.
-    sock.settimeout(max(0.001, left_s if given_s is None else min(given_s, left_s)))
-
-
 class _NotedFile(io.RawIOBase):
-    """The file of a response: its reads are bounded, and what they return is noted."""
+    """The file of a response; what its reads return is noted."""
 
     _is_at_end = False
 
-    def __init__(self, inner: Any, sock: Any, exchange: Exchange, response: Any) -> None:
-        self._inner, self._socket, self._exchange = inner, sock, exchange
+    def __init__(self, inner: Any, exchange: Exchange, response: Any) -> None:
+        self._inner, self._exchange = inner, exchange
         self._chunked, self._response = bool(response.chunked), weakref.ref(response)
 
     def _pass(self, read: Callable[..., Any], *arguments: Any) -> Any:
         with note_failures(self._exchange):
-            with contextlib.suppress(OSError):  # a socket that is closed already has its last bytes here
-                _bound(self._socket, self._exchange)
             return read(*arguments)
 
     def _note(self, data: bytes) -> bytes:
@@ -222,7 +254,7 @@ class _NotedFile(io.RawIOBase):
         super().close()
 
 
-# ---- in production
+# ---- what holds it
 
 
 class _HeldSocket:
@@ -297,14 +329,18 @@ class _bounded:  # noqa: N801 - used as a function
         hold, deadline = self._held
         self._timeout_s = self.allowed_s = self._socket.gettimeout()
         if hold.policy.cap == "total":
-            self.allowed_s = deadline.cap(self._timeout_s)
-            # 0 would make the socket one that does not wait at all.
-            self._socket.settimeout(max(0.001, self.allowed_s))
+            if isinstance(self._socket, MemorySocket):
+                # It takes the deadline from its timeout.
+                self.allowed_s = CappedTimeout.of(self._timeout_s, deadline)
+            else:
+                self.allowed_s = deadline.cap(self._timeout_s)
+            self._socket.settimeout(max(_LEAST_S, self.allowed_s))
 
     def _shut_down(self) -> None:
         with contextlib.suppress(OSError):
             # Below TLS, whose own way of closing is not safe while another thread reads.
-            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+            if isinstance(self._socket, socket.socket):
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if self._lifted is not None:
@@ -338,60 +374,69 @@ def _leave_to_the_parent() -> None:
 os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
-def hold_urllib3() -> Replacements:
-    """Replace the methods by which urllib3 connects and sends, and return what puts them back."""
-    from urllib3 import HTTPHeaderDict  # noqa: PLC0415 - only where it is to be held
-    from urllib3.connection import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - as above
+def _hold_on(connection: Any) -> tuple[Hold, Deadline] | None:
+    """Return the hold on a request of a connection, and its deadline; None for one that is not held."""
+    held = hold_in_force()
+    return held if held is not None and (held[0].every_client or _is_of_urllib3(connection)) else None
 
-    made = Replacements()
 
-    def held_connect(previous: Any) -> Any:
-        def connect(connection: Any) -> Any:
-            _connected.add(connection)
-            held = hold_in_force()
-            if held is None:
-                return previous(connection)
-            hold, deadline = held
-            hold.refuse_if_over()
-            timeout_s = connection.timeout
-            given_s = timeout_s if isinstance(timeout_s, int | float) else None
-            connection.timeout = max(0.001, deadline.cap(given_s))
-            try:
-                return previous(connection)
-            except Exception as error:
-                if is_late(hold):
-                    raise hold.cut() from error
-                raise
-            finally:
-                connection.timeout = timeout_s
+def _is_of_urllib3(connection: Any) -> bool:
+    kind = getattr(sys.modules.get("urllib3.connection"), "HTTPConnection", None)
+    return kind is not None and isinstance(connection, kind)
 
-        return connect
 
-    def held_request(previous: Any) -> Any:
-        def request(connection: Any, *arguments: Any, **options: Any) -> Any:
-            held = hold_in_force()
-            if held is None:
-                return previous(connection, *arguments, **options)
-            held[0].refuse_if_over()
-            if connection.sock is None:
-                connection.connect()
-            if not isinstance(connection.sock, _HeldSocket):
-                connection.sock = _HeldSocket(connection.sock)
-            wire = wire_in_force()
-            if wire is not None:
-                names = ("method", "url", "body", "headers")
-                options = {**dict(zip(names, arguments, strict=False)), **options}
-                # A copy: the caller's own headers, sent again, have another time left.
-                headers = options["headers"] = HTTPHeaderDict(options.get("headers") or {})
-                # What goes through a proxy goes to a host that is not known here.
-                host = "" if connection.proxy is not None else connection.host
-                wire.change(headers, host, connection.port, held[1])
-                arguments = ()
+def _hold_socket(connection: Any) -> None:
+    """Have what a connection sends and receives from now on bounded, if its request is held; connect it before."""
+    if isinstance(connection.sock, _HeldSocket) or _hold_on(connection) is None:
+        return
+    if connection.sock is None and connection.auto_open:
+        connection.connect()
+    if connection.sock is not None:
+        connection.sock = _HeldSocket(connection.sock)
+
+
+def _wrap_connect(previous: Any) -> Any:
+    def connect(connection: Any) -> Any:
+        _connected.add(connection)
+        held = _hold_on(connection)
+        if held is None:
+            return previous(connection)
+        hold, deadline = held
+        hold.refuse_if_over()
+        timeout_s = connection.timeout
+        own_s = timeout_s if isinstance(timeout_s, int | float) else None
+        connection.timeout = max(_LEAST_S, deadline.cap(own_s))
+        try:
+            return previous(connection)
+        except Exception as error:
+            if is_late(hold):
+                raise hold.cut() from error
+            raise
+        finally:
+            connection.timeout = timeout_s
+
+    return connect
+
+
+def _wrap_request(previous: Any) -> Any:
+    def request(connection: Any, *arguments: Any, **options: Any) -> Any:
+        held = hold_in_force()
+        if held is None:
             return previous(connection, *arguments, **options)
+        held[0].refuse_if_over()
+        _hold_socket(connection)
+        wire = wire_in_force()
+        if wire is not None:
+            from urllib3 import HTTPHeaderDict  # noqa: PLC0415 - it is there
 
-        return request
+            names = ("method", "url", "body", "headers")
+            options = {**dict(zip(names, arguments, strict=False)), **options}
+            # A copy: the caller's own headers, sent again, have another time left.
+            headers = options["headers"] = HTTPHeaderDict(options.get("headers") or {})
+            # What goes through a proxy goes to a host that is not known here.
+            host = "" if connection.proxy is not None else connection.host
+            wire.change(headers, host, connection.port, held[1])
+            arguments = ()
+        return previous(connection, *arguments, **options)
 
-    made.replace(HTTPConnection, "connect", held_connect)
-    made.replace(HTTPSConnection, "connect", held_connect)
-    made.replace(HTTPConnection, "request", held_request)
-    return made
+    return request

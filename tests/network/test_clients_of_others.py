@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import httpcore
-import httpcore2
 import httpx
 import httpx2
 import pytest
@@ -16,20 +12,10 @@ import pytest
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import RunCut
 from docmind_lab.network.attempts import Attempt, LogicalCall
-from docmind_lab.network.guests import GuestCall, GuestHooks
+from docmind_lab.network.clients.installing import LabAdapters
+from docmind_lab.network.clients.watching import Passage, add_finder
 from docmind_lab.network.taps import attach_taps
 
-OWNERS = [
-    (httpx.HTTPTransport, "handle_request"),
-    (httpx.AsyncHTTPTransport, "handle_async_request"),
-    (httpx2.HTTPTransport, "handle_request"),
-    (httpx2.AsyncHTTPTransport, "handle_async_request"),
-    (httpcore.SyncBackend, "connect_tcp"),
-    (httpcore2.AnyIOBackend, "connect_tcp"),
-    (httpcore.HTTPConnection, "handle_request"),
-    (httpcore2.AsyncHTTPConnection, "can_handle_request"),
-    (asyncio.BaseEventLoop, "run_in_executor"),
-]
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
@@ -37,16 +23,17 @@ class Watched:
     """A run that lets requests through as it was told to. active: whether the calling code belongs to it."""
 
     records = True
+    is_simulated = False
 
     def __init__(self, **passage: Any) -> None:
         self.passage_options, self.active = passage, True
         self.attempts: list[Attempt] = []
         self.seen: list[tuple[str, str, bool]] = []
 
-    def passage(self, method: str, url: str, is_retry: bool) -> GuestCall:
+    def passage(self, method: str, url: str, is_retry: bool) -> Passage:
         self.seen.append((method, url, is_retry))
         call = LogicalCall("run", "llm/node/1.0.1", "node", "1.0.1", "llm", 7, self)
-        return GuestCall(call, **self.passage_options)
+        return Passage(call, **self.passage_options)
 
     def attempt_started(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
@@ -57,18 +44,19 @@ class Watched:
     def cut(self, attempt: Attempt, deadline: Deadline) -> RunCut:
         return RunCut(deadline.exceeded(attempt.call.role, "network"))
 
-    def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
 
 @pytest.fixture
 def watching() -> Iterator[Callable[..., Watched]]:
-    placed: list[GuestHooks] = []
+    placed: list[LabAdapters] = []
 
     def begin(**passage: Any) -> Watched:
         watched = Watched(**passage)
-        hooks = GuestHooks(lambda: watched if watched.active else None)
+        hooks = LabAdapters()
         hooks.install()
+        hooks.at_removal(add_finder(lambda host: watched if watched.active else None))
         placed.append(hooks)
         return watched
 
@@ -79,36 +67,6 @@ def watching() -> Iterator[Callable[..., Watched]]:
 
 def answering(request, connection):
     connection.send(OK)
-
-
-def trickling(request, connection):
-    connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
-    for _ in range(1000):
-        connection.send(b"x")
-        connection.pause(0.05)
-
-
-def test_everything_is_put_back() -> None:
-    before = [vars(owner)[name] for owner, name in OWNERS]
-    hooks = GuestHooks(lambda: None)
-    hooks.install()
-    assert all(vars(owner)[name] is not was for (owner, name), was in zip(OWNERS, before, strict=True))
-    hooks.remove()
-    assert [vars(owner)[name] for owner, name in OWNERS] == before
-
-
-def test_what_somebody_else_has_replaced_since_is_left_to_them(monkeypatch) -> None:
-    # Put back at the end of the test, whatever was left there.
-    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", vars(httpx.HTTPTransport)["handle_request"])
-    hooks = GuestHooks(lambda: None)
-    hooks.install()
-
-    def theirs(transport, request):
-        return httpx.Response(204)
-
-    httpx.HTTPTransport.handle_request = theirs
-    hooks.remove()
-    assert vars(httpx.HTTPTransport)["handle_request"] is theirs
 
 
 @pytest.mark.parametrize("web", [httpx, httpx2])
@@ -148,7 +106,7 @@ def test_a_connection_from_before_the_run_is_not_used_in_it(stub, watching) -> N
     assert server.connections == 2, "afterwards any will do"
 
 
-def test_a_tap_on_the_seam_is_told_what_a_guest_sends_and_gets(stub, watching) -> None:
+def test_a_tap_on_the_seam_is_told_what_a_client_of_others_sends_and_gets(stub, watching) -> None:
     told: list[tuple[bytes, bytes]] = []
 
     class Listening:
@@ -179,17 +137,3 @@ def test_a_redirected_request_takes_no_key_with_it(stub, watching) -> None:
     assert request.headers["x-docmind-of-a-test"] == "1"
     assert request.headers["x-title"] == "mine"
     assert not {"authorization", "api-key", "cookie"} & request.headers.keys()
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("web", [httpx, httpx2])
-def test_a_trickled_body_is_cut_at_the_deadline_by_what_no_except_exception_catches(web, stub, watching) -> None:
-    server = stub(trickling)
-    deadline = Deadline.after(0.3)
-    watched = watching(deadline=deadline)
-    with web.Client(timeout=10.0) as client, pytest.raises(RunCut) as raised:
-        client.get(server.url)
-    # A read ends at the deadline to the millisecond; a loaded machine schedules the thread tens of them later.
-    assert 0.0 <= time.monotonic() - deadline.at_s < 0.5
-    assert raised.value.error.stop_reason == "deadline"
-    assert [attempt.outcome for attempt in watched.attempts] == ["timeout"]

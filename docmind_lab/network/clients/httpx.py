@@ -1,13 +1,13 @@
-"""Observes and bounds requests of HTTP clients that the lab did not build, while runs of a user's graph go on.
+"""httpx and httpx2: observed in runs of a user's graph, and held.
 
-    hooks = GuestHooks(watch_of_the_calling_code)
-    hooks.install()
-    ...                  # requests through httpx and httpx2, whoever built the client, are attempts of the run's calls
-    hooks.remove()
+    adapter = HttpxAdapter()
+    adapter.hold()
+    ...                  # requests through httpx and httpx2, whoever built the client, are those of whoever watches
+    adapter.remove()
 
 The public methods of the two libraries' transports, of httpcore's backends and of its pools are replaced, and put back.
-Where no run is watched, each calls the original with what it was given. A connection that was made before, or where
-nothing is watched, is not used by a watched request: nobody would hold its reads to the deadline.
+Where nobody watches and nothing holds, each calls the original with its own arguments. A connection that was made
+before, or where nothing is held, is not used by a held request: nobody would hold its reads to the deadline.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import functools
 import os
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import httpcore
 import httpcore2
 import httpx
 import httpx2
 
-from docmind_lab.core.deadlines import Deadline, deadline_scope
-from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
+from docmind_lab.core.deadlines import deadline_scope
+from docmind_lab.network.attempts import call_scope, is_sending, sending_scope
+from docmind_lab.network.clients.watching import Passage, Watch, as_work, held_code, watch_of_run
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.replacements import Replacements
@@ -41,83 +41,23 @@ _RETRY_COUNT = b"x-stainless-retry-count"
 _OF_THE_ENDPOINT = frozenset({b"host", b"authorization", b"api-key", b"x-api-key", b"cookie"})
 
 
-@dataclass(frozen=True)
-class GuestCall:
-    """The call, the deadline and the changes with which one request of a watched run is sent.
-
-    call: None for a request that is only held. to: the URL that takes the place of its own; None for its own.
-    deadline: bounds everything that the request does. read_timeout_s: bounds each single wait. headers: added to it.
-    """
-
-    call: LogicalCall | None
-    to: str | None = None
-    deadline: Deadline | None = None
-    read_timeout_s: float | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-class Watch(Protocol):
-    """A run whose requests are observed, or only held to a deadline.
-
-    records: whether requests become attempts of calls; without, they are held and nothing else.
-    """
-
-    @property
-    def records(self) -> bool:
-        """Whether `passage` wants the address of a request and whether it is a retry."""
-        ...
-
-    def passage(self, method: str, url: str, is_retry: bool) -> GuestCall:
-        """Return how a request of the calling code is sent; raise for one that must not be sent."""
-        ...
-
-    def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> BaseException:
-        """Return the error that the client gets when the deadline, or the caller, has cut a request."""
-        ...
-
-    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a function that is handed to a thread, so that it counts as work of the run."""
-        ...
-
-
-Find = Callable[[], Watch | None]
-"""Returns the watch of the calling code's run; None for code outside a run."""
-
-_under_way: ContextVar[bool] = ContextVar("docmind_lab_guest_request", default=False)
-
-
-class _request_under_way:  # noqa: N801 - used as a function
-    """Mark a block as the sending of a request. Entered for every request, so it is no generator."""
-
-    __slots__ = ("_token",)
-
-    def __enter__(self) -> None:
-        self._token = _under_way.set(True)
-
-    def __exit__(self, *exc_info: object) -> None:
-        _under_way.reset(self._token)
-
-
-class GuestHooks(Replacements):
-    """Hooks on the HTTP libraries, active between `install` and `remove`.
+class HttpxAdapter(Replacements):
+    """Hooks on httpx and httpx2, active between `hold` and `remove`.
 
     Args:
-        find: Called at every request.
-        find_work: Called when an event loop hands work to a thread; `find` itself when left out.
         holds_all: Whether every connection is made so that it can be held, whoever connects it. Then held requests and
             others share connections, as they would without hooks.
     """
 
-    def __init__(self, find: Find, find_work: Find | None = None, *, holds_all: bool = False) -> None:
+    def __init__(self, *, holds_all: bool = False) -> None:
         super().__init__()
         self._holds_all = holds_all
-        self._find, self._find_work = find, find_work or find
-        # Connections made for watched requests, and the event loop of each; None for a blocking one.
+        # Connections made for held requests, and the event loop of each; None for a blocking one.
         self._seen: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        _all_hooks.add(self)
+        _all_adapters.add(self)
 
-    def install(self) -> None:
-        """Install the hooks on httpx, httpx2, httpcore, httpcore2 and asyncio."""
+    def hold(self) -> None:
+        """Replace methods of httpx, httpx2, httpcore, httpcore2 and asyncio until `remove`."""
         for web, sync_body, async_body in ((httpx, HttpxBody, AsyncHttpxBody), (httpx2, Httpx2Body, AsyncHttpx2Body)):
             self.replace(web.HTTPTransport, "handle_request", self._wrap_handle(web, sync_body))
             self.replace(web.AsyncHTTPTransport, "handle_async_request", self._wrap_handle_async(web, async_body))
@@ -130,7 +70,7 @@ class GuestHooks(Replacements):
             self.replace(async_kind, "can_handle_request", self._wrap_can_handle(_running_loop))
             self.replace(async_kind, "handle_async_request", self._wrap_use_async(gone))
             self.replace(async_kind, "aclose", _wrap_close)
-        self.replace(asyncio.BaseEventLoop, "run_in_executor", self._wrap_executor)
+        self.replace(asyncio.BaseEventLoop, "run_in_executor", _wrap_executor)
 
     def close_idle(self) -> None:
         """Close idle connections that were made for watched requests.
@@ -150,23 +90,16 @@ class GuestHooks(Replacements):
 
     # ---- requests
 
-    def _watch(self) -> Watch | None:
-        # A request of a request's own (a proxy's, a nested hook's) is the same one.
-        return None if _under_way.get() else self._find()
-
     def _wrap_handle(self, web: Any, body: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def handle_request(transport: Any, request: Any) -> Any:
-                watch = self._watch()
+                watch = _watch()
                 if watch is None:
                     return previous(transport, request)
                 made, exchange = _prepare(web, request, watch)
-                with _request_under_way(), exchange.operation():
+                with sending_scope(), exchange.operation():
                     response = previous(transport, made)
-                if exchange.attempt is not None:
-                    exchange.note_response(response.status_code, response.headers.raw)
-                response.stream = body(response.stream, exchange)
-                return response
+                return _noted(response, body, exchange)
 
             return handle_request
 
@@ -175,16 +108,13 @@ class GuestHooks(Replacements):
     def _wrap_handle_async(self, web: Any, body: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             async def handle_async_request(transport: Any, request: Any) -> Any:
-                watch = self._watch()
+                watch = _watch()
                 if watch is None:
                     return await previous(transport, request)
                 made, exchange = _prepare(web, request, watch)
-                with _request_under_way(), exchange.operation():
+                with sending_scope(), exchange.operation():
                     response = await previous(transport, made)
-                if exchange.attempt is not None:
-                    exchange.note_response(response.status_code, response.headers.raw)
-                response.stream = body(response.stream, exchange)
-                return response
+                return _noted(response, body, exchange)
 
             return handle_async_request
 
@@ -196,7 +126,7 @@ class GuestHooks(Replacements):
         def make(previous: Any) -> Any:
             def can_handle_request(connection: Any, origin: Any) -> Any:
                 owner = self._seen.get(connection, _NOT_SEEN)
-                if owner is _OF_PARENT or (_under_way.get() and owner is not loop() and _is_connected(connection)):
+                if owner is _OF_PARENT or (is_sending() and owner is not loop() and _is_connected(connection)):
                     return False
                 return previous(connection, origin)
 
@@ -215,7 +145,7 @@ class GuestHooks(Replacements):
             return
         if not _is_connected(connection):
             self._seen[connection] = loop
-        elif _under_way.get() or owner is _OF_PARENT:
+        elif is_sending() or owner is _OF_PARENT:
             raise not_available
 
     def leave_to_the_parent(self) -> None:
@@ -226,7 +156,7 @@ class GuestHooks(Replacements):
     def _wrap_use(self, not_available: type[Exception]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def handle_request(connection: Any, request: Any) -> Any:
-                if self._holds_all or _under_way.get():
+                if self._holds_all or is_sending():
                     self._take(connection, None, not_available)
                 return previous(connection, request)
 
@@ -237,7 +167,7 @@ class GuestHooks(Replacements):
     def _wrap_use_async(self, not_available: type[Exception]) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             async def handle_async_request(connection: Any, request: Any) -> Any:
-                if self._holds_all or _under_way.get():
+                if self._holds_all or is_sending():
                     self._take(connection, _running_loop(), not_available)
                 return await previous(connection, request)
 
@@ -245,14 +175,25 @@ class GuestHooks(Replacements):
 
         return make
 
-    # ---- threads
 
-    def _wrap_executor(self, previous: Any) -> Any:
-        def run_in_executor(loop: Any, executor: Any, function: Any, *arguments: Any) -> Any:
-            watch = self._find_work()
-            return previous(loop, executor, function if watch is None else watch.as_work(function), *arguments)
+def _watch() -> Watch | None:
+    # A request of a request's own (a proxy's, a nested hook's) is the same one.
+    return None if is_sending() else watch_of_run() or held_code()
 
-        return run_in_executor
+
+def _wrap_executor(previous: Any) -> Any:
+    def run_in_executor(loop: Any, executor: Any, function: Any, *arguments: Any) -> Any:
+        return previous(loop, executor, as_work(function), *arguments)
+
+    return run_in_executor
+
+
+def _noted(response: Any, body: Any, exchange: Exchange) -> Any:
+    """Return a response whose body reports to the exchange."""
+    if exchange.attempt is not None:
+        exchange.note_response(response.status_code, response.headers.raw)
+    response.stream = body(response.stream, exchange)
+    return response
 
 
 def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
@@ -272,7 +213,7 @@ def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
     return _copy(web, request, url, headers, exchange), exchange
 
 
-def _held(web: Any, request: Any, passage: GuestCall, watch: Watch) -> tuple[Any, Exchange]:
+def _held(web: Any, request: Any, passage: Passage, watch: Watch) -> tuple[Any, Exchange]:
     """Return the request itself, with its waits bounded, and its exchange: nothing but its time is changed.
 
     With a deadline on the wire it is a copy: the caller's own, sent again, has another time left.
@@ -310,12 +251,12 @@ def _is_connected(connection: Any) -> bool:
 # In place of the event loop of a connection: it was not made under these hooks, or by the process forked from.
 _NOT_SEEN = object()
 _OF_PARENT = object()
-_all_hooks: weakref.WeakSet[GuestHooks] = weakref.WeakSet()
+_all_adapters: weakref.WeakSet[HttpxAdapter] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    for hooks in _all_hooks:
-        hooks.leave_to_the_parent()
+    for adapter in _all_adapters:
+        adapter.leave_to_the_parent()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -335,7 +276,7 @@ def _wrap_close(previous: Any) -> Any:
             await previous(connection)
         except RuntimeError:
             # A pool closes idle connections for whoever asks next, also those of a loop that is closed by now.
-            if not _under_way.get():
+            if not is_sending():
                 raise
 
     return aclose
@@ -361,7 +302,7 @@ class _OriginalBackend:
 def _wrap_connect(seam: Any, *, holds_all: bool) -> Callable[[Any], Any]:
     def make(previous: Any) -> Any:
         def connect_tcp(backend: Any, *arguments: Any, **options: Any) -> Any:
-            if not (holds_all or _under_way.get()):
+            if not (holds_all or is_sending()):
                 return previous(backend, *arguments, **options)
             return seam(_OriginalBackend(backend, previous)).connect_tcp(*arguments, **options)
 

@@ -1,0 +1,218 @@
+"""Who watches the requests of the calling code, and what they are held to: what each library's adapter asks.
+
+A run of the lab has a watch, which says where a request goes and records it. A hold, which production has alone, says
+until when it may go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import httpx
+
+from docmind_lab.core.deadlines import Deadline, deadline_scope
+from docmind_lab.core.errors import RunCut
+from docmind_lab.core.holds import Hold, current_hold
+from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
+from docmind_lab.network.exchange import Exchange, admit_all
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The call, the limits and the changes with which one request is sent.
+
+    Args:
+        call: The call that it becomes an attempt of; None for a request that is only held.
+        to: The URL that takes the place of its own; None for its own.
+        deadline: Bounds everything that the request does, besides the deadline in force.
+        read_timeout_s: Bounds each single wait, in seconds.
+        headers: Added to it.
+    """
+
+    call: LogicalCall | None
+    to: str | None = None
+    deadline: Deadline | None = None
+    read_timeout_s: float | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Watch(Protocol):
+    """What watches the requests of the calling code.
+
+    records: whether requests become attempts of calls; without, they are held and nothing else.
+    """
+
+    @property
+    def records(self) -> bool:
+        """Whether `passage` wants the address of a request and whether it is a retry."""
+        ...
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether what answers is simulated, so that httpx sends the requests of other libraries."""
+        ...
+
+    def passage(self, method: str, url: str, is_retry: bool) -> Passage:
+        """Return how a request of the calling code is sent; raise for one that must not be sent."""
+        ...
+
+    def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> BaseException:
+        """Return the error that the client gets when the deadline, or the caller, has cut a request."""
+        ...
+
+    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function that is handed to a thread, so that it counts as work of the run."""
+        ...
+
+
+Finder = Callable[[str], Watch | None]
+"""Host, or empty for a request of httpx → the watch of the calling code; None for code that it does not watch."""
+
+_lock = threading.Lock()
+_finders: tuple[Finder, ...] = ()
+
+
+def add_finder(finder: Finder) -> Callable[[], None]:
+    """Have all adapters ask `finder` who watches the calling code. Returns: what ends that."""
+    global _finders
+
+    def remove() -> None:
+        global _finders
+        with _lock:
+            left = list(_finders)
+            left.remove(finder)  # once: runs of two clocks may have added it
+            _finders = tuple(left)
+
+    with _lock:
+        _finders = (*_finders, finder)
+    return remove
+
+
+def watch_of_run(host: str = "") -> Watch | None:
+    """Return the watch of the run that the calling code belongs to; None outside every run of the lab."""
+    # The latest first: of two that would answer it is the nearer.
+    for finder in reversed(_finders):
+        watch = finder(host)
+        if watch is not None:
+            return watch
+    return None
+
+
+# ---- what holds a request
+
+
+def hold_in_force() -> tuple[Hold, Deadline] | None:
+    """Return the hold on the calling code and its deadline; None without one.
+
+    Raises: RunCut in a task whose hold was cancelled after its deadline was lifted.
+    """
+    hold = current_hold()
+    if hold is None:
+        return None
+    deadline = hold.in_force
+    if hold.only_tells and hold.was_cancelled:
+        hold.refuse_if_over()
+    return None if deadline is None else (hold, deadline)
+
+
+def is_late(hold: Hold) -> bool:
+    """Whether the deadline in force may have ended a wait."""
+    deadline = hold.in_force
+    return deadline is not None and deadline.ends_a_wait
+
+
+_HELD_IN_TOTAL = Passage(None)
+
+
+class HeldCode:
+    """The calling code of a held block outside every run of the lab: a `Watch` that records nothing."""
+
+    __slots__ = ("_hold",)
+    records = is_simulated = False
+
+    def __init__(self, hold: Hold) -> None:
+        self._hold = hold
+
+    def passage(self, method: str, url: str, is_retry: bool) -> Passage:
+        """Return the limits of a request. Raises: RunCut if the time is over."""
+        hold = self._hold
+        hold.refuse_if_over()
+        if hold.policy.cap == "total":
+            # The deadline itself is in force here.
+            return _HELD_IN_TOTAL
+        deadline = hold.in_force
+        return Passage(None, read_timeout_s=None if deadline is None else deadline.cap(None))
+
+    def cut(self, attempt: Attempt | None, deadline: Deadline | None) -> RunCut:
+        """Return the error to raise in the client of a request that was cut."""
+        return self._hold.cut()
+
+    def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a function that is handed to a thread: it counts as work, and does not begin when the time is over."""
+        return self._hold.as_thread_work(function)
+
+
+def held_code() -> HeldCode | None:
+    """Return what holds the requests of the calling code; None outside a deadline."""
+    hold = current_hold()
+    if hold is None:
+        return None
+    is_held = hold.in_force is not None or (hold.only_tells and hold.was_cancelled)
+    return HeldCode(hold) if is_held else None
+
+
+class _Work:
+    """A function that counts as work of the code that handed it to a thread."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+
+def as_work(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function that an event loop hands to a thread, once: it counts as work of the calling code."""
+    if isinstance(function, _Work):
+        return function
+    hold, watch = current_hold(), watch_of_run()
+    if watch is None:
+        return function if hold is None else _Work(hold.as_thread_work(function))
+    return _Work(watch.as_work(function))
+
+
+# ---- a request that its library sends itself
+
+
+def exchange_of(watch: Watch, method: str, url: str, body: bytes = b"") -> Exchange:
+    """Return the exchange of a request that its library sends itself. Raises: what the watch raises."""
+    passage = watch.passage(method, url, False)
+    request = httpx.Request(method, url, content=body)
+    with call_scope(passage.call), deadline_scope(passage.deadline):
+        return Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
+
+
+@contextlib.contextmanager
+def note_failures(exchange: Exchange) -> Iterator[None]:
+    """Note what an operation of another library raises as httpx's error of the same meaning."""
+    try:
+        yield
+    except (TimeoutError, RunCut) as error:
+        exchange.note_failure(httpx.ReadTimeout(str(error)))
+        raise
+    except BaseException as error:
+        exchange.note_failure(error)
+        raise
+
+
+def note_head(exchange: Exchange, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Note the status and the headers of a response, with which it begins."""
+    if exchange.attempt is not None:
+        exchange.attempt.note_first_byte()
+    exchange.note_response(status, [(bytes(name), bytes(value)) for name, value in headers])
