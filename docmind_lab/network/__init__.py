@@ -12,7 +12,6 @@ clients.py          HTTP clients for the openai and qdrant libraries
 guests.py           HTTP clients of a user's graph, timed and bounded in the same way
 replacements.py     attributes that are replaced for a while
 guest_libraries.py  other libraries that send requests, in the same way; each has a module of its own
-grpc_channels.py    gRPC channels, whose requests nothing here sees
 library_watch.py    who watches the requests of other libraries, and what holds them in production
 curl_client.py      curl_cffi, below yfinance and many scrapers, whose requests httpx sends
 http_client.py      http.client and urllib3, and so requests: observed, and held

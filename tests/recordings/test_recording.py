@@ -14,9 +14,9 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.live_study import RecordingWriter, Tape
-from docmind_lab.experiments.recordings.recording import RecordedRun
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.taps import Traffic
+from docmind_lab.tables.traces.importers.recordings import RecordedRun
 
 RUN = recorded_run(
     recorded_call("llm/planner/0.0.1", 0.01, 0.5, input_tokens=90, output_tokens=12),

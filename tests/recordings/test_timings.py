@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded_runs import recorded_call, recorded_run, recording_of
 
-from docmind_lab.experiments.recordings.timings import Waits, timings_of_run
+from docmind_lab.experiments.recordings.timings import Waits, timings_of, timings_of_run
 
 DURATIONS = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=20)
 
@@ -109,7 +109,7 @@ def test_waits_are_the_kaplan_meier_estimate_of_calls_that_ended_and_calls_that_
         recorded_call("llm/router/3.0.1", 6.0, 6.1, end="error", status=500),
         returned_at_s=None,
     )
-    found = recording_of(run).timings.waits("llm", "router")
+    found = timings_of(recording_of(run)).waits("llm", "router")
     # By hand: one of three ended at 1 s; of those that go on, the one still observed ended at 3 s.
     assert found == Waits((1.0, 3.0), (pytest.approx(1 / 3), pytest.approx(2 / 3)))
 
@@ -137,8 +137,8 @@ def test_a_wait_that_would_stand_for_more_than_three_calls_is_left_out() -> None
 def test_nothing_is_known_of_a_role_that_runs_did_not_come_to() -> None:
     seen = recorded_call("llm/router/0.0.1", 0.0, 1.0)
     cut = recorded_call("llm/planner/1.0.1", 1.0, 2.0, end="cut")
-    unseen = recording_of(recorded_run(seen, cut)).timings.waits("llm", "synthesis")
+    unseen = timings_of(recording_of(recorded_run(seen, cut))).waits("llm", "synthesis")
     assert unseen is not None
     assert math.isinf(unseen.at(0.0))
     # Runs that were seen whole have every role that there is; another alternative's is as those.
-    assert recording_of(recorded_run(seen)).timings.waits("llm", "fallback") == Waits((1.0,), (1.0,))
+    assert timings_of(recording_of(recorded_run(seen))).waits("llm", "fallback") == Waits((1.0,), (1.0,))
