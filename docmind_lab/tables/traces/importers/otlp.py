@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from docmind_lab.core.errors import RecordError
-from docmind_lab.core.levels import NAN
-from docmind_lab.tables.traces.importers.records import Record, as_mapping
+from docmind_lab.tables.traces.importers.records import Record
 from docmind_lab.tables.traces.importers.spans import (
     ExportedSpan,
     instant_ns,
@@ -204,9 +203,7 @@ def _span(
     events: list[tuple[str, int, dict[str, Any]]],
     failed: bool,
 ) -> ExportedSpan:
-    metadata = {f"metadata.{key}": value for key, value in as_mapping(attributes.get("metadata")).items()}
-    attributes = metadata | attributes
-    node = _text(attributes, _NODES)
+    read = Record(where, attributes)
     kind = _KINDS.get(str(attributes.get("gen_ai.operation.name", ""))) or KINDS.get(
         str(attributes.get("openinference.span.kind", "")).lower(), ""
     )
@@ -219,16 +216,16 @@ def _span(
         where,
         *ids,
         name=name,
-        kind="step" if kind == "agent" and name and name == attributes.get("metadata.langgraph_node") else kind,
+        kind="step" if kind == "agent" and name and name == read.text("metadata.langgraph_node") else kind,
         started_ns=times[0],
         ended_ns=times[1],
         first_ns=_first_ns(attributes, events, times[0]),
         outcome=outcome_of_error(error.rpartition(".")[2] or "error") if failed else "ok",
-        input_tokens=_number(attributes, _INPUT_TOKENS),
-        output_tokens=_number(attributes, _OUTPUT_TOKENS),
-        model=_text(attributes, _MODELS),
-        node=node,
-        session=_text(attributes, _SESSIONS),
+        input_tokens=read.number(*_INPUT_TOKENS),
+        output_tokens=read.number(*_OUTPUT_TOKENS),
+        model=read.text(*_MODELS),
+        node=read.text(*_NODES),
+        session=read.text(*_SESSIONS),
         scores=_scores(events),
     )
 
@@ -246,11 +243,3 @@ def _first_ns(attributes: Mapping[str, Any], events: list[tuple[str, int, dict[s
             return begun + round(float(attributes[name]) * 1e9)
     instants = [at_ns for event, at_ns, _ in events if event.lower().replace(" ", "_").endswith(_FIRST_EVENTS)]
     return min(instants, default=None)
-
-
-def _number(attributes: Mapping[str, Any], names: Sequence[str]) -> float:
-    return next((float(attributes[name]) for name in names if name in attributes), NAN)
-
-
-def _text(attributes: Mapping[str, Any], names: Sequence[str]) -> str:
-    return next((str(attributes[name]) for name in names if attributes.get(name)), "")
