@@ -1,4 +1,4 @@
-"""A user's graph on simulated services, on which trials are carried out one after the other."""
+"""A user's graph with its probes on simulated services, for one trial after the other."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.crash_test.checkpointers import OpenedSaver
-from docmind_lab.experiments.crash_test.observation import Ending, Journal, Observation, Promise
+from docmind_lab.experiments.crash_test.observation import Ending, Journal, Promise
 from docmind_lab.experiments.crash_test.probes import ProbedEndpoints, ProbedModel, ProbeSaver, ProbeStore
-from docmind_lab.experiments.crash_test.trial import TrialRun
 from docmind_lab.experiments.examination import Bench, Trial
 from docmind_lab.services.plan import Chunk, Headers
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
@@ -128,7 +127,7 @@ def reply_by_content(conversation: Conversation) -> Reply:
 
 
 class CrashBench(Bench):
-    """Carries out trials of one graph, each in a world of its own in virtual time."""
+    """One graph and its services, made for each trial anew, in a world of its own in virtual time."""
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject.workload, subject.corpus)
@@ -155,10 +154,6 @@ class CrashBench(Bench):
             return "none"
         is_of_loop = parse_alternatives(trial.alternative)[0].node_mode == "async"
         return "steps" if is_of_loop and not self.kind.async_only else "quiet"
-
-    def observe(self, trial: Trial) -> Observation:
-        """Carry out a trial and return what it showed. Raises: NotSimulated for a graph that leaves virtual time."""
-        return TrialRun(self, trial).run()
 
     def question(self, trial: Trial) -> GraphInput:
         """Return the input of a trial."""

@@ -23,6 +23,7 @@ from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
 from docmind_lab.experiments.crash_test.invariants import Reference, Verdict, judge
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.report import plain_input
+from docmind_lab.experiments.crash_test.trial import observe
 from docmind_lab.experiments.examination import Trial
 
 MOST_RUNS = 40
@@ -92,7 +93,7 @@ class Shrinking:
         if reference is None or self._left <= 0:
             return None
         self._left -= 1
-        observation = self._bench.observe(trial)
+        observation = observe(self._bench, trial)
         for verdict in judge(observation, reference):
             if (verdict.invariant, verdict.what, verdict.status) == (wanted.invariant, wanted.what, wanted.status):
                 return observation, verdict
@@ -101,7 +102,7 @@ class Shrinking:
     def _reference(self, trial: Trial) -> Reference | None:
         if trial.undisturbed not in self._references:
             self._left -= 1
-            undisturbed = self._bench.observe(trial.undisturbed)
+            undisturbed = observe(self._bench, trial.undisturbed)
             if undisturbed.not_judged or undisturbed.first.outcome == "failed":
                 return None
             volatile = next(iter(self._references.values())).volatile
@@ -179,7 +180,7 @@ def _run_cell(cell: _Cell, attempt: int = 1) -> _CellResult:
     with _one_at_a_time:
         for trial in cell.trials:
             try:
-                observations.append(_bench_of(cell.subject).observe(trial))
+                observations.append(observe(_bench_of(cell.subject), trial))
             except SimulationStalled as error:
                 why = str(error).partition("\n")[0]
                 if attempt == 1 and len(cell.trials) > 1:

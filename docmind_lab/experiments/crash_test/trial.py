@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 from unittest.mock import patch
 
 from langchain_core.messages import HumanMessage
@@ -26,6 +26,7 @@ from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.bound import copy_with
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
+from docmind_lab.experiments.crash_test.bench import CrashBench
 from docmind_lab.experiments.crash_test.checkpointers import SavedThread, read_thread
 from docmind_lab.experiments.crash_test.held_locks import held_locks, release_lock
 from docmind_lab.experiments.crash_test.observation import (
@@ -60,9 +61,6 @@ from docmind_lab.systems.own.watch import SimulatedDestinations
 from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.virtual_time.clock import REMEDY as CLOCK_REMEDY
 
-if TYPE_CHECKING:
-    from docmind_lab.experiments.crash_test.bench import CrashBench
-
 LONG_S: Final = 3600.0
 """Virtual seconds that a run has that is not cut, and the resumption of one that was."""
 SETTLE_S: Final = 30.0
@@ -86,7 +84,17 @@ NEXT_MESSAGE: Final = "Thank you. What else should I know?"
 """What the user says next, in a thread whose run was cut."""
 
 
-class TrialRun:
+def observe(bench: CrashBench, trial: Trial) -> Observation:
+    """Carry out a trial, and return what it showed.
+
+    Raises:
+        NotSimulated: The graph leaves virtual time; it says what for.
+        ConfigurationError: The checkpointer cannot be used.
+    """
+    return _TrialRun(bench, trial).run()
+
+
+class _TrialRun:
     """Carries out one trial. bench: makes the graph and its services."""
 
     def __init__(self, bench: CrashBench, trial: Trial) -> None:
@@ -113,12 +121,7 @@ class TrialRun:
         self._missing: NotSimulated | None = None
 
     def run(self) -> Observation:
-        """Carry the trial out.
-
-        Raises:
-            NotSimulated: The graph leaves virtual time; it says what for.
-            ConfigurationError: The checkpointer cannot be used.
-        """
+        """Carry the trial out. Raises: as `observe`."""
         with temporary_files() as self._files, _no_words_of_the_dead():
             try:
                 # Made in virtual time, so that the locks of a graph that is made anew wait there.
