@@ -116,8 +116,8 @@ def cut_at(
         require_usable(undisturbed)
         control = observe(bench, Trial(alternative, math.inf, trial.question_id, is_control=True))
         observation = observe(bench, trial)
-    verdicts = judge(observation, Reference(undisturbed, volatile_keys(undisturbed, control)))
-    broken = [verdict for verdict in verdicts if verdict.status == "broken"]
+    judgements = judge(observation, Reference(undisturbed, volatile_keys(undisturbed, control)))
+    broken = [judgement for judgement in judgements if judgement.status == "broken"]
     if broken:
         lines = [f"{each.what}: {each.evidence}\n  ({INVARIANTS[each.invariant]})" for each in broken]
         raise AssertionError("\n".join([*lines, *timeline_of(observation, broken[0])]))

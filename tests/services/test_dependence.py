@@ -9,18 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from service_doors import MODEL, QUESTION, always, openai_at, tags
+from service_doors import SLOW, Virtual, ask, tags
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services.faults import Fault
-from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.services.vector_service import VectorService
-from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.dependence import correlation_in, without_correlation
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.virtual_time import VirtualClock
 
 HEAVY = LatencyProfile.named("heavy_tail/3")
 RUNS, CALLS = 1500, 2
@@ -108,33 +102,21 @@ def test_an_option_that_cannot_be_used_is_named(name: str, message: str) -> None
 
 # ---- load
 
-# The scripted model has nine tokens to say when it has no documents: 0.05 + 9 × 0.1 = 0.95 s.
-SLOW = LatencyProfile("slow", "Nine tokens in 0.95 s.", "a test", always(0.05), always(0.1), always(0.05))
-
 
 def asked_at_once(count: int, profile: LatencyProfile = SLOW, *faults: str) -> list[tuple[str, float]]:
     """Outcome and seconds in service of calls that come at the same instant."""
-    parsed = tuple(Fault.parse(fault) for fault in faults)
-    door = VirtualDoor(OpenAIService(profile, parsed), VectorService(profile), slots=profile.slots)
-
-    def ask(number: int) -> None:
-        with openai_at(ServiceAddresses.at_port(PORT)) as client:
-            try:
-                client.chat.completions.create(
-                    model=MODEL, messages=QUESTION, extra_headers=tags("r", f"llm/router/{number}.0.1")
-                )
-            except Exception:  # noqa: BLE001 - what came of it is in the log
-                return
 
     def crowd() -> None:
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(count)]
+        calls = [tags("r", f"llm/router/{number}.0.1") for number in range(count)]
+        threads = [threading.Thread(target=ask, kwargs={"headers": headers}) for headers in calls]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    VirtualClock(on_entry=[door.open], horizon_s=1000.0).run(crowd)
-    rows = door.rows("r")
+    virtual = Virtual.of(*faults, profile=profile)
+    virtual.run(crowd)
+    rows = virtual.rows
     return [(f"{row.status}", round(row.ended_at - row.received_at - row.queue_wait_s, 6)) for row in rows]
 
 

@@ -106,10 +106,8 @@ class _TrialRun:
             stall_after_s=_STALL_AFTER_S,
         )
         self.journal = Journal(self.clock, trial.decision_timeout_s if trial.is_kill else math.inf)
-        door = bench.services(trial, self.journal)
-        self.door = door
-        seed = bench.subject.seed
-        self.clock.on_entry = (lambda _: fixed_randomness(seed), lambda _: plain_parameters(), door.open)
+        door = bench.door(trial, self.journal)
+        self.clock.on_entry = (lambda _: fixed_randomness(bench.seed), lambda _: plain_parameters(), door.open)
         self.clock.on_wait = self._note_wait
         self.graph: AnyGraph
         self.thread_id = f"crash-{trial.question_id}-{trial.alternative}"
@@ -266,7 +264,7 @@ class _TrialRun:
         self.journal.part = part
         graph = self.graph if part != ASKED else self._asks
         deadline = Deadline.after(limit_s, self.clock)
-        recorder = Recorder(f"{self.thread_id}-{part}", self.bench.subject.seed, deadline, self.clock)
+        recorder = Recorder(f"{self.thread_id}-{part}", self.bench.seed, deadline, self.clock)
         self._recorders[part] = recorder
         thread_id = ASKED if part == ASKED else self.thread_id
         alternative = self.bench.alternative(self.trial)
@@ -295,7 +293,7 @@ class _TrialRun:
 
     def _workload(self, graph: AnyGraph) -> OwnWorkload:
         subject = self.bench.subject
-        simulated = SimulatedDestinations.at(ServiceAddresses.at_port(PORT), EndpointTable(subject.endpoints))
+        simulated = SimulatedDestinations.at(ServiceAddresses.at_port(PORT), EndpointTable(self.bench.kind.endpoints))
         return OwnWorkload("crash-test", graph, simulated, subject.deadline_key)
 
     # ---- what remains
