@@ -257,23 +257,17 @@ def test_an_evaluation_event_of_opentelemetry_is_a_score(tmp_path: Path) -> None
     assert traces.runs["succeeded"].tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    ("success", "message"),
-    [
-        (">=3", "name of a score, or NAME>=VALUE"),
-        ("quality>=high", "name of a score"),
-        ("correct", "no run has a score"),
-    ],
-)
-def test_a_success_that_cannot_be_used_is_named(success: str, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        import_traces(EXPORTS / "langfuse.jsonl", success=success)
-
-
-def test_only_exports_of_tracing_tools_have_scores(tmp_path: Path) -> None:
-    path = import_traces(EXPORTS / "langfuse.jsonl").write(tmp_path / "traces.jsonl")
-    with pytest.raises(ConfigurationError, match="of the format traces"):
-        import_traces(path, success="correct")
+def test_a_success_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    export = EXPORTS / "langfuse.jsonl"
+    written = import_traces(export).write(tmp_path / "traces.jsonl")
+    for source, success, message in (
+        (export, ">=3", "name of a score, or NAME>=VALUE"),
+        (export, "quality>=high", "name of a score"),
+        (export, "correct", "no run has a score"),
+        (written, "correct", "of the format traces"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            import_traces(source, success=success)
 
 
 # ---- Langfuse and Phoenix, as their own programs wrote them

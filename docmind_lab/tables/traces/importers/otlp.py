@@ -15,6 +15,7 @@ from docmind_lab.core.errors import RecordError
 from docmind_lab.tables.traces.importers.records import Record
 from docmind_lab.tables.traces.importers.spans import (
     ExportedSpan,
+    SpanFormat,
     instant_ns,
     outcome_of_error,
     required_instant_ns,
@@ -48,7 +49,7 @@ _STATUS_ERROR: Final = (2, "2", "STATUS_CODE_ERROR")
 _OF_OTLP: Final = ("resource_spans", "scope_spans", "instrumentation_library_spans", "batches")
 
 
-def is_otlp(record: Record) -> bool:
+def _is_otlp(record: Record) -> bool:
     """Whether a record holds spans of OpenTelemetry: OTLP JSON, an answer of Tempo or Jaeger, a span of the console."""
     values = record.values
     trace = values.get("trace")
@@ -65,11 +66,7 @@ def _is_console(values: Mapping[str, Any]) -> bool:
     return isinstance(context, dict) and {"trace_id", "span_id"} <= context.keys() and "span_kind" not in values
 
 
-def otlp_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
-    """Yield the spans of OTLP JSON, Tempo, Jaeger or the console.
-
-    Raises: RecordError for a record or span that cannot be read.
-    """
+def _spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
     for record in records:
         if _is_console(record.values):
             yield _read(record.values, _console_span, record.where)
@@ -243,3 +240,7 @@ def _first_ns(attributes: Mapping[str, Any], events: list[tuple[str, int, dict[s
             return begun + round(float(attributes[name]) * 1e9)
     instants = [at_ns for event, at_ns, _ in events if event.lower().replace(" ", "_").endswith(_FIRST_EVENTS)]
     return min(instants, default=None)
+
+
+OTLP: Final = SpanFormat("OpenTelemetry", _is_otlp, _spans)
+"""OTLP JSON, the answers of Tempo and Jaeger, and what the SDK's console exporter prints."""
