@@ -20,8 +20,10 @@ from docmind_lab.services.__main__ import main
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, ServiceRequest, Wait, json_steps
-from docmind_lab.services.scripted_model import Conversation
-from docmind_lab.services.scripted_model.any_agent import ANSWER_TOKENS, is_answering, reply_of_agent
+from docmind_lab.services.scripted_model import Conversation, Reply
+from docmind_lab.services.scripted_model.any_agent import ANSWER_TOKENS, call_of, observations_in
+from docmind_lab.services.scripted_model.conversation import message_text
+from docmind_lab.services.scripted_model.tokens import first_tokens
 from docmind_lab.services.wall_door import WallDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
 
@@ -65,6 +67,51 @@ _FAULTS: dict[str, tuple[Fault, ...]] = {
     "trickle": (Fault("trickle", role="*", seconds=LASTS_S / 12),),
     "retry": (Fault("rate_limit", role="*", seconds=LASTS_S),),
 }
+
+
+# Where a framework has the model give its answer by a tool.
+_ANSWER_TOOLS = ("final_answer", "final_result")
+
+
+def reply_of_agent(conversation: Conversation) -> Reply:
+    """Return the reply of an agent that has one tool and one way to hand over; the same request gets the same reply.
+
+    It calls a tool that takes a `query` first, and takes any other for the way to a sub-agent, to be called if none was
+    yet. A tool that only takes the final answer is called with it.
+    """
+    tool = _next_tool(conversation)
+    if tool is not None:
+        return Reply(tool_calls=(call_of(conversation, tool),))
+    answer = _last_result(conversation)
+    taking = next((name for name in _ANSWER_TOOLS if name in conversation.tools), None)
+    if taking is None:
+        return Reply(answer)
+    return Reply(tool_calls=(call_of(conversation, taking, answer),))
+
+
+def is_answering(conversation: Conversation) -> bool:
+    """Whether the reply is the answer, not the call of a tool that finds something out."""
+    return _next_tool(conversation) is None
+
+
+def _next_tool(conversation: Conversation) -> str | None:
+    called = {
+        str(call.get("function", {}).get("name", ""))
+        for message in conversation.messages
+        for call in message.get("tool_calls") or ()
+    }
+    if observations_in(conversation):
+        return None
+    searches = [name for name, schema in conversation.tools.items() if "query" in schema.get("properties", {})]
+    others = [name for name in conversation.tools if name not in _ANSWER_TOOLS]
+    offered = searches or others
+    return None if called.intersection(offered) else next(iter(offered), None)
+
+
+def _last_result(conversation: Conversation) -> str:
+    results = [message_text(m) for m in conversation.messages if m.get("role") == "tool"]
+    text = next(reversed([*results, *observations_in(conversation)]), "") or "There is nothing to answer from."
+    return first_tokens(text, ANSWER_TOKENS)
 
 
 @dataclass

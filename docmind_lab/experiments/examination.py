@@ -1,10 +1,16 @@
-"""The bench on which a user's graph is examined run by run: linted, or cut at every instant."""
+"""What lint and crash test share: trials, the bench that a graph is examined on, and how their results are shown.
+
+A trial is one run. A bench carries out trials of one graph, one after the other, on simulated services in virtual time.
+What a trial shows is judged by each of the two in its own way.
+"""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import Final
 
 from docmind_lab.alternatives import Alternative
@@ -13,6 +19,9 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.server import ServiceOptions
+from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.kinds import workload_kind
 
 KILL: Final = "kill"
@@ -67,13 +76,39 @@ class Trial:
         return self.alternative == KILL
 
 
-class Bench:
-    """A user's graph on simulated services, in this process and in virtual time, by the names that `own_graph` gave."""
+class Paragraphs(abc.ABC):
+    """A result that is shown in a notebook as paragraphs, since that breaks long lines of plain text in mid-word."""
 
-    def __init__(self, workload: str, corpus: str) -> None:
-        self.workload, self.corpus, self.settings = workload, corpus, Settings()
-        self.kind = workload_kind(workload)
+    @abc.abstractmethod
+    def paragraphs(self) -> tuple[str, ...]:
+        """Return what is shown; the first paragraph stands out."""
+
+    def _repr_html_(self) -> str:
+        first, *rest = self.paragraphs()
+        return f"<p><b>{escape(first)}</b></p>" + "".join(f"<p>{escape(each)}</p>" for each in rest)
+
+
+class Bench:
+    """A user's graph on simulated services, in this process and in virtual time.
+
+    workload, corpus: names of the graph and its inputs, as `own_graph` gave them. profile: of the services' latencies.
+    seed: keys every draw.
+    """
+
+    def __init__(self, workload: str, corpus: str, *, profile: str, seed: int) -> None:
+        self.workload, self.corpus, self.seed, self.settings = workload, corpus, seed, Settings()
+        self.kind, self.profile = workload_kind(workload), LatencyProfile.named(profile)
         self.system = SimulatedSystem(self.settings, kind=workload, corpus=corpus)
+
+    def services(self, trial: Trial) -> ServiceOptions:
+        """Return the options of the simulated services of a trial."""
+        seed = self.seed + trial.is_control
+        return ServiceOptions(self.profile, self.faults(trial), seed=seed, endpoints=self.kind.endpoints)
+
+    @staticmethod
+    def faults(trial: Trial) -> tuple[Fault, ...]:
+        """Return the faults of a trial."""
+        return tuple(map(Fault.parse, trial.faults))
 
     def parse(self, alternatives: str) -> tuple[Alternative, ...]:
         """Return the alternatives as the graph can be run under them.

@@ -23,6 +23,7 @@ from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference,
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.report import CrashReport, timeline_of
 from docmind_lab.experiments.crash_test.run import crash_test, require_usable, volatile_keys
+from docmind_lab.experiments.crash_test.trial import observe
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint import LintReport, lint_graph
 from docmind_lab.experiments.lint.report import summary_of
@@ -111,12 +112,12 @@ def cut_at(
     subject = Subject.of(graph, [given], **options)
     with contextlib.closing(CrashBench(subject)) as bench:
         trial = Trial(alternative, at_s, subject.inputs[0].id, schedule=schedule)
-        undisturbed = bench.observe(trial.undisturbed)
+        undisturbed = observe(bench, trial.undisturbed)
         require_usable(undisturbed)
-        control = bench.observe(Trial(alternative, math.inf, trial.question_id, is_control=True))
-        observation = bench.observe(trial)
-    verdicts = judge(observation, Reference(undisturbed, volatile_keys(undisturbed, control)))
-    broken = [verdict for verdict in verdicts if verdict.status == "broken"]
+        control = observe(bench, Trial(alternative, math.inf, trial.question_id, is_control=True))
+        observation = observe(bench, trial)
+    judgements = judge(observation, Reference(undisturbed, volatile_keys(undisturbed, control)))
+    broken = [judgement for judgement in judgements if judgement.status == "broken"]
     if broken:
         lines = [f"{each.what}: {each.evidence}\n  ({INVARIANTS[each.invariant]})" for each in broken]
         raise AssertionError("\n".join([*lines, *timeline_of(observation, broken[0])]))

@@ -33,7 +33,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services import search_apis
 from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse, query_of
-from docmind_lab.services.fault_plans import REFUSALS, of_any_request, under_fault
+from docmind_lab.services.fault_plans import REFUSALS, of_any_request, refused, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
 from docmind_lab.services.unanswered import PROVISIONAL
@@ -261,14 +261,13 @@ class EndpointService:
         if made_up:
             row = _PROVISIONAL
         if row is None:
-            refused = json_steps(404, {"error": f"no endpoint answers {request.method} {host}{path}"})
-            return of_any_request(Plan(refused, "tool"), request, self.faults, self.default_seed)
+            answer = {"error": f"no endpoint answers {request.method} {host}{path}"}
+            return of_any_request(Plan(json_steps(404, answer), "tool"), request, self.faults, self.default_seed)
         key = request.draw_key(host, "0", self.default_seed)
         is_named = bool(request.tag("role"))
         fault = first_that_strikes(self.faults, "llm", key, is_named=is_named, request=request.node_request)
         if fault is not None and fault.kind in REFUSALS:
-            wait = (("retry-after", f"{fault.seconds:.0f}"),) if fault.kind == "rate_limit" else ()
-            return Plan(json_steps(REFUSALS[fault.kind], {"error": fault.kind}, wait), "tool", fault=fault.kind)
+            return refused(Plan((), "tool"), fault)
         query = query_of(request.query)
         asked = EndpointRequest(request.method, host, path, query, request.headers, request.body)
         try:

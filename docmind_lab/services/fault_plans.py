@@ -53,11 +53,14 @@ def of_any_request(plan: Plan, request: ServiceRequest, faults: Iterable[Fault],
     fault = first_that_strikes(known, service, key, request=request.node_request)
     if fault is None:
         return plan
-    if fault.kind in REFUSALS:
-        wait = (("retry-after", f"{fault.seconds:.0f}"),) if fault.kind == "rate_limit" else ()
-        refusal = json_steps(REFUSALS[fault.kind], {"error": fault.kind}, wait)
-        return replace(plan, steps=refusal, fault=fault.kind, takes_slot=False)
-    return under_fault(plan, fault)
+    return refused(plan, fault) if fault.kind in REFUSALS else under_fault(plan, fault)
+
+
+def refused(plan: Plan, fault: Fault) -> Plan:
+    """Return a plan under a fault that refuses the request. Raises: KeyError for a fault that does not."""
+    wait = (("retry-after", f"{fault.seconds:.0f}"),) if fault.kind == "rate_limit" else ()
+    refusal = json_steps(REFUSALS[fault.kind], {"error": fault.kind}, wait)
+    return replace(plan, steps=refusal, fault=fault.kind, takes_slot=False)
 
 
 def under_fault(plan: Plan, fault: Fault, sign_of_life: bytes = _SIGN_OF_LIFE_SSE) -> Plan:

@@ -25,7 +25,7 @@ from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.dialects import Answer, Dialect, Dialects, Refusal, Route
 from docmind_lab.services.dialects.exchange import FinishReason, Rendering
 from docmind_lab.services.dialects.vectors import size_of, vector_of
-from docmind_lab.services.fault_plans import of_any_request, under_fault
+from docmind_lab.services.fault_plans import REFUSALS, of_any_request, under_fault
 from docmind_lab.services.faults import Fault, brownouts_of, first_that_strikes, load_limit_of
 from docmind_lab.services.plan import (
     ODD_REQUEST,
@@ -55,7 +55,6 @@ _SHARE_OF_A_FURTHER_TEXT = 0.01
 
 # A call that the profile has hang never gets as far as what another fault would do to its reply.
 _DRAWN_HANG = Fault("hang", role="*")
-_REFUSALS = frozenset({"http_500", "rate_limit"})
 _OF_THE_DOOR = frozenset({"rate_limit_above", "brownout"})
 
 
@@ -181,7 +180,7 @@ class OpenAIService:
         drawn = (fault for fault in self.faults if fault.kind not in _OF_THE_DOOR)
         is_named = bool(request.tag("role"))
         fault = first_that_strikes(drawn, "llm", key, is_named=is_named, request=request.node_request)
-        if fault is not None and fault.kind in _REFUSALS:
+        if fault is not None and fault.kind in REFUSALS:
             return _refusal_plan(fault, dialect)
         latency = self.profile.draw_llm(key)
         if latency.hangs:

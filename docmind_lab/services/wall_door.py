@@ -52,16 +52,7 @@ from docmind_lab.services.hops.host import HopHost
 from docmind_lab.services.log import ServiceLog, rows_as_json
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
-from docmind_lab.services.plan import (
-    RUN_IS_OVER,
-    Chunk,
-    Disconnect,
-    Headers,
-    Plan,
-    Service,
-    ServiceRequest,
-    Wait,
-)
+from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Disconnect, Headers, Plan, Service, ServiceRequest, Wait
 from docmind_lab.services.playing import Playing
 from docmind_lab.services.slots import SlotQueue, Turn
 

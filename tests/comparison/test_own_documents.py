@@ -21,7 +21,6 @@ from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps import design as studies_design
 from docmind_lab.experiments.sweeps import settled as studies_settled
 from docmind_lab.experiments.sweeps.design import StudyDesign
@@ -30,6 +29,7 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.docmind.documents import LibraryPlace
 from docmind_lab.systems.docmind.retrieval import Question
 from docmind_lab.tables.records import TABLES
+from docmind_lab.tables.traces.importers.recordings import Recording
 from docmind_lab.views.reports.model import Facts
 from docmind_lab.views.reports.sections import question_section
 

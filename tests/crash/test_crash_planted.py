@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from script_modules import load_script
 
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 
@@ -25,12 +25,7 @@ def _beside_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def module_of(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, GRAPHS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(GRAPHS / f"{name}.py")
 
 
 def report_on(name: str, which: str, runs: int | None) -> CrashReport:

@@ -83,15 +83,12 @@ def test_each_chunk_of_a_stream_is_a_cut_point() -> None:
     assert coverage.kinds["chunk"][0] > coverage.kinds["first byte"][0]
 
 
-def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice() -> None:
+def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_skipped_is_said() -> None:
     points = [CutPoint(float(number), ("chunk",), "at", "") for number in range(1, 9)]
     points += [CutPoint(9.0, ("tool begins",), "at", ""), CutPoint(10.0, ("wait ends",), "before", "")]
     chosen = in_turn(points, 3)
     assert {kind for point in chosen for kind in point.kinds} == {"chunk", "tool begins", "wait ends"}
     assert in_turn(points, None) == points
-
-
-def test_a_limited_test_says_what_it_skipped() -> None:
     report = crash_test(steps("a", "b"), GIVEN, alternatives="A,D", runs=12)
     assert report.trials == 12
     assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.metadata
-import importlib.util
 import itertools
 import operator
 from pathlib import Path
@@ -24,6 +23,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
 from langgraph.graph import START, StateGraph
+from script_modules import load_script
 
 from docmind_lab.experiments.crash_test.bench import DURABILITIES
 from docmind_lab.testing import assert_survives_cuts, cut_at
@@ -251,12 +251,7 @@ def test_a_deep_agent_is_told_that_a_finished_tool_did_not_complete() -> None:
 
 
 def script() -> Any:
-    spec = importlib.util.spec_from_file_location("crash_findings", ROOT / "data" / "derive_crash_findings.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(ROOT / "data" / "derive_crash_findings.py")
 
 
 def test_the_table_says_what_the_rows_say() -> None:

@@ -23,7 +23,7 @@ from own_runs import State, graph_of, measured_on_the_wall, services, simulated
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
-from docmind_lab.network.clients.grpc import grpc_targets
+from docmind_lab.experiments.recordings.caps import grpc_targets
 from docmind_lab.systems.own import unsimulated
 from docmind_lab.systems.own.watch import hold, release
 

@@ -20,11 +20,11 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.scripted_model import Conversation
-from docmind_lab.services.scripted_model.any_agent import SUB_AGENT, is_answering, reply_of_agent
+from docmind_lab.services.scripted_model.field_texts import SUB_AGENT
 from docmind_lab.services.server import ServiceAddresses
 from surveys import gateways
 from surveys.__main__ import main
-from surveys.agent_services import AGENT_FAULTS, AgentServices
+from surveys.agent_services import AGENT_FAULTS, AgentServices, is_answering, reply_of_agent
 from surveys.agent_table import AgentRow, mark_of, read_rows, write_rows
 from surveys.agents import Cell, cells_of, counts_from, probe_agents, run_cell
 from surveys.case_files import Case, NotMeasured, made_environment, read_cases

@@ -68,19 +68,16 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_on_a_terminal_it_is_asked_and_a_no_ends_it(terminal: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit):
-        confirm_sending(yes=False)("5 runs: about 60 requests")
-    assert terminal == ["Send them?"]
-    assert "nothing was sent" in capsys.readouterr().err
-
-
-def test_yes_is_not_asked_again_and_the_estimate_is_shown(
+def test_on_a_terminal_it_is_asked_and_a_no_ends_it_and_a_yes_is_not_asked_again(
     terminal: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     confirm_sending(yes=True)("5 runs: about 60 requests")
     assert terminal == []
     assert "To be sent to the live endpoint: 5 runs: about 60 requests." in capsys.readouterr().err
+    with pytest.raises(typer.Exit):
+        confirm_sending(yes=False)("5 runs: about 60 requests")
+    assert terminal == ["Send them?"]
+    assert "nothing was sent" in capsys.readouterr().err
 
 
 def test_notes_say_why_a_study_ended_early() -> None:
@@ -143,11 +140,6 @@ def test_what_a_recording_has_settled_is_refused_by_name(options: dict[str, Any]
         dl.compare(replay=recorded_over("handbook", tmp_path / "r"), **options)
 
 
-def test_a_recording_over_documents_that_left_the_lab_names_them(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="language_reference has left the lab"):
-        dl.compare(replay=recorded_over("language_reference", tmp_path / "r"))
-
-
 def recorded_over(corpus: str, place: Path) -> Path:
     folder = written(place)
     design = Comparison(runs=1).design() | {"corpus": corpus}
@@ -156,9 +148,11 @@ def recorded_over(corpus: str, place: Path) -> Path:
     return folder
 
 
-def test_a_replay_of_nothing_names_the_folder(tmp_path: Path) -> None:
+def test_a_replay_of_nothing_and_one_over_documents_that_left_the_lab_say_so(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=f"{tmp_path} holds no recording"):
         dl.compare(replay=tmp_path)
+    with pytest.raises(ConfigurationError, match="language_reference has left the lab"):
+        dl.compare(replay=recorded_over("language_reference", tmp_path / "r"))
 
 
 def test_the_estimate_counts_the_tries_of_calls_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,48 +90,41 @@ def _events(*payloads: object) -> bytes:
 
 
 STREAM = b'data: {"choices": [1], "usage": null}\n\ndata: ' + REPLY + b"\n\ndata: [DONE]\n\n"
+BEGUN = {"type": "message_start", "message": {"usage": {"input_tokens": 20, "output_tokens": 1}}}
+# The server's own words, whole and in streams, and the tokens that they say.
+SAID: dict[str, tuple[Traffic, int]] = {
+    "plain": (Traffic(received=[REPLY]), 100),
+    "compressed": (Traffic(headers={"content-encoding": "gzip"}, received=[gzip.compress(REPLY)]), 100),
+    "in the last event of a stream": (Traffic(received=[STREAM[:40], STREAM[40:]]), 100),
+    "responses": (
+        Traffic(received=[_events({"type": "response.completed", "response": {"usage": {"total_tokens": 30}}})]),
+        30,
+    ),
+    "anthropic": (Traffic(received=[b'{"usage": {"input_tokens": 20, "output_tokens": 10}}']), 30),
+    "anthropic, in events": (
+        Traffic(received=[_events(BEGUN, {"type": "message_delta", "usage": {"output_tokens": 10}}, {"type": "end"})]),
+        30,
+    ),
+    "gemini": (
+        Traffic(received=[_events(*({"usageMetadata": {"totalTokenCount": total}} for total in (12, 30)))]),
+        30,
+    ),
+    "ollama": (
+        Traffic(
+            received=[
+                b'{"message": {"content": "a"}, "done": false}\n',
+                b'{"message": {"content": ""}, "done": true, "prompt_eval_count": 20, "eval_count": 10}\n',
+            ]
+        ),
+        30,
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "traffic",
-    [
-        Traffic(received=[REPLY]),
-        Traffic(headers={"content-encoding": "gzip"}, received=[gzip.compress(REPLY)]),
-        Traffic(received=[STREAM[:40], STREAM[40:]]),
-    ],
-    ids=["plain", "compressed", "in the last event of a stream"],
-)
-def test_tokens_are_what_the_server_says(traffic: Traffic) -> None:
-    assert usage_of(traffic) == Usage(100, is_estimate=False)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(
-            _events({"type": "response.completed", "response": {"usage": {"total_tokens": 30}}}), id="responses"
-        ),
-        pytest.param(json.dumps({"usage": {"input_tokens": 20, "output_tokens": 10}}).encode(), id="anthropic"),
-        pytest.param(
-            _events(
-                {"type": "message_start", "message": {"usage": {"input_tokens": 20, "output_tokens": 1}}},
-                {"type": "message_delta", "usage": {"output_tokens": 10}},
-                {"type": "message_stop"},
-            ),
-            id="anthropic-events",
-        ),
-        pytest.param(
-            _events({"usageMetadata": {"totalTokenCount": 12}}, {"usageMetadata": {"totalTokenCount": 30}}), id="gemini"
-        ),
-        pytest.param(
-            b'{"message": {"content": "a"}, "done": false}\n'
-            b'{"message": {"content": ""}, "done": true, "prompt_eval_count": 20, "eval_count": 10}\n',
-            id="ollama",
-        ),
-    ],
-)
-def test_tokens_are_read_in_the_words_of_every_dialect(data: bytes) -> None:
-    assert usage_of(Traffic(received=[data])) == Usage(30, is_estimate=False)
+@pytest.mark.parametrize("words", SAID)
+def test_tokens_are_what_the_server_says_in_the_words_of_its_dialect(words: str) -> None:
+    traffic, tokens = SAID[words]
+    assert usage_of(traffic) == Usage(tokens, is_estimate=False)
 
 
 def test_a_stream_of_anthropic_that_was_cut_is_an_estimate() -> None:

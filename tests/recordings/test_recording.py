@@ -14,9 +14,9 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.live_study import RecordingWriter, Tape
-from docmind_lab.experiments.recordings.recording import RecordedRun
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.taps import Traffic
+from docmind_lab.tables.traces.importers.recordings import RecordedRun
 
 RUN = recorded_run(
     recorded_call("llm/planner/0.0.1", 0.01, 0.5, input_tokens=90, output_tokens=12),
@@ -35,22 +35,23 @@ def test_a_line_that_a_kill_has_torn_is_left_out_and_the_runs_before_it_stay(tmp
     assert Recording.load(folder).runs == (RUN,)
 
 
-def test_a_broken_line_before_the_last_is_an_error_that_names_it(tmp_path: Path) -> None:
-    folder = written(tmp_path / "r", "{\n", f"{RUN.to_json()}\n")
-    with pytest.raises(RecordError, match=r"runs\.jsonl, line 1"):
-        Recording.load(folder)
-
-
-def test_a_folder_without_a_recording_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"holds no recording; .*--record"):
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, r"holds no recording; .*--record"),
+        ({"manifest.json": '{"study_id": "compare-1"}', "runs.jsonl": ""}, "no recording that this version reads"),
+        ({"manifest.json": '{"recording_format": 2}', "runs.jsonl": ""}, "upgrade docmind_lab"),
+        ({"manifest.json": '{"recording_format": 1}', "runs.jsonl": "{\n" + RUN.to_json()}, r"runs\.jsonl, line 1"),
+    ],
+    ids=["an empty folder", "a study", "a newer one", "a broken line"],
+)
+def test_a_folder_without_a_recording_is_refused_with_the_remedy(
+    files: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(RecordError, match=message):
         Recording.load(tmp_path)
-
-
-def test_a_study_is_no_recording(tmp_path: Path) -> None:
-    folder = written(tmp_path / "r")
-    (folder / "manifest.json").write_text('{"study_id": "compare-1"}', encoding="utf-8")
-    with pytest.raises(RecordError, match="no recording that this version reads"):
-        Recording.load(folder)
 
 
 def test_a_run_is_in_the_file_when_add_returns_and_the_manifest_says_it_is_not_complete(tmp_path: Path) -> None:

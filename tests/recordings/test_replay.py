@@ -7,6 +7,7 @@ import json
 import math
 
 import pytest
+from planned_replies import body_of, head_of, json_of, tagged
 from recorded_runs import recorded_call, recorded_run, recording_of
 
 from docmind_lab.alternatives import Cooperative
@@ -27,17 +28,9 @@ BODY = json.dumps({"model": "docmind-scripted", "messages": [{"role": "user", "c
 
 def planned(*runs: RecordedRun, call_id: str = CALL, attempt: int = 1, body: bytes = BODY) -> Plan:
     service = ReplayedService(OpenAIService(LatencyProfile.named("typical")), "llm", recording_of(*runs), FACTS)
-    tags = {"call-id": call_id, "attempt": attempt, "role": "planner", "step": "2.0.1", "seed": ORDER.facts.seed}
-    headers = {f"x-docmind-{name}": str(value) for name, value in tags.items()}
+    tags = {"call_id": call_id, "attempt": attempt, "role": "planner", "step": "2.0.1", "seed": ORDER.facts.seed}
+    headers = tagged(**tags)
     return service.plan(ServiceRequest("POST", "/v1/chat/completions", headers, body))
-
-
-def sent(plan: Plan) -> bytes:
-    return b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
-
-
-def status(plan: Plan) -> int:
-    return next(step.status for step in plan.steps if isinstance(step, Headers))
 
 
 def test_a_recorded_call_takes_as_long_as_it_took_and_says_what_the_scripted_model_says() -> None:
@@ -46,23 +39,33 @@ def test_a_recorded_call_takes_as_long_as_it_took_and_says_what_the_scripted_mod
     assert sum(waits) == pytest.approx(1.5)
     at = next(place for place, step in enumerate(plan.steps) if isinstance(step, Headers))
     assert sum(step.seconds for step in plan.steps[:at] if isinstance(step, Wait)) == pytest.approx(1.25)
-    assert json.loads(sent(plan))["choices"]
+    assert json_of(plan)["choices"]
+    assert not plan.takes_slot, "its queue is in its time"
 
 
-def test_it_takes_no_slot_since_its_queue_is_in_its_time() -> None:
-    assert not planned(recorded_run(recorded_call(CALL, 0.0, 1.0))).takes_slot
+# The run's own recording, of another alternative's calls one that ended, one that was cut, and a call like it.
+OWN = recorded_run(recorded_call(CALL, 0.0, 1.0))
+ENDED = recorded_run(recorded_call(CALL, 0.0, 3.0), alternative="unguarded")
+CUT_IN_ANOTHER = recorded_run(recorded_call(CALL, 0.0, 1.0, end="cut"), alternative="async_cancellation")
+CUT = recorded_run(recorded_call(CALL, 0.0, 2.0, end="cut", status=None, first_byte_at_s=None))
+OF_ITS_ROLE = recorded_run(
+    recorded_call("llm/planner/0.0.1", 0.0, 1.0), recorded_call("llm/planner/1.0.1", 1.0, 6.0), seed=8
+)
 
 
-def test_the_runs_own_recording_is_preferred_to_another_alternatives() -> None:
-    other = recorded_run(recorded_call(CALL, 0.0, 9.0), alternative="async_cancellation")
-    assert planned(other, recorded_run(recorded_call(CALL, 0.0, 1.0))).duration_s == pytest.approx(1.0)
-    assert planned(other).duration_s == pytest.approx(9.0)
-
-
-def test_another_alternatives_call_that_ended_is_preferred_to_one_that_was_cut() -> None:
-    cut = recorded_run(recorded_call(CALL, 0.0, 1.0, end="cut"), alternative="async_cancellation")
-    ended = recorded_run(recorded_call(CALL, 0.0, 3.0), alternative="unguarded")
-    assert planned(cut, ended).duration_s == pytest.approx(3.0)
+@pytest.mark.parametrize(
+    ("runs", "seconds"),
+    [
+        ([ENDED, OWN], 1.0),
+        ([ENDED], 3.0),
+        ([CUT_IN_ANOTHER, ENDED], 3.0),
+        # What was cut goes on past its cut; where its like never ended, for ever.
+        ([CUT, OF_ITS_ROLE], 5.0),
+        ([CUT], math.inf),
+    ],
+)
+def test_a_call_takes_as_long_as_the_recording_that_says_most_of_it(runs: list[RecordedRun], seconds: float) -> None:
+    assert planned(*runs).duration_s == pytest.approx(seconds)
 
 
 def test_a_call_of_another_question_is_not_taken_for_this_one() -> None:
@@ -84,24 +87,11 @@ def test_a_call_that_was_not_recorded_is_drawn_from_its_role_and_always_the_same
     assert 1.0 <= drawn[0] <= 4.0
 
 
-def test_a_call_that_was_cut_goes_on_past_its_cut() -> None:
-    others = recorded_run(
-        recorded_call("llm/planner/0.0.1", 0.0, 1.0), recorded_call("llm/planner/1.0.1", 1.0, 6.0), seed=8
-    )
-    cut = recorded_run(recorded_call(CALL, 0.0, 2.0, end="cut", status=None, first_byte_at_s=None))
-    assert planned(cut, others).duration_s == pytest.approx(5.0)
-
-
-def test_a_call_that_was_cut_and_whose_like_never_ended_hangs() -> None:
-    assert math.isinf(planned(recorded_run(recorded_call(CALL, 0.0, 2.0, end="cut"))).duration_s)
-
-
 def test_a_refusal_is_replayed_with_its_status_and_what_it_asked_for() -> None:
     refused = recorded_call(CALL, 0.0, 0.5, end="error", status=429, retry_after=(("retry-after", "2"),))
     plan = planned(recorded_run(refused))
-    assert (status(plan), plan.duration_s) == (429, pytest.approx(0.5))
-    (headers,) = [step for step in plan.steps if isinstance(step, Headers)]
-    assert ("retry-after", "2") in headers.headers
+    assert (head_of(plan).status, plan.duration_s) == (429, pytest.approx(0.5))
+    assert ("retry-after", "2") in head_of(plan).headers
 
 
 def test_a_connection_that_broke_breaks_again() -> None:
@@ -113,8 +103,8 @@ def test_a_recorded_text_is_said_again_to_the_same_request_only() -> None:
     answer = json.dumps({"choices": [{"message": {"content": "as it was"}}]})
     taped = recorded_call(CALL, 0.0, 1.0, digest=request_digest(BODY), body=answer, content_type="application/json")
     run = recorded_run(taped)
-    assert sent(planned(run)) == answer.encode()
-    assert sent(planned(run, body=BODY.replace(b"list", b"dict"))) != answer.encode()
+    assert body_of(planned(run)) == answer.encode()
+    assert body_of(planned(run, body=BODY.replace(b"list", b"dict"))) != answer.encode()
 
 
 def test_the_name_of_the_model_is_no_part_of_what_a_request_asks() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded_runs import recorded_call, recorded_run, recording_of
 
-from docmind_lab.experiments.recordings.timings import Waits, timings_of_run
+from docmind_lab.experiments.recordings import RecordedCall
+from docmind_lab.experiments.recordings.timings import Waits, timings_of, timings_of_run
 
 DURATIONS = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=20)
 
@@ -18,68 +20,75 @@ def waits_of(*calls, **changes):
     return {call.key: timing.wait_s for call, timing in timings_of_run(recorded_run(*calls, **changes))}
 
 
-def test_what_was_computed_before_a_call_is_part_of_its_wait() -> None:
-    waits = waits_of(
-        recorded_call("llm/router/0.0.1", 0.25, 1.0), recorded_call("llm/planner/1.0.1", 1.5, 2.0), returned_at_s=2.0
-    )
-    assert waits == {("llm/router/0.0.1", 1): 1.0, ("llm/planner/1.0.1", 1): 1.0}
+# Calls of a run with their instants, its return if that is not with the last of them, a call, and its wait.
+RETRIEVAL = (recorded_call("llm/retrieval/3.0.1", 0.0, 1.0), recorded_call("llm/retrieval/3.1.1", 0.0, 1.5))
+WAITS: dict[str, tuple[list[RecordedCall], dict[str, Any], tuple[str, int], float]] = {
+    "what was computed before a call is a part of its wait": (
+        [recorded_call("llm/router/0.0.1", 0.25, 1.0), recorded_call("llm/planner/1.0.1", 1.5, 2.0)],
+        {},
+        ("llm/planner/1.0.1", 1),
+        1.0,
+    ),
+    "before the first call, too": ([recorded_call("llm/router/0.0.1", 0.25, 1.0)], {}, ("llm/router/0.0.1", 1), 1.0),
+    # It began half a second after its own agent's call; the other's ended a moment before.
+    "agents side by side do not wait for each other": (
+        [*RETRIEVAL, recorded_call("retrieval/retrieval/3.0.1", 1.5, 2.0)],
+        {"returned_at_s": None},
+        ("retrieval/retrieval/3.0.1", 1),
+        1.0,
+    ),
+    "who joins a fan-out waits for its last": (
+        [*RETRIEVAL, recorded_call("llm/supervisor/3.0.1", 1.75, 2.0)],
+        {},
+        ("llm/supervisor/3.0.1", 1),
+        0.5,
+    ),
+    "what was computed before a tool is played before the call after it": (
+        [
+            recorded_call("llm/model/0.0.1", 0.0, 1.0),
+            recorded_call("tool/tools/1.0.1", 1.25, 2.0),
+            recorded_call("llm/model/2.0.1", 2.5, 3.0),
+        ],
+        {},
+        ("llm/model/2.0.1", 1),
+        0.25 + 0.5 + 0.5,
+    ),
+    "the backoff before a retry is left to the client, which makes it again": (
+        [
+            recorded_call("llm/router/0.0.1", 0.0, 1.0, end="error", status=500),
+            recorded_call("llm/router/0.0.1", 1.75, 2.0, attempt=2),
+        ],
+        {},
+        ("llm/router/0.0.1", 2),
+        0.25,
+    ),
+    "a second request after a good one is no retry": (
+        [
+            recorded_call("retrieval/retrieval/0.0.1", 0.0, 1.0),
+            recorded_call("retrieval/retrieval/0.0.1", 1.75, 2.0, attempt=2),
+        ],
+        {},
+        ("retrieval/retrieval/0.0.1", 2),
+        1.0,
+    ),
+    "a return at a deadline with a call still open adds nothing to any call": (
+        [recorded_call("llm/router/0.0.1", 0.0, 1.0), recorded_call("llm/planner/1.0.1", 1.0, 5.0)],
+        {"returned_at_s": 2.0},
+        ("llm/router/0.0.1", 1),
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WAITS)
+def test_a_wait_is_what_a_client_computed_before_its_call_and_what_passed_until_it_was_over(case: str) -> None:
+    calls, changes, key, wait_s = WAITS[case]
+    assert waits_of(*calls, **changes)[key] == wait_s
 
 
 def test_waits_add_up_to_the_return_when_calls_follow_each_other() -> None:
     calls = [recorded_call(f"llm/router/{n}.0.1", n + 0.1, n + 0.9) for n in range(4)]
     assert sum(waits_of(*calls, returned_at_s=4.25).values()) == pytest.approx(4.25)
-
-
-def test_agents_side_by_side_do_not_wait_for_each_other() -> None:
-    waits = waits_of(
-        recorded_call("llm/retrieval/3.0.1", 0.0, 1.0),
-        recorded_call("llm/retrieval/3.1.1", 0.0, 1.5),
-        # It began half a second after its own agent's call; the other's ended a moment before.
-        recorded_call("retrieval/retrieval/3.0.1", 1.5, 2.0),
-        returned_at_s=None,
-    )
-    assert waits["retrieval/retrieval/3.0.1", 1] == 1.0
-
-
-def test_who_joins_a_fan_out_waits_for_its_last() -> None:
-    waits = waits_of(
-        recorded_call("llm/retrieval/3.0.1", 0.0, 1.0),
-        recorded_call("llm/retrieval/3.1.1", 0.0, 1.5),
-        recorded_call("llm/supervisor/3.0.1", 1.75, 2.0),
-    )
-    assert waits["llm/supervisor/3.0.1", 1] == 0.5
-
-
-def test_what_was_computed_before_a_tool_is_played_before_the_call_after_it() -> None:
-    waits = waits_of(
-        recorded_call("llm/model/0.0.1", 0.0, 1.0),
-        recorded_call("tool/tools/1.0.1", 1.25, 2.0),
-        recorded_call("llm/model/2.0.1", 2.5, 3.0),
-        returned_at_s=3.0,
-    )
-    assert waits["llm/model/2.0.1", 1] == 0.25 + 0.5 + 0.5
-
-
-def test_the_backoff_before_a_retry_is_left_to_the_client_that_makes_it_again() -> None:
-    waits = waits_of(
-        recorded_call("llm/router/0.0.1", 0.0, 1.0, end="error", status=500),
-        recorded_call("llm/router/0.0.1", 1.75, 2.0, attempt=2),
-    )
-    assert waits["llm/router/0.0.1", 2] == 0.25
-
-
-def test_a_second_request_after_a_good_one_is_no_retry() -> None:
-    waits = waits_of(
-        recorded_call("retrieval/retrieval/0.0.1", 0.0, 1.0),
-        recorded_call("retrieval/retrieval/0.0.1", 1.75, 2.0, attempt=2),
-    )
-    assert waits["retrieval/retrieval/0.0.1", 2] == 1.0
-
-
-def test_a_return_at_a_deadline_with_a_call_still_open_adds_nothing_to_any_call() -> None:
-    first = recorded_call("llm/router/0.0.1", 0.0, 1.0)
-    waits = waits_of(first, recorded_call("llm/planner/1.0.1", 1.0, 5.0), returned_at_s=2.0)
-    assert waits[first.key] == 1.0
 
 
 @pytest.mark.parametrize(("propagates", "wait_s"), [(True, 2.0 - 1e-6), (False, 2.25)])
@@ -109,7 +118,7 @@ def test_waits_are_the_kaplan_meier_estimate_of_calls_that_ended_and_calls_that_
         recorded_call("llm/router/3.0.1", 6.0, 6.1, end="error", status=500),
         returned_at_s=None,
     )
-    found = recording_of(run).timings.waits("llm", "router")
+    found = timings_of(recording_of(run)).waits("llm", "router")
     # By hand: one of three ended at 1 s; of those that go on, the one still observed ended at 3 s.
     assert found == Waits((1.0, 3.0), (pytest.approx(1 / 3), pytest.approx(2 / 3)))
 
@@ -137,8 +146,8 @@ def test_a_wait_that_would_stand_for_more_than_three_calls_is_left_out() -> None
 def test_nothing_is_known_of_a_role_that_runs_did_not_come_to() -> None:
     seen = recorded_call("llm/router/0.0.1", 0.0, 1.0)
     cut = recorded_call("llm/planner/1.0.1", 1.0, 2.0, end="cut")
-    unseen = recording_of(recorded_run(seen, cut)).timings.waits("llm", "synthesis")
+    unseen = timings_of(recording_of(recorded_run(seen, cut))).waits("llm", "synthesis")
     assert unseen is not None
     assert math.isinf(unseen.at(0.0))
     # Runs that were seen whole have every role that there is; another alternative's is as those.
-    assert recording_of(recorded_run(seen)).timings.waits("llm", "fallback") == Waits((1.0,), (1.0,))
+    assert timings_of(recording_of(recorded_run(seen))).waits("llm", "fallback") == Waits((1.0,), (1.0,))

@@ -8,46 +8,8 @@ import pandas as pd
 import pytest
 
 import docmind_lab as dl
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.load import Constant, load_options, run_load
-from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Pace, Plan, Wait
-
-
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        ("brownout", "brownout=3@0-60:*"),
-        ("brownout=2.5@20-50", "brownout=2.5@20-50:*"),
-        ("brownout@5-6:planner:0.5", "brownout=3@5-6:planner:0.5"),
-    ],
-)
-def test_what_is_written_is_read_and_shown_again(written: str, shown: str) -> None:
-    fault = Fault.parse(written)
-    assert str(fault) == shown
-    assert Fault.parse(shown) == fault
-
-
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [
-        ("brownout=3@20", "such as brownout=3@20-50"),
-        ("brownout=3@50-20", "end after that, not 50-20"),
-        ("brownout=0@1-2", "factor must be positive"),
-        ("brownout=x@1-2", "factor 'x' is not a number"),
-        ("brownout=2@nan-3", "begin at 0 s or later"),
-    ],
-)
-def test_a_brownout_that_cannot_be_is_refused_by_name(written: str, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        Fault.parse(written)
-
-
-def test_other_faults_have_no_window_and_a_brownout_no_attempts() -> None:
-    with pytest.raises(ConfigurationError, match="takes no factor and no window"):
-        Fault("stall", factor=2.0)
-    with pytest.raises(ConfigurationError, match="takes no attempts"):
-        Fault("brownout", attempts=1)
 
 
 def test_work_that_begins_in_the_window_takes_longer_and_the_end_of_the_window_is_outside() -> None:

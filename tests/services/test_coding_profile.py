@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +11,7 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
+from script_modules import load_script
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -21,17 +21,9 @@ SHIPPED = resources.files("docmind_lab.core.data").joinpath("latency_profiles_20
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    sys.path.insert(0, str(DATA_FOLDER))
-    try:
-        spec = importlib.util.spec_from_file_location("derive_sessions", DATA_FOLDER / "derive_sessions.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    finally:
-        sys.path.remove(str(DATA_FOLDER))
+def script() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield load_script(DATA_FOLDER / "derive_sessions.py", patch)
 
 
 @pytest.fixture

@@ -9,18 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from service_doors import MODEL, QUESTION, always, openai_at, tags
+from service_doors import SLOW, Virtual, ask, tags
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services.faults import Fault
-from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.services.vector_service import VectorService
-from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.dependence import correlation_in, without_correlation
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.virtual_time import VirtualClock
 
 HEAVY = LatencyProfile.named("heavy_tail/3")
 RUNS, CALLS = 1500, 2
@@ -108,33 +102,21 @@ def test_an_option_that_cannot_be_used_is_named(name: str, message: str) -> None
 
 # ---- load
 
-# The scripted model has nine tokens to say when it has no documents: 0.05 + 9 × 0.1 = 0.95 s.
-SLOW = LatencyProfile("slow", "Nine tokens in 0.95 s.", "a test", always(0.05), always(0.1), always(0.05))
-
 
 def asked_at_once(count: int, profile: LatencyProfile = SLOW, *faults: str) -> list[tuple[str, float]]:
     """Outcome and seconds in service of calls that come at the same instant."""
-    parsed = tuple(Fault.parse(fault) for fault in faults)
-    door = VirtualDoor(OpenAIService(profile, parsed), VectorService(profile), slots=profile.slots)
-
-    def ask(number: int) -> None:
-        with openai_at(ServiceAddresses.at_port(PORT)) as client:
-            try:
-                client.chat.completions.create(
-                    model=MODEL, messages=QUESTION, extra_headers=tags("r", f"llm/router/{number}.0.1")
-                )
-            except Exception:  # noqa: BLE001 - what came of it is in the log
-                return
 
     def crowd() -> None:
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(count)]
+        calls = [tags("r", f"llm/router/{number}.0.1") for number in range(count)]
+        threads = [threading.Thread(target=ask, kwargs={"headers": headers}) for headers in calls]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    VirtualClock(on_entry=[door.open], horizon_s=1000.0).run(crowd)
-    rows = door.rows("r")
+    virtual = Virtual.of(*faults, profile=profile)
+    virtual.run(crowd)
+    rows = virtual.rows
     return [(f"{row.status}", round(row.ended_at - row.received_at - row.queue_wait_s, 6)) for row in rows]
 
 
@@ -146,29 +128,11 @@ def test_tokens_come_more_slowly_the_more_calls_are_under_way_when_one_starts() 
     assert asked_at_once(3) == [("200", 0.95)] * 3
 
 
-def test_a_limit_of_load_refuses_the_calls_above_it_and_no_others() -> None:
-    assert [status for status, _ in asked_at_once(3, SLOW, "rate_limit_above=2")] == ["200", "200", "429"]
-    assert [status for status, _ in asked_at_once(2, SLOW, "rate_limit_above=2")] == ["200", "200"]
-
-
-def test_calls_in_the_queue_count_for_the_limit_of_load() -> None:
-    found = asked_at_once(3, replace(SLOW, slots=1), "rate_limit_above=2")
-    assert [status for status, _ in found] == ["200", "200", "429"]
+@pytest.mark.parametrize(("count", "slots"), [(2, None), (3, None), (3, 1)], ids=["at it", "above it", "in the queue"])
+def test_a_limit_of_load_refuses_the_calls_above_it_and_no_others(count: int, slots: int | None) -> None:
+    found = asked_at_once(count, replace(SLOW, slots=slots), "rate_limit_above=2")
+    assert [status for status, _ in found] == ["200", "200", "429"][:count]
 
 
 def test_a_limit_of_load_leaves_what_another_fault_does() -> None:
     assert asked_at_once(1, SLOW, "rate_limit_above=2", "stall=1:*") == [("200", 1.95)]
-
-
-@pytest.mark.parametrize(
-    ("text", "written"), [("rate_limit_above", "rate_limit_above:*"), ("rate_limit_above=3", "rate_limit_above=3:*")]
-)
-def test_a_limit_of_load_is_written_with_its_calls(text: str, written: str) -> None:
-    assert str(Fault.parse(text)) == written
-    assert Fault.parse(written) == Fault.parse(text)
-
-
-@pytest.mark.parametrize("text", ["rate_limit_above=2.5", "rate_limit_above=", "rate_limit_above=-1"])
-def test_a_limit_of_load_is_a_whole_number_of_calls(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="whole number"):
-        Fault.parse(text)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planned_replies import LOOK_UP, body_of, head_of, json_of
 
 from docmind_lab.services.fault_plans import KEEP_ALIVE_GAP_S, under_fault
 from docmind_lab.services.faults import DEFAULT_CALLS, FAULT_KINDS, Fault
@@ -45,17 +46,8 @@ STREAM = Plan(
 MODEL_KINDS = [kind for kind in FAULT_KINDS if Fault(kind).strikes_service == "llm" and kind != "none"]
 
 
-def body_of(plan: Plan) -> bytes:
-    return b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
-
-
 def tokens_of(plan: Plan) -> int:
     return sum(step.tokens for step in plan.steps if isinstance(step, Wait) and math.isfinite(step.seconds))
-
-
-def headers_of(plan: Plan) -> Headers:
-    (headers,) = (step for step in plan.steps if isinstance(step, Headers))
-    return headers
 
 
 def struck(plan: Plan, text: str) -> Plan:
@@ -78,8 +70,7 @@ def sent_at(plan: Plan) -> list[tuple[float, Any]]:
 
 def test_a_hang_never_sends_a_byte_nor_generates_a_token():
     plan = struck(PLAN, "hang")
-    assert plan.duration_s == math.inf
-    assert not [step for step in plan.steps if isinstance(step, Headers | Chunk)]
+    assert (plan.duration_s, sent_at(plan)) == (math.inf, [])
     assert (plan.output_tokens, plan.input_tokens, plan.fault) == (0, 9, "hang")
 
 
@@ -96,9 +87,7 @@ def test_a_slow_first_token_comes_late_in_a_stream_that_opens_at_once():
     late, usual = sent_at(plan)[1:], sent_at(STREAM)[1:]
     assert [at_s for at_s, _ in late] == pytest.approx([at_s + 2.0 for at_s, _ in usual])
     assert body_of(plan) == body_of(STREAM)
-
-
-def test_a_slow_first_token_of_a_json_reply_is_a_stall():
+    # A JSON reply has its headers with its body.
     assert struck(JSON, "slow_first_token=2").steps == struck(JSON, "stall=2").steps
 
 
@@ -113,10 +102,7 @@ def test_a_trickle_sends_the_same_bytes_in_twelve_pieces_three_tenths_of_a_secon
     assert all(plan.steps[index - 1] == Wait(0.3) for index in at)
     assert plan.duration_s == pytest.approx(PLAN.duration_s + 12 * 0.3)
     assert plan.fault == "trickle"
-
-
-def test_a_trickle_keeps_the_latency_before_its_headers():
-    assert struck(PLAN, "trickle").steps[:3] == PLAN.steps[:3]
+    assert plan.steps[:3] == PLAN.steps[:3], "the latency before its headers"
 
 
 @given(st.binary(max_size=400))
@@ -148,10 +134,8 @@ def test_signs_of_life_are_comments_in_a_stream_and_newlines_before_json():
     assert body_of(stream) == b": keep-alive\n\n" * 4 + body_of(STREAM)
     assert body_of(whole) == b"\n" * 8 + body_of(JSON)
     assert json.loads(body_of(whole)) == json.loads(body_of(JSON))
-    assert "content-length" not in dict(headers_of(whole).headers)
-
-
-def test_a_wait_for_ever_stays_one():
+    assert "content-length" not in dict(head_of(whole).headers)
+    # A wait for ever stays one.
     hanging = Plan((Wait(math.inf), *json_steps(200, {})), "llm")
     assert struck(hanging, "keep_alive=0").duration_s == math.inf
 
@@ -161,7 +145,7 @@ def test_a_wait_for_ever_stays_one():
 
 def test_a_disconnect_of_a_json_reply_comes_after_the_headers_and_half_of_the_body():
     plan = struck(JSON, "disconnect")
-    length = int(dict(headers_of(plan).headers)["content-length"])
+    length = int(dict(head_of(plan).headers)["content-length"])
     assert isinstance(plan.steps[-1], Disconnect)
     assert body_of(plan) == body_of(JSON)[: length // 2]
     assert (plan.output_tokens, plan.duration_s) == (60, JSON.duration_s), "it was all generated before it was sent"
@@ -172,18 +156,16 @@ def test_a_disconnect_of_a_stream_comes_after_half_of_its_tokens():
     assert isinstance(plan.steps[-1], Disconnect)
     assert body_of(plan) == b"".join(event.data for event in EVENTS[:3])
     assert plan.output_tokens == tokens_of(plan) == 2
-
-
-def test_half_of_the_tokens_of_one_long_stretch_are_generated_in_half_of_its_time():
+    # Of one long stretch, half of the tokens in half of the time.
     plan = struck(Plan((STREAM_HEADERS, Wait(3.0, tokens=7), Chunk(b"data: {}\n\n")), "llm"), "disconnect")
     assert plan.steps == (STREAM_HEADERS, Wait(3.0 * 3 / 7, tokens=3), Disconnect())
 
 
 def test_a_malformed_json_reply_is_as_long_as_it_says_and_does_not_parse():
     plan = struck(JSON, "malformed")
-    assert headers_of(plan).status == 200
-    assert dict(headers_of(plan).headers)["content-length"] == str(len(body_of(plan)))
-    assert dict(headers_of(plan).headers)["content-type"] == "application/json"
+    assert head_of(plan).status == 200
+    length = str(len(body_of(plan)))
+    assert dict(head_of(plan).headers) == {"content-type": "application/json", "content-length": length}
     with pytest.raises(json.JSONDecodeError):
         json.loads(body_of(plan))
     assert plan.output_tokens == 60
@@ -202,23 +184,15 @@ def test_a_malformed_stream_has_one_event_that_does_not_parse_after_half_of_its_
 # ---- through the model server
 
 PROFILE = replace(LatencyProfile.named("typical/100"), slots=1)
-SEARCH_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "look_up",
-        "description": "Search.",
-        "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
-    },
-}
 
 
-def asked(*faults: str, stream: bool = False, headers: dict[str, str] | None = None, **payload: Any) -> Plan:
-    body = {"model": "docmind-scripted", "stream": stream, "messages": [{"role": "user", "content": "Why?"}], **payload}
-    service = OpenAIService(payload.pop("profile", PROFILE), tuple(Fault.parse(fault) for fault in faults))
-    return service.plan(ServiceRequest("POST", "/v1/chat/completions", headers or {}, json.dumps(body).encode()))
+def asked(*faults: str, profile: LatencyProfile = PROFILE, **payload: Any) -> Plan:
+    body = {"model": "docmind-scripted", "messages": [{"role": "user", "content": "Why?"}], **payload}
+    service = OpenAIService(profile, tuple(Fault.parse(fault) for fault in faults))
+    return service.plan(ServiceRequest("POST", "/v1/chat/completions", {}, json.dumps(body).encode()))
 
 
-@pytest.mark.parametrize("tools", [[], [SEARCH_TOOL]])
+@pytest.mark.parametrize("tools", [[], [LOOK_UP]])
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_fault_it_was(kind, stream, tools):
@@ -227,16 +201,8 @@ def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_
     assert plan.fault_at(0.0) == kind
     assert tokens_of(plan) == plan.output_tokens
     assert sum(isinstance(step, Headers) for step in plan.steps) == (kind != "hang")
-    expected = {
-        "hang": 0,
-        "http_500": 0,
-        "rate_limit": 0,
-        "rate_limit_above": 0,
-        "empty": 1,
-        "disconnect": good.output_tokens,
-    }
-    if stream:
-        expected["disconnect"] = good.output_tokens // 2
+    expected = dict.fromkeys(("hang", "http_500", "rate_limit", "rate_limit_above"), 0) | {"empty": 1}
+    expected["disconnect"] = good.output_tokens // 2 if stream else good.output_tokens
     assert plan.output_tokens == expected.get(kind, good.output_tokens)
 
 
@@ -252,17 +218,17 @@ def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_
 )
 def test_the_gate_answers_at_once_in_the_shape_of_an_openai_error(fault, status, retry_after, code, stream):
     plan = asked(fault, stream=stream)
-    assert headers_of(plan).status == status
-    assert dict(headers_of(plan).headers).get("retry-after") == retry_after
-    error = json.loads(body_of(plan))["error"]
+    assert head_of(plan).status == status
+    assert dict(head_of(plan).headers).get("retry-after") == retry_after
+    error = json_of(plan)["error"]
     assert set(error) == {"message", "type", "param", "code"}
     assert error["code"] == code
     assert (plan.duration_s, plan.input_tokens, plan.output_tokens) == (0.0, 0, 0)
 
 
-@pytest.mark.parametrize("tools", [[], [SEARCH_TOOL]])
+@pytest.mark.parametrize("tools", [[], [LOOK_UP]])
 def test_an_empty_answer_is_well_formed_and_costs_one_token(tools):
-    whole = json.loads(body_of(asked("empty:*", tools=tools)))
+    whole = json_of(asked("empty:*", tools=tools))
     (choice,) = whole["choices"]
     assert choice["message"] == {"role": "assistant", "content": "", "refusal": None}
     assert choice["finish_reason"] == "stop"
@@ -276,11 +242,8 @@ def test_an_empty_answer_is_well_formed_and_costs_one_token(tools):
 
 
 def test_a_call_that_the_profile_has_hang_hangs_whatever_would_befall_its_reply():
-    hanging = replace(PROFILE, hang_probability=1.0)
     for kind in ("stall", "keep_alive", "disconnect", "malformed", "empty"):
-        service = OpenAIService(hanging, (Fault(kind, "*"),))
-        body = {"model": "docmind-scripted", "messages": [{"role": "user", "content": "Why?"}]}
-        plan = service.plan(ServiceRequest("POST", "/v1/chat/completions", {}, json.dumps(body).encode()))
+        plan = asked(f"{kind}:*", profile=replace(PROFILE, hang_probability=1.0))
         assert (plan.duration_s, plan.fault, plan.output_tokens) == (math.inf, "hang", 0)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from planned_replies import head_of
 
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.plan import Headers, Plan, ServiceRequest
+from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
@@ -75,19 +76,15 @@ PARTS = ("", "/query", "/query/batch", "/scroll", "/count", "/delete")
 STORE_PATHS = st.sampled_from(["", *(f"/points{part}" for part in PARTS)])
 
 
-def status_of(plan: Plan) -> int:
-    return next(step.status for step in plan.steps if isinstance(step, Headers))
-
-
 def completion(body: bytes) -> int:
-    return status_of(MODEL.plan(ServiceRequest("POST", "/v1/chat/completions", {}, body)))
+    return head_of(MODEL.plan(ServiceRequest("POST", "/v1/chat/completions", {}, body))).status
 
 
 @pytest.fixture(scope="module")
 def store() -> VectorService:
     service = VectorService(PROFILE)
     body = json.dumps({"vectors": {"size": 2, "distance": "Cosine"}}).encode()
-    assert status_of(service.plan(ServiceRequest("PUT", "/collections/c", {}, body))) == 200
+    assert head_of(service.plan(ServiceRequest("PUT", "/collections/c", {}, body))).status == 200
     return service
 
 
@@ -100,14 +97,14 @@ def test_the_model_answers_or_refuses_every_conversation(payload: Any) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_store_answers_or_refuses_every_request(store: VectorService, method: str, rest: str, payload: Any) -> None:
     request = ServiceRequest(method, f"/collections/c{rest}", {}, json.dumps(payload).encode())
-    assert status_of(store.plan(request)) < 500
+    assert head_of(store.plan(request)).status < 500
 
 
 @pytest.mark.parametrize("body", [DEEP, b'{"messages":' * 100_000, b"\xff\xfe", b"", b'"\\ud800"', b"1" * 5000])
 def test_json_that_cannot_be_read_is_refused_by_400(store: VectorService, body: bytes) -> None:
     assert completion(body) == 400
     for rest in ("/points/query", "/points/delete"):
-        assert status_of(store.plan(ServiceRequest("POST", f"/collections/c{rest}", {}, body))) == 400
+        assert head_of(store.plan(ServiceRequest("POST", f"/collections/c{rest}", {}, body))).status == 400
 
 
 def test_arguments_of_tools_nested_deeply_are_refused_or_answered() -> None:

@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planned_replies import tagged
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait, json_steps
@@ -31,19 +32,8 @@ def test_all_tokens_are_there_at_the_end_and_not_one_before_it_began(wait, beyon
 
 def test_a_token_is_there_when_its_share_of_the_wait_is_over():
     wait = Wait(2.0, tokens=4)
-    assert [wait.tokens_by(elapsed_s) for elapsed_s in (0, 0.49, 0.5, 0.99, 1.0, 1.5, 1.99, 2.0)] == [
-        0,
-        0,
-        1,
-        1,
-        2,
-        3,
-        3,
-        4,
-    ]
-
-
-def test_a_wait_for_ever_generates_nothing():
+    elapsed = (0, 0.49, 0.5, 0.99, 1.0, 1.5, 1.99, 2.0)
+    assert [wait.tokens_by(elapsed_s) for elapsed_s in elapsed] == [0, 0, 1, 1, 2, 3, 3, 4]
     assert Wait(math.inf, tokens=3).tokens_by(1e9) == 0
 
 
@@ -64,30 +54,19 @@ def test_a_json_reply_says_its_length_in_bytes():
     assert json.loads(chunk.data) == {"text": "naïve €"}
 
 
-TAGS = {"x-docmind-seed": "7", "x-docmind-role": "planner", "x-docmind-step": "1.0.2", "x-docmind-attempt": "3"}
+NONSENSE = ["", "x", "--5", "-", "1.5", "²", "5-", " "]
 
 
-def request(headers) -> ServiceRequest:
-    return ServiceRequest("POST", "/v1/chat/completions", headers)
-
-
-def test_the_draw_key_is_what_the_client_says_of_its_call():
-    assert request(TAGS).draw_key("other", "0", 0) == DrawKey(7, "planner", "1.0.2", 3)
-
-
-def test_a_client_that_says_nothing_gets_the_defaults():
-    assert request({}).draw_key("router", "4", 11) == DrawKey(11, "router", "4", 1)
-
-
-def test_a_negative_seed_is_a_seed():
-    assert request({"x-docmind-seed": "-5"}).draw_key("r", "0", 0).seed == -5
-
-
-@pytest.mark.parametrize("nonsense", ["", "x", "--5", "-", "1.5", "²", "5-", " "])
-def test_a_seed_or_attempt_that_is_no_whole_number_counts_as_not_said(nonsense):
-    key = request({"x-docmind-seed": nonsense, "x-docmind-attempt": nonsense}).draw_key("r", "0", 11)
-    assert (key.seed, key.attempt) == (11, 1)
-
-
-def test_a_body_that_is_missing_is_json_null():
-    assert request({}).json() is None
+@pytest.mark.parametrize(
+    ("tags", "key"),
+    [
+        ({"seed": 7, "role": "planner", "step": "1.0.2", "attempt": 3}, DrawKey(7, "planner", "1.0.2", 3)),
+        ({}, DrawKey(11, "router", "4", 1)),
+        ({"seed": -5}, DrawKey(-5, "router", "4", 1)),
+        *(({"seed": said, "attempt": said}, DrawKey(11, "router", "4", 1)) for said in NONSENSE),
+    ],
+)
+def test_the_draw_key_is_what_the_client_says_of_its_call_and_else_the_defaults(tags, key):
+    request = ServiceRequest("POST", "/v1/chat/completions", tagged(**tags))
+    assert request.draw_key("router", "4", 11) == key
+    assert request.json() is None, "a body that is missing"

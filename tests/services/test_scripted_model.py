@@ -115,41 +115,30 @@ class System:
         return [called(call.name, **call.arguments) | {"name": agent}, result(call.name, content)]
 
 
-def run(question: str, **documents: tuple[str, str]) -> System:
-    return System(question, documents).run([*HANDOFF_TOOLS, FORWARD_TOOL])
-
-
 # ---- the answer follows the documents
 
 
-def test_the_answer_is_what_the_document_says_with_its_id():
-    said = reply([user(SIMPLE), called("look_up"), found(("quoll#1", QUOLL))])
-    assert said.text == "The quoll hunts at night in the eucalyptus forest. [quoll#1]"
+NIGHT, DAWN = QUOLL, QUOLL.replace("at night", "at dawn")
 
 
-def test_another_document_gives_another_answer():
-    changed = QUOLL.replace("at night", "at dawn")
-    said = reply([user(SIMPLE), called("look_up"), found(("quoll#2", changed))])
-    assert said.text == "The quoll hunts at dawn in the eucalyptus forest. [quoll#2]"
-
-
-def test_another_question_gives_another_answer():
-    said = reply([user("What spotted marsupial is a quoll?"), called("look_up"), found(("quoll#1", QUOLL))])
-    assert said.text.startswith("A quoll is a spotted marsupial. [quoll#1]")
-
-
-def test_documents_that_do_not_answer_are_not_made_to():
-    assert reply([user(SIMPLE), called("look_up"), found(("kiln", KILN))]).text == NOT_FOUND
-
-
-def test_text_of_any_tool_is_a_document_that_can_be_cited():
-    said = reply([user(SIMPLE), called("encyclopedia"), result("encyclopedia", QUOLL)])
-    assert said.text.endswith("[encyclopedia]")
-
-
-@pytest.mark.parametrize("content", [{"documents": 3}, {"documents": "none"}, {"documents": [None, {"id": 1}]}])
-def test_a_tool_result_of_another_shape_is_no_document(content):
-    assert reply([user(SIMPLE), called("look_up"), result("look_up", content)]).text == NOT_FOUND
+@pytest.mark.parametrize(
+    ("question", "results", "answer"),
+    [
+        (SIMPLE, [found(("q#1", NIGHT))], "The quoll hunts at night in the eucalyptus forest. [q#1]"),
+        (SIMPLE, [found(("q#2", DAWN))], "The quoll hunts at dawn in the eucalyptus forest. [q#2]"),
+        ("Of what colour is a spotted quoll?", [found(("q#1", NIGHT))], "A quoll is a spotted marsupial. [q#1]"),
+        # Documents that do not answer are not made to.
+        (SIMPLE, [found(("kiln", KILN))], NOT_FOUND),
+        # A text of any tool is a document that can be cited.
+        (SIMPLE, [result("atlas", NIGHT)], "The quoll hunts at night in the eucalyptus forest. [atlas]"),
+        # A result of another shape is none.
+        *((SIMPLE, [result("look_up", {"documents": each})], NOT_FOUND) for each in (3, "none", [None, {"id": 1}])),
+    ],
+)
+def test_the_answer_is_what_the_documents_say_with_their_ids(question, results, answer):
+    messages = [user(question), called("look_up"), *results]
+    assert reply(messages).text == answer
+    assert reply(json.loads(json.dumps(messages))).text == answer, "the same request gets the same reply"
 
 
 words = st.text("abcdefghijklmnopqrstuvwxyz", min_size=4, max_size=9)
@@ -164,11 +153,6 @@ def test_every_statement_of_an_answer_stands_in_the_document_it_cites(made_up):
     ]
     answer = extract_answer(f"Which {thing} is of {rest[0]}?", documents)
     assert answer == NOT_FOUND or unsupported_statements(answer, documents) == []
-
-
-def test_the_same_request_gets_the_same_reply():
-    messages = [user(SIMPLE), called("look_up"), found(("quoll#1", QUOLL), ("kiln", KILN))]
-    assert reply(messages) == reply(json.loads(json.dumps(messages)))
 
 
 # ---- roles
@@ -207,18 +191,11 @@ def test_the_role_is_read_off_tools_and_prompt(tools, prompt, role):
         (COMPLEX, "hybrid", "complex"),
     ],
 )
-def test_the_router_chooses_by_the_words_of_the_question_and_calls_questions_of_parts_complex(
-    question, strategy, complexity
-):
-    (call,) = reply([user(question)], ROUTE_TOOL).tool_calls
-    assert (call.name, dict(call.arguments)) == ("choose_route", {"strategy": strategy, "complexity": complexity})
-
-
-def test_the_router_engine_chooses_as_the_router_does():
-    for question in ("How does a quoll differ from a possum?", SIMPLE):
-        (engine,) = reply([user(question)], ENGINE_TOOL).tool_calls
-        (route,) = reply([user(question)], ROUTE_TOOL).tool_calls
-        assert (engine.name, dict(engine.arguments)) == ("select_engine", {"engine": route.arguments["strategy"]})
+def test_the_router_and_its_engine_choose_by_the_words_of_the_question(question, strategy, complexity):
+    (route,) = reply([user(question)], ROUTE_TOOL).tool_calls
+    assert (route.name, dict(route.arguments)) == ("choose_route", {"strategy": strategy, "complexity": complexity})
+    (engine,) = reply([user(question)], ENGINE_TOOL).tool_calls
+    assert (engine.name, dict(engine.arguments)) == ("select_engine", {"engine": strategy})
 
 
 @pytest.mark.parametrize(
@@ -227,10 +204,13 @@ def test_the_router_engine_chooses_as_the_router_does():
         ("How is a quoll related to a possum?", ["hierarchical", "hybrid"], "hybrid"),
         ("Compare the whole of it", ["graph", "hierarchical"], "graph"),
         ("When does it hunt?", ["graph", "hierarchical"], "graph"),
+        ("When does the quoll hunt?", ["graph"], "graph"),
     ],
 )
 def test_what_fits_first_and_is_on_offer_is_chosen(question, offered, strategy):
     assert strategy_for(question, offered) == strategy
+    (call,) = reply([user(question)], tool("choose_route", strategy={"enum": offered})).tool_calls
+    assert call.arguments["strategy"] == strategy
 
 
 @pytest.mark.parametrize(
@@ -249,11 +229,6 @@ def test_another_route_is_another_strategy_where_there_is_one(first, offered, th
     search = tool("retrieve_documents", query={"type": "string"}, strategy={"enum": offered})
     (call,) = reply(messages, search).tool_calls
     assert call.arguments["strategy"] == then
-
-
-def test_the_router_chooses_only_what_is_on_offer():
-    (call,) = reply([user("When does the quoll hunt?")], tool("choose_route", strategy={"enum": ["graph"]})).tool_calls
-    assert call.arguments["strategy"] == "graph"
 
 
 @pytest.mark.parametrize(
@@ -284,34 +259,28 @@ def verdict_on(answer: str, *documents: tuple[str, str]) -> dict[str, Any]:
     return dict(call.arguments)
 
 
-def test_validation_accepts_an_answer_that_its_citations_support():
-    answer = "The quoll hunts at night in the eucalyptus forest. [quoll#1]"
-    assert verdict_on(answer, ("quoll#1", QUOLL)) == {"verdict": "accept", "target": "", "score": 1.0, "unsupported": 0}
+HUNTS = "The quoll hunts at night in the eucalyptus forest."
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "verdict", "target", "score", "unsupported"),
     [
-        "The quoll hunts at noon in the eucalyptus forest. [quoll#1]",
-        "The quoll hunts at night in the eucalyptus forest. [kiln]",
-        "The quoll hunts at night in the eucalyptus forest. [nowhere]",
-        "The quoll hunts at night in the eucalyptus forest.",
+        (f"{HUNTS} [quoll#1]", "accept", "", 1.0, 0),
+        # False, misplaced twice, missing, and one statement of two.
+        ("The quoll hunts at noon in the eucalyptus forest. [quoll#1]", "correct", "synthesis", 0.0, 1),
+        (f"{HUNTS} [kiln]", "correct", "synthesis", 0.0, 1),
+        (f"{HUNTS} [nowhere]", "correct", "synthesis", 0.0, 1),
+        (HUNTS, "correct", "synthesis", 0.0, 1),
+        (f"{HUNTS} [quoll#1] The quoll hunts at noon. [quoll#1]", "correct", "synthesis", 0.5, 1),
+        # No answer asks for another search.
+        (NOT_FOUND, "correct", "retrieval", 0.0, 1),
     ],
 )
-def test_validation_catches_a_false_a_misplaced_and_a_missing_citation(answer):
-    verdict = verdict_on(answer, ("quoll#1", QUOLL), ("kiln", KILN))
-    assert (verdict["verdict"], verdict["target"]) == ("correct", "synthesis")
-    assert verdict["score"] < 1
-
-
-def test_the_score_is_the_share_of_statements_supported():
-    answer = "A quoll is a spotted marsupial. [quoll#1] The quoll hunts at noon. [quoll#1]"
-    verdict = verdict_on(answer, ("quoll#1", QUOLL))
-    assert (verdict["score"], verdict["unsupported"]) == (0.5, 1)
-
-
-def test_validation_of_no_answer_asks_for_another_search():
-    assert verdict_on(NOT_FOUND, ("kiln", KILN))["target"] == "retrieval"
+def test_validation_accepts_what_citations_support_and_scores_the_share_of_statements(
+    answer, verdict, target, score, unsupported
+):
+    found_in_it = {"verdict": verdict, "target": target, "score": score, "unsupported": unsupported}
+    assert verdict_on(answer, ("quoll#1", QUOLL), ("kiln", KILN)) == found_in_it
 
 
 # ---- the supervisor
@@ -358,19 +327,8 @@ def test_an_assistant_with_a_search_tool_searches_once_and_then_answers(paramete
     look_up = tool("look_up", **{parameter: {"type": "string"}})
     (call,) = reply([user(SIMPLE)], look_up).tool_calls
     assert (call.name, dict(call.arguments)) == ("look_up", {parameter: SIMPLE})
-    answered = reply([user(SIMPLE), called("look_up", **call.arguments), result("look_up", QUOLL)], look_up)
-    assert answered.tool_calls == ()
-    assert answered.text.endswith("[look_up]")
-
-
-def test_an_assistant_does_not_search_again_when_nothing_was_found():
-    look_up = tool("look_up", query={"type": "string"})
-    empty = result("look_up", {"documents": []})
-    assert reply([user(SIMPLE), called("look_up"), empty], look_up) == Reply(NOT_FOUND)
-
-
-def test_an_assistant_without_tools_and_documents_speaks_of_the_request():
-    assert reply([user(SIMPLE)]) == Reply(f"Scripted reply: {first_tokens(SIMPLE, 6)}")
+    for content, answer in ((QUOLL, f"{HUNTS} [look_up]"), ({"documents": []}, NOT_FOUND)):
+        assert reply([user(SIMPLE), called("look_up"), result("look_up", content)], look_up) == Reply(answer)
 
 
 @given(
@@ -395,6 +353,7 @@ def test_any_conversation_gets_a_reply(messages, tools):
 
 
 def test_a_request_without_documents_gets_a_reply_about_itself_of_a_bounded_length() -> None:
+    assert reply([user(SIMPLE)]) == Reply(f"Scripted reply: {first_tokens(SIMPLE, 6)}")
     told = reply([user("Write a poem\n  about the sea.")]).text
     assert told == "Scripted reply: Write a poem about the sea"
     # A loop that hands its text back is not told the beginning again and again.

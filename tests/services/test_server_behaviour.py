@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
-from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, TOKENS, always, new_run, openai_at, tags
+from service_doors import HERE, NOTICED_S, SLOW, TOKENS, Virtual, always, ask, leave, new_run
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
 from docmind_lab.services.log import RequestRow
-from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.server import ServiceAddresses, ServiceOptions
-from docmind_lab.services.vector_service import VectorService
-from docmind_lab.services.virtual_door import PORT, VirtualDoor
+from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.virtual_time import VirtualClock
 
 # Nine tokens: the first after 0.4 s, the answer after 1.3 s.
 FIRST_S, DURATION_S = 0.4, 1.3
@@ -53,17 +48,6 @@ def end_of(phase: Phase, work_ends: WorkEnds) -> float:
     return {"at_once": leaves_s + DELAY_S, "at_next_write": next_write_s}.get(work_ends, DURATION_S)
 
 
-async def leave(addresses: ServiceAddresses, stream: bool, after_s: float, run_id: str) -> None:
-    async with openai.AsyncOpenAI(base_url=addresses.openai_base_url, api_key="unused", max_retries=0) as client:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(after_s):
-                reply: Any = await client.chat.completions.create(
-                    model=MODEL, messages=QUESTION, stream=stream, extra_headers=tags(run_id)
-                )
-                async for _ in reply if stream else ():
-                    pass
-
-
 every_case = pytest.mark.parametrize("phase", PLACES)
 every_end = pytest.mark.parametrize("work_ends", ["at_once", "at_next_write", "at_its_end", "unknown"])
 
@@ -71,9 +55,9 @@ every_end = pytest.mark.parametrize("work_ends", ["at_once", "at_next_write", "a
 @every_case
 @every_end
 def test_in_virtual_time_work_ends_when_the_profile_says(phase: Phase, work_ends: WorkEnds) -> None:
-    door = VirtualDoor(OpenAIService(PROFILE), VectorService(PROFILE), behaviour=behaviour(phase, work_ends))
     stream, leaves_s = PLACES[phase]
-    row = rows_of(door, lambda: asyncio.run(leave(ServiceAddresses.at_port(PORT), stream, leaves_s, "r")))[0]
+    leaving = partial(asyncio.run, leave(HERE, leaves_s, stream=stream))
+    (row,) = rows_of(leaving, behaviour=behaviour(phase, work_ends))
     assert row.client_gone_at == pytest.approx(leaves_s)
     assert row.ended_at == pytest.approx(end_of(phase, work_ends))
     assert row.outcome == ("ok" if work_ends in ("at_its_end", "unknown") else "client_gone")
@@ -81,17 +65,11 @@ def test_in_virtual_time_work_ends_when_the_profile_says(phase: Phase, work_ends
     assert sum(generated) == row.output_tokens == int(max(0.0, end_of(phase, work_ends) - FIRST_S) / 0.1 + 1e-9)
 
 
-def rows_of(door: VirtualDoor, function: Any) -> list[RequestRow]:
-    clock = VirtualClock(on_entry=[door.open], horizon_s=1000.0)
-
-    def run() -> None:
-        function()
-        time.sleep(2 * DURATION_S)
-
-    clock.run(run)
-    rows = door.rows("r")
-    door.forget("r")
-    return rows
+def rows_of(function: Any, *, profile: LatencyProfile = PROFILE, **options: Any) -> list[RequestRow]:
+    """The rows of what a function asks, when the services are at rest again."""
+    virtual = Virtual.of(profile=profile, **options)
+    virtual.run(function, rests_s=2 * DURATION_S)
+    return virtual.rows
 
 
 @pytest.mark.wall
@@ -103,7 +81,7 @@ def test_over_sockets_work_ends_when_the_profile_says(phase: Phase, work_ends: W
     here = serve_here(profile=PROFILE, behaviour=behaviour(phase, work_ends))
     stream, leaves_s = PLACES[phase]
     run_id, begun_at = new_run(), here.door.clock.now()
-    asyncio.run(leave(here.addresses, stream, leaves_s, run_id))
+    asyncio.run(leave(here.addresses, leaves_s, run_id, stream=stream))
     row = here.row(run_id)
     # When the client leaves counts from its start, which a busy machine may have well before the receipt.
     counts_from = begun_at if work_ends == "at_once" else row.received_at
@@ -114,8 +92,7 @@ def test_over_sockets_work_ends_when_the_profile_says(phase: Phase, work_ends: W
 
 def test_a_server_that_looks_now_and_then_ends_the_work_at_its_next_look() -> None:
     looks = behaviour("generation", "at_once", checks_every_s=0.5)
-    door = VirtualDoor(OpenAIService(PROFILE), VectorService(PROFILE), behaviour=looks)
-    (row,) = rows_of(door, lambda: asyncio.run(leave(ServiceAddresses.at_port(PORT), False, 0.75, "r")))
+    (row,) = rows_of(partial(asyncio.run, leave(HERE, 0.75)), behaviour=looks)
     assert row.ended_at == pytest.approx(1.0)
 
 
@@ -123,20 +100,14 @@ def test_a_server_that_looks_now_and_then_ends_the_work_at_its_next_look() -> No
 def test_a_call_left_in_the_queue_is_dropped_or_worked_on_as_the_profile_says(
     work_ends: WorkEnds, outcome: str
 ) -> None:
-    one_slot = VirtualDoor(OpenAIService(SLOW), VectorService(SLOW), slots=1, behaviour=behaviour("queue", work_ends))
-
     def crowd() -> None:
-        first = threading.Thread(target=ask_once)
+        first = threading.Thread(target=ask)
         first.start()
         time.sleep(0.1)
-        asyncio.run(leave(ServiceAddresses.at_port(PORT), False, 0.2, "r"))
+        asyncio.run(leave(HERE, 0.2))
         first.join()
 
-    def ask_once() -> None:
-        with openai_at(ServiceAddresses.at_port(PORT)) as client:
-            client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags("r"))
-
-    rows = rows_of(one_slot, crowd)
+    rows = rows_of(crowd, profile=SLOW, slots=1, behaviour=behaviour("queue", work_ends))
     assert [row.outcome for row in rows] == ["ok", outcome]
     assert rows[1].output_tokens == (TOKENS if outcome == "ok" else 0)
 

@@ -8,11 +8,12 @@ import math
 from typing import Any
 
 import pytest
+from planned_replies import head_of, json_of, tagged
 from qdrant_client import models
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait
+from docmind_lab.services.plan import Plan, ServiceRequest, Wait
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
@@ -32,6 +33,10 @@ POINTS = [
 ]
 
 
+EVEN, ODD = ({"must": [{"key": "even", "match": {"value": value}}]} for value in (True, False))
+EAST, NORTH = ({"query": dense, "using": "lsa"} for dense in ([1.0, 0.0], [0.0, 1.0]))
+
+
 @pytest.fixture
 def service() -> VectorService:
     service = VectorService(PROFILE)
@@ -40,26 +45,24 @@ def service() -> VectorService:
     return service
 
 
-def plan_of(service: VectorService, method: str, path: str, body: Any = None, **tags: str) -> Plan:
+def plan_of(service: VectorService, method: str, path: str, body: Any = None, **tags: Any) -> Plan:
     encoded = body if isinstance(body, bytes) else json.dumps(body).encode()
-    headers = {f"x-docmind-{name}": value for name, value in tags.items()}
-    return service.plan(ServiceRequest(method, path, headers, encoded))
-
-
-def answer(plan: Plan) -> tuple[int, Any]:
-    status = next(step.status for step in plan.steps if isinstance(step, Headers))
-    return status, json.loads(b"".join(step.data for step in plan.steps if isinstance(step, Chunk)))
+    return service.plan(ServiceRequest(method, path, tagged(**tags), encoded))
 
 
 def ask(service: VectorService, method: str, path: str, body: Any = None) -> Any:
-    status, payload = answer(plan_of(service, method, path, body))
-    assert status == 200, payload
-    assert payload["status"] == "ok"
+    plan = plan_of(service, method, path, body)
+    payload = json_of(plan)
+    assert (head_of(plan).status, payload["status"]) == (200, "ok"), payload
     return payload["result"]
 
 
-def found(service: VectorService, **query: Any) -> list[int]:
-    return [point["id"] for point in ask(service, "POST", "/collections/docs/points/query", query)["points"]]
+def ids_in(points: Any) -> list[int]:
+    return [point["id"] for point in points]
+
+
+def count(service: VectorService, **body: Any) -> int:
+    return int(ask(service, "POST", "/collections/docs/points/count", body)["count"])
 
 
 # ---- what it does
@@ -68,67 +71,60 @@ def found(service: VectorService, **query: Any) -> list[int]:
 def test_a_collection_is_created_filled_counted_and_deleted(service):
     assert ask(service, "GET", "/collections/docs/exists") == {"exists": True}
     assert [c["name"] for c in ask(service, "GET", "/collections")["collections"]] == ["docs"]
-    assert ask(service, "POST", "/collections/docs/points/count", {"exact": True}) == {"count": 3}
-    even = {"filter": {"must": [{"key": "even", "match": {"value": True}}]}}
-    assert ask(service, "POST", "/collections/docs/points/count", even) == {"count": 1}
-    ask(service, "POST", "/collections/docs/points/delete", {"points": [1]})
-    assert ask(service, "POST", "/collections/docs/points/count", {}) == {"count": 2}
+    params = ask(service, "GET", "/collections/docs")["config"]["params"]
+    assert (params["vectors"]["lsa"]["size"], params["sparse_vectors"]["bm25"]["modifier"]) == (2, "idf")
+    assert (count(service, exact=True), count(service, filter=EVEN)) == (3, 1)
+    batch = {"ids": [9], "vectors": {"lsa": [[0.5, 0.5]]}, "payloads": [{"name": "batch"}]}
+    ask(service, "PUT", "/collections/docs/points", {"batch": batch})
+    assert count(service) == 4
+    ask(service, "POST", "/collections/docs/points/delete", {"points": [1, 9]})
+    assert count(service) == 2
     assert ask(service, "DELETE", "/collections/docs") is True
     assert ask(service, "GET", "/collections/docs/exists") == {"exists": False}
-
-
-def test_the_schema_of_a_collection_is_the_one_it_was_created_with(service):
-    params = ask(service, "GET", "/collections/docs")["config"]["params"]
-    assert params["vectors"]["lsa"]["size"] == 2
-    assert params["sparse_vectors"]["bm25"]["modifier"] == "idf"
 
 
 def test_points_come_back_with_their_payload(service):
     (point,) = ask(service, "POST", "/collections/docs/points", {"ids": [2]})
     assert (point["id"], point["payload"]) == (2, {"name": "point 2", "even": True})
     page = ask(service, "POST", "/collections/docs/points/scroll", {"limit": 2})
-    assert [point["id"] for point in page["points"]] == [1, 2]
-    assert page["next_page_offset"] == 3
+    assert (ids_in(page["points"]), page["next_page_offset"]) == ([1, 2], 3)
 
 
-def test_points_can_be_sent_as_a_batch(service):
-    batch = {"ids": [9], "vectors": {"lsa": [[0.5, 0.5]]}, "payloads": [{"name": "batch"}]}
-    ask(service, "PUT", "/collections/docs/points", {"batch": batch})
-    assert ask(service, "POST", "/collections/docs/points/count", {}) == {"count": 4}
+# Point 2 is first and second, point 1 second of one list only.
+PREFETCH = [
+    {"query": {"indices": [1], "values": [1.0]}, "using": "bm25", "limit": 3},
+    {"query": {"nearest": [1.0, 0.0]}, "using": "lsa", "limit": 3},
+]
 
 
-def test_prefetched_lists_are_fused_by_reciprocal_rank(service):
-    prefetch = [
-        {"query": {"indices": [1], "values": [1.0]}, "using": "bm25", "limit": 3},
-        {"query": {"nearest": [1.0, 0.0]}, "using": "lsa", "limit": 3},
-    ]
-    # Point 2 is first and second, point 1 second of one list only.
-    assert found(service, prefetch=prefetch, query={"fusion": "rrf"}, limit=3) == [2, 1, 3]
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ({"prefetch": PREFETCH, "query": {"fusion": "rrf"}, "limit": 3}, [2, 1, 3]),
+        ({**EAST, "limit": 1}, [1]),
+        ({**EAST, "filter": ODD}, [1, 3]),
+        ({**EAST, "score_threshold": 0.5}, [1, 2]),
+        ({**NORTH, "limit": 2}, [3, 2]),
+    ],
+)
+def test_a_query_finds_what_it_is_narrowed_to_in_the_order_of_its_scores(service, query, ids):
+    assert ids_in(ask(service, "POST", "/collections/docs/points/query", query)["points"]) == ids
 
 
-def test_limit_filter_and_threshold_narrow_what_is_found(service):
-    assert found(service, query=[1.0, 0.0], using="lsa", limit=1) == [1]
-    odd = {"must": [{"key": "even", "match": {"value": False}}]}
-    assert found(service, query=[1.0, 0.0], using="lsa", filter=odd) == [1, 3]
-    assert found(service, query=[1.0, 0.0], using="lsa", score_threshold=0.5) == [1, 2]
-
-
-def test_a_batch_of_queries_gets_a_list_of_answers(service):
-    searches = [{"query": [1.0, 0.0], "using": "lsa", "limit": 1}, {"query": [0.0, 1.0], "using": "lsa", "limit": 1}]
-    answers = ask(service, "POST", "/collections/docs/points/query/batch", {"searches": searches})
-    assert [[point["id"] for point in one["points"]] for one in answers] == [[1], [3]]
-
-
-def test_payloads_are_left_out_when_not_wanted(service):
-    body = {"query": [1.0, 0.0], "using": "lsa", "with_payload": False}
-    points = ask(service, "POST", "/collections/docs/points/query", body)["points"]
-    assert all(not point["payload"] for point in points)
+def test_searches_of_other_forms_find_what_a_query_does(service):
+    searches = {"searches": [{**EAST, "limit": 1}, {**NORTH, "limit": 1}]}
+    answers = ask(service, "POST", "/collections/docs/points/query/batch", searches)
+    assert [ids_in(one["points"]) for one in answers] == [[1], [3]]
+    older = {"vector": {"name": "lsa", "vector": [0.0, 1.0]}, "limit": 2}
+    assert ids_in(ask(service, "POST", "/collections/docs/points/search", older)) == [3, 2]
+    bare = ask(service, "POST", "/collections/docs/points/query", {**EAST, "with_payload": False})["points"]
+    assert all(not point["payload"] for point in bare)
 
 
 def test_the_version_is_told_at_the_root_as_a_client_looks_for_it(service):
-    status, payload = answer(plan_of(service, "GET", "/"))
-    assert status == 200
-    assert payload["version"].split(".")[:2] == importlib.metadata.version("qdrant-client").split(".")[:2]
+    plan = plan_of(service, "GET", "/")
+    assert head_of(plan).status == 200
+    assert json_of(plan)["version"].split(".")[:2] == importlib.metadata.version("qdrant-client").split(".")[:2]
 
 
 # ---- when
@@ -137,12 +133,12 @@ def test_the_version_is_told_at_the_root_as_a_client_looks_for_it(service):
 def test_a_search_takes_the_latency_of_its_key():
     service = VectorService(PROFILE, default_seed=3)
     ask(service, "PUT", "/collections/docs", SCHEMA)
-    body = {"query": [1.0, 0.0], "using": "lsa"}
-    tagged = plan_of(service, "POST", "/collections/docs/points/query", body, seed="7", role="retrieval", step="2.1.1")
-    untagged = plan_of(service, "POST", "/collections/docs/points/query", body)
-    assert tagged.steps[0] == Wait(PROFILE.draw_retrieval(DrawKey(7, "retrieval", "2.1.1")))
+    of_call = {"seed": 7, "role": "retrieval", "step": "2.1.1"}
+    named = plan_of(service, "POST", "/collections/docs/points/query", EAST, **of_call)
+    untagged = plan_of(service, "POST", "/collections/docs/points/query", EAST)
+    assert named.steps[0] == Wait(PROFILE.draw_retrieval(DrawKey(7, "retrieval", "2.1.1")))
     assert untagged.steps[0] == Wait(PROFILE.draw_retrieval(DrawKey(3, "retrieval", "0")))
-    assert tagged.kind == "retrieval"
+    assert named.kind == "retrieval"
 
 
 # ---- collections that only users have
@@ -152,11 +148,11 @@ def test_a_collection_that_is_not_there_is_made_up_and_the_plan_says_so():
     service = VectorService(PROFILE)
     query = {"query": [0.1, 0.2, 0.3], "limit": 3, "with_vector": True}
     plan = plan_of(service, "POST", "/collections/none/points/query", query)
-    status, payload = answer(plan)
-    points = payload["result"]["points"]
-    assert (status, plan.made_up, len(points)) == (200, "collection none", 3)
+    points = json_of(plan)["result"]["points"]
+    assert (head_of(plan).status, plan.made_up, len(points)) == (200, "collection none", 3)
     assert all(len(point["vector"]) == 3 and point["payload"]["page_content"] for point in points)
-    assert [point["score"] for point in points] == sorted((point["score"] for point in points), reverse=True)
+    scores = [point["score"] for point in points]
+    assert scores == sorted(scores, reverse=True)
     assert ask(service, "GET", "/collections/none/exists") == {"exists": False}
 
 
@@ -183,14 +179,14 @@ def test_a_made_up_collection_answers_in_the_shape_that_is_asked_for():
     assert (list(named), len(named["dense"])) == (["dense"], 2)
     assert len(of("/search", vector={"name": "dense", "vector": [1.0]}, limit=2)) == 2
     assert [len(each["points"]) for each in of("/query/batch", searches=[{"query": [1.0], "limit": 4}])] == [4]
-    assert [point["id"] for point in of("", ids=[7, 9])] == [7, 9]
+    assert ids_in(of("", ids=[7, 9])) == [7, 9]
     assert of("/count")["count"] == 100
-    pages, offset = [], None
+    pages, offset = list[int](), None
     while not pages or offset is not None:
         page = of("/scroll", limit=40, offset=offset)
-        pages.append([point["id"] for point in page["points"]])
+        pages += ids_in(page["points"])
         offset = page["next_page_offset"]
-    assert [each for page in pages for each in page] == list(range(1, 101))
+    assert pages == list(range(1, 101))
 
 
 def test_the_client_reads_what_a_made_up_collection_is_and_writes_to_it():
@@ -206,53 +202,43 @@ def test_the_client_reads_what_a_made_up_collection_is_and_writes_to_it():
     assert ask(service, "GET", "/collections")["collections"] == []
 
 
-def test_an_older_search_finds_what_a_query_does(service):
-    search = {"vector": {"name": "lsa", "vector": [0.0, 1.0]}, "limit": 2}
-    old = ask(service, "POST", "/collections/docs/points/search", search)
-    assert [point["id"] for point in old] == found(service, query=[0.0, 1.0], using="lsa", limit=2)
-
-
-def test_a_bad_request_to_a_made_up_collection_is_one_all_the_same():
-    for path, body in [("query", {"limit": "many"}), ("scroll", b"{"), ("search", [])]:
-        assert refusal(VectorService(PROFILE), "POST", f"/collections/none/points/{path}", body)[0] == 400
-
-
 # ---- errors
 
 
 def refusal(service: VectorService, method: str, path: str, body: Any = None) -> tuple[int, str]:
     plan = plan_of(service, method, path, body)
-    status, payload = answer(plan)
+    payload = json_of(plan)
     assert plan.duration_s == 0.0
     assert set(payload["status"]) == {"error"}
-    return status, payload["status"]["error"]
+    return head_of(plan).status, payload["status"]["error"]
 
 
 def test_a_collection_that_is_there_cannot_be_created_again(service):
     status, message = refusal(service, "PUT", "/collections/docs", SCHEMA)
     assert status == 409
     assert "already exists" in message
-    assert ask(service, "POST", "/collections/docs/points/count", {}) == {"count": 3}
+    assert count(service) == 3
 
 
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("query", b"{"),
-        ("query", b""),
-        ("query", {"limit": "many"}),
-        ("query", {"query": [1.0, 0.0], "using": "unknown"}),
-        ("query", {"query": {"indices": [0], "values": [1.0]}, "using": "unknown"}),
-        ("query", {"query": {"fusion": "rrf"}, "prefetch": [{"query": [1.0, 0.0], "using": "unknown"}]}),
-        ("query", {"query": [1.0, 0.0, 0.0], "using": "lsa"}),
-        ("query/batch", {"searches": 3}),
-        ("count", {"filter": 3}),
-        ("scroll", {"limit": -1}),
-        ("delete", {"what": 3}),
+        *(("docs/points/query", body) for body in (b"{", b"", {"limit": "many"}, {**EAST, "using": "unknown"})),
+        ("docs/points/query", {"query": {"indices": [0], "values": [1.0]}, "using": "unknown"}),
+        ("docs/points/query", {"query": {"fusion": "rrf"}, "prefetch": [{**EAST, "using": "unknown"}]}),
+        ("docs/points/query", {"query": [1.0, 0.0, 0.0], "using": "lsa"}),
+        ("docs/points/query/batch", {"searches": 3}),
+        ("docs/points/count", {"filter": 3}),
+        ("docs/points/scroll", {"limit": -1}),
+        ("docs/points/delete", {"what": 3}),
+        # A bad request to a made-up collection is one all the same.
+        ("none/points/query", {"limit": "many"}),
+        ("none/points/scroll", b"{"),
+        ("none/points/search", []),
     ],
 )
 def test_a_body_that_cannot_be_used_is_a_bad_request(service, path, body):
-    assert refusal(service, "POST", f"/collections/docs/points/{path}", body)[0] == 400
+    assert refusal(service, "POST", f"/collections/{path}", body)[0] == 400
 
 
 @pytest.mark.parametrize(
@@ -272,8 +258,7 @@ def test_a_request_that_is_not_served_is_not_found_and_named(service, method, pa
     assert f"{method} {path}" in message
 
 
-def test_a_search_that_was_made_before_is_answered_alike_until_something_is_written() -> None:
-    service = VectorService(LatencyProfile.named("typical"))
+def test_a_search_that_was_made_before_is_answered_alike_until_something_is_written(service) -> None:
     searched = []
     real = service.engine.query_points
 
@@ -283,16 +268,9 @@ def test_a_search_that_was_made_before_is_answered_alike_until_something_is_writ
 
     service.engine.query_points = counted  # type: ignore[method-assign]
 
-    def ask(method: str, path: str, body: Any) -> Any:
-        steps = service.plan(ServiceRequest(method, path, body=json.dumps(body).encode())).steps
-        return json.loads(b"".join(step.data for step in steps if isinstance(step, Chunk)))["result"]
+    def first() -> int:
+        return ids_in(ask(service, "POST", "/collections/docs/points/query", EAST)["points"])[0]
 
-    ask("PUT", "/collections/c", {"vectors": {"size": 2, "distance": "Dot"}})
-    ask("PUT", "/collections/c/points", {"points": [{"id": 1, "vector": [1.0, 0.0], "payload": {}}]})
-    first = ask("POST", "/collections/c/points/query", {"query": [1.0, 0.0]})
-    assert ask("POST", "/collections/c/points/query", {"query": [1.0, 0.0]}) == first
-    assert len(searched) == 1
-    ask("PUT", "/collections/c/points", {"points": [{"id": 2, "vector": [2.0, 0.0], "payload": {}}]})
-    again = ask("POST", "/collections/c/points/query", {"query": [1.0, 0.0]})
-    assert [point["id"] for point in again["points"]] == [2, 1]
-    assert len(searched) == 2
+    assert (first(), first(), len(searched)) == (1, 1, 1)
+    ask(service, "POST", "/collections/docs/points/delete", {"points": [1]})
+    assert (first(), len(searched)) == (2, 2)

@@ -7,30 +7,30 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpcore
 import httpx
-import httpx2
-import openai
 import pytest
 from often import often
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException
 from service_doors import (
     DURATION_S,
+    HERE,
     LEAVES_AFTER_S,
     MODEL,
     QUESTION,
     SLOW,
     TOKENS,
     Untold,
+    Virtual,
     always,
+    ask,
+    leave,
     openai_at,
-    streamed_text,
     tags,
 )
 
@@ -48,57 +48,7 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.virtual_time import VirtualClock
 
 ANSWER = "Scripted reply: When does the quoll hunt in"
-HERE = ServiceAddresses.at_port(PORT)
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
-
-
-@dataclass
-class Virtual:
-    """A door and runs before it. took_s: of the latest run."""
-
-    door: VirtualDoor
-    took_s: float = 0.0
-    rows: list[RequestRow] = field(default_factory=list)
-
-    def run(self, function: Callable[..., Any], *args: Any, run_id: str = "r") -> Any:
-        clock = VirtualClock(on_entry=[self.door.open], horizon_s=1000.0)
-
-        def timed() -> Any:
-            try:
-                return function(*args)
-            finally:
-                self.took_s = time.monotonic()
-
-        try:
-            return clock.run(timed)
-        finally:
-            self.rows = self.door.rows(run_id)
-            self.door.forget(run_id)
-
-    @property
-    def row(self) -> RequestRow:
-        (row,) = self.rows
-        return row
-
-
-def behind_a_door(*faults: str, profile: LatencyProfile = SLOW, **options: Any) -> Virtual:
-    parsed = tuple(Fault.parse(fault) for fault in faults)
-    vectors = VectorService(profile, faults=parsed)
-    return Virtual(VirtualDoor(OpenAIService(profile, parsed), vectors, slots=profile.slots, **options))
-
-
-def ask(
-    stream: bool = False, headers: dict[str, str] | None = None, at: ServiceAddresses = HERE, **options: Any
-) -> str:
-    """What the model says, or the kind of error that its client raises."""
-    with openai_at(at, **options) as client:
-        try:
-            reply = client.chat.completions.create(
-                model=MODEL, messages=QUESTION, stream=stream, extra_headers=headers or tags("r")
-            )
-            return streamed_text(reply) if stream else reply.choices[0].message.content
-        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
-            return type(error).__name__
 
 
 # ---- the same answers as behind sockets
@@ -150,12 +100,12 @@ def exchanged(root: str) -> list[Any]:
 def test_every_reply_is_what_it_is_behind_sockets_to_the_byte(serve_here):
     wall = serve_here(profile=FAST)
     expected = exchanged(wall.addresses.qdrant_url)
-    assert behind_a_door(profile=FAST).run(exchanged, HERE.qdrant_url) == expected
+    assert Virtual.of(profile=FAST).run(exchanged, HERE.qdrant_url) == expected
 
 
 @both_ways
 def test_the_openai_client_is_answered_in_the_time_that_is_planned(stream):
-    virtual = behind_a_door()
+    virtual = Virtual.of()
     assert virtual.run(ask, stream) == ANSWER
     assert virtual.took_s == pytest.approx(DURATION_S, abs=1e-9)
     row = virtual.row
@@ -183,7 +133,7 @@ def test_the_qdrant_clients_find_what_the_local_engine_finds():
         finally:
             await client.close()
 
-    virtual = behind_a_door()
+    virtual = Virtual.of()
     assert virtual.run(find) == expected
     assert virtual.took_s == 0.05, "a search takes its time, and nothing else does"
     assert virtual.run(lambda: asyncio.run(find_async())) == expected
@@ -194,7 +144,7 @@ def test_the_qdrant_clients_find_what_the_local_engine_finds():
 
 @pytest.mark.parametrize("retries", [0, 1, 2])
 def test_retries_multiply_a_timeout(retries):
-    virtual = behind_a_door("hang:*")
+    virtual = Virtual.of("hang:*")
     assert virtual.run(lambda: ask(timeout=0.5, max_retries=retries)) == "APITimeoutError"
     backoffs_s = virtual.took_s - 0.5 * (retries + 1)
     # The client waits 0.5 s before its first retry and 1 s before its second, less up to a quarter.
@@ -206,7 +156,7 @@ def test_retries_multiply_a_timeout(retries):
 
 
 def test_retry_after_is_obeyed_whatever_the_timeout():
-    virtual = behind_a_door("rate_limit=2:*")
+    virtual = Virtual.of("rate_limit=2:*")
     assert virtual.run(lambda: ask(timeout=0.3, max_retries=2)) == "RateLimitError"
     assert virtual.took_s == 4.0
     assert [(row.status, row.received_at) for row in virtual.rows] == [(429, 0.0), (429, 2.0), (429, 4.0)]
@@ -214,7 +164,7 @@ def test_retry_after_is_obeyed_whatever_the_timeout():
 
 @both_ways
 def test_a_trickle_defeats_a_timeout_of_each_read_and_no_total_deadline(stream):
-    virtual = behind_a_door("trickle:*")
+    virtual = Virtual.of("trickle:*")
     assert virtual.run(lambda: ask(stream, timeout=1.0)) == ANSWER
     assert virtual.took_s > 3.6
     call = LogicalCall("r", "llm/router/1.0.1", "router", "1.0.1", "llm", 7, Untold())
@@ -230,14 +180,14 @@ def test_a_trickle_defeats_a_timeout_of_each_read_and_no_total_deadline(stream):
 
 def test_a_reply_that_comes_exactly_at_the_timeout_is_late():
     at_half = replace(SLOW, first_token_s=always(0.5), inter_token_s=always(0.0))
-    virtual = behind_a_door(profile=at_half)
+    virtual = Virtual.of(profile=at_half)
     assert virtual.run(lambda: ask(timeout=0.5)) == "APITimeoutError"
     assert (virtual.row.outcome, virtual.row.status) == ("client_gone", None)
     assert virtual.run(lambda: ask(timeout=0.5 + 1e-9)) == ANSWER
 
 
 def test_a_server_that_takes_nobody_in_is_a_timeout_of_the_connection():
-    virtual = behind_a_door(connect_s=float("inf"))
+    virtual = Virtual.of(connect_s=float("inf"))
     assert virtual.run(lambda: ask(timeout=3.0)) == "APITimeoutError"
     assert (virtual.took_s, virtual.rows) == (3.0, [])
 
@@ -265,16 +215,9 @@ def test_an_address_without_a_service_is_refused():
 # ---- clients that leave
 
 
-async def leave(after_s: float) -> None:
-    async with openai.AsyncOpenAI(base_url=HERE.openai_base_url, api_key="unused") as client:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(after_s):
-                await client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags("r"))
-
-
 def test_a_cancelled_call_ends_at_the_service_at_that_instant():
-    virtual = behind_a_door()
-    virtual.run(lambda: asyncio.run(leave(LEAVES_AFTER_S)))
+    virtual = Virtual.of()
+    virtual.run(lambda: asyncio.run(leave(HERE, LEAVES_AFTER_S)))
     row = virtual.row
     assert (row.outcome, row.client_gone_at, row.ended_at) == ("client_gone", LEAVES_AFTER_S, LEAVES_AFTER_S)
     assert row.output_tokens == 3, "0.4 s are 0.05 s and three tokens of 0.1 s"
@@ -282,8 +225,8 @@ def test_a_cancelled_call_ends_at_the_service_at_that_instant():
 
 
 def test_a_service_that_does_not_stop_plays_on_when_its_client_has_left():
-    virtual = behind_a_door(stops_on_disconnect=False)
-    virtual.run(lambda: asyncio.run(leave(LEAVES_AFTER_S)))
+    virtual = Virtual.of(stops_on_disconnect=False)
+    virtual.run(lambda: asyncio.run(leave(HERE, LEAVES_AFTER_S)))
     row = virtual.row
     assert (row.outcome, row.client_gone_at, row.status, row.output_tokens) == ("ok", LEAVES_AFTER_S, None, TOKENS)
     assert row.ended_at == pytest.approx(DURATION_S)
@@ -298,7 +241,7 @@ def test_a_request_of_which_only_a_part_was_sent_was_never_asked():
         with pytest.raises(ConnectionAbortedError):
             httpx.post(f"{HERE.openai_base_url}/chat/completions", content=part(), headers=tags("r"), trust_env=False)
 
-    virtual = behind_a_door()
+    virtual = Virtual.of()
     virtual.run(send_a_part)
     assert virtual.rows == []
 
@@ -321,18 +264,18 @@ def crowd(*leave_after_s: float) -> None:
 
 
 def test_a_client_that_leaves_the_queue_makes_room_only_where_the_service_stops():
-    stops = behind_a_door(profile=ONE_SLOT)
+    stops = Virtual.of(profile=ONE_SLOT)
     stops.run(crowd, 60.0, 0.5, 60.0)
     assert [row.outcome for row in stops.rows] == ["ok", "client_gone", "ok"]
     assert [row.queue_wait_s for row in stops.rows] == pytest.approx([0.0, 0.5, DURATION_S - 0.2])
-    plays_on = behind_a_door(profile=ONE_SLOT, stops_on_disconnect=False)
+    plays_on = Virtual.of(profile=ONE_SLOT, stops_on_disconnect=False)
     plays_on.run(crowd, 60.0, 0.5, 60.0)
     assert [row.outcome for row in plays_on.rows] == ["ok", "ok", "ok"]
     assert plays_on.rows[2].queue_wait_s == pytest.approx(2 * DURATION_S - 0.2)
 
 
 def test_a_hang_keeps_its_slot_until_its_client_leaves():
-    virtual = behind_a_door("hang@1:router", profile=ONE_SLOT)
+    virtual = Virtual.of("hang@1:router", profile=ONE_SLOT)
 
     def hang_then_ask() -> None:
         threading.Thread(target=lambda: ask(timeout=5.0)).start()
@@ -345,7 +288,7 @@ def test_a_hang_keeps_its_slot_until_its_client_leaves():
 
 
 def test_a_request_in_the_queue_is_open_and_its_wait_grows():
-    virtual = behind_a_door(profile=ONE_SLOT)
+    virtual = Virtual.of(profile=ONE_SLOT)
 
     def look() -> list[RequestRow]:
         threading.Thread(target=crowd, args=(60.0, 60.0)).start()
@@ -361,7 +304,7 @@ def test_a_request_in_the_queue_is_open_and_its_wait_grows():
 
 
 def test_waiting_for_quiet_is_virtual_and_ends_when_the_run_is():
-    virtual = behind_a_door()
+    virtual = Virtual.of()
 
     def look() -> list[tuple[int, float]]:
         threading.Thread(target=ask).start()
@@ -376,7 +319,7 @@ def test_waiting_for_quiet_is_virtual_and_ends_when_the_run_is():
 
 
 def test_rows_that_were_read_do_not_change_any_more():
-    virtual = behind_a_door()
+    virtual = Virtual.of()
 
     def look() -> RequestRow:
         threading.Thread(target=ask).start()
@@ -391,7 +334,7 @@ def test_rows_that_were_read_do_not_change_any_more():
 
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_run_that_is_over_is_cut_forgotten_and_its_orphans_are_refused(stops):
-    virtual = behind_a_door("hang:router", stops_on_disconnect=stops)
+    virtual = Virtual.of("hang:router", stops_on_disconnect=stops)
     replies: list[tuple[str, float]] = []
 
     def orphan() -> None:
@@ -410,7 +353,7 @@ def test_a_run_that_is_over_is_cut_forgotten_and_its_orphans_are_refused(stops):
 
 
 def test_a_door_serves_one_run_at_a_time():
-    virtual = behind_a_door()
+    virtual = Virtual.of()
     with virtual.door.open(VirtualClock()), pytest.raises(SimulationError, match="another run"):
         virtual.run(ask)
     assert virtual.run(ask) == ANSWER
@@ -466,7 +409,7 @@ def test_what_is_not_http_is_refused_and_the_connection_closed():
         stream.write(b"\x16\x03\x01 is no request\r\n\r\n")
         return stream.read(1000) + stream.read(1000)
 
-    assert behind_a_door().run(speak_another_language).startswith(b"HTTP/1.1 400 ")
+    assert Virtual.of().run(speak_another_language).startswith(b"HTTP/1.1 400 ")
 
 
 # ---- every fault, on both doors
@@ -500,7 +443,7 @@ def summary(row: RequestRow) -> tuple[Any, ...]:
 @pytest.mark.parametrize("kind", often(KINDS, "hang", "disconnect", "malformed"))
 def test_a_fault_is_the_same_on_both_doors(kind, stream, serve_here):
     fault = Fault.parse(f"{kind}{SHORT.get(kind, '')}:*")
-    wall, virtual = serve_here(profile=QUICK, faults=(fault,)), behind_a_door(str(fault), profile=QUICK)
+    wall, virtual = serve_here(profile=QUICK, faults=(fault,)), Virtual.of(str(fault), profile=QUICK)
     options: Any = {"timeout": 0.5 if kind == "hang" else 60.0}
     expected = virtual.run(lambda: ask(stream, **options))
     ask(at=wall.addresses, headers=tags("warm-up"), **options)  # what the first use loads, no later one does

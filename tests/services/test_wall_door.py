@@ -292,17 +292,11 @@ def test_a_request_that_is_being_planned_when_its_run_is_forgotten_is_refused_to
 # ---- the process
 
 
-def test_a_port_in_use_is_refused_with_the_port_and_the_remedy():
+def test_a_port_that_cannot_be_had_is_refused_with_the_port_and_the_remedy():
     with bind(0) as listener:
-        port = listener.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=f"port {port} .*--port 0 for a free one"):
-            bind(port)
-
-
-@pytest.mark.parametrize("port", [-1, 65536])
-def test_a_port_that_does_not_exist_is_refused(port):
-    with pytest.raises(ConfigurationError, match=f"port {port} .*--port"):
-        bind(port)
+        for port in (listener.getsockname()[1], -1, 65536):
+            with pytest.raises(ConfigurationError, match=f"port {port} .*--port 0 for a free one"):
+                bind(port)
 
 
 @pytest.mark.full
@@ -333,16 +327,10 @@ def test_a_process_ends_with_its_block():
         httpx.get(url, trust_env=False, timeout=10)
 
 
-def test_services_that_do_not_start_are_a_service_error_with_their_exit_code():
-    command = (sys.executable, "-c", "raise SystemExit(3)")
-    with pytest.raises(ServiceError, match="exit code 3"):
-        ServiceProcess(command=command).__enter__()
-
-
-def test_services_that_say_something_else_are_a_service_error():
-    command = (sys.executable, "-c", "print('hello')")
-    with pytest.raises(ServiceError, match="hello"):
-        ServiceProcess(command=command).__enter__()
+@pytest.mark.parametrize(("program", "message"), [("raise SystemExit(3)", "exit code 3"), ("print('hello')", "hello")])
+def test_services_that_do_not_start_or_say_something_else_are_a_service_error(program, message):
+    with pytest.raises(ServiceError, match=message):
+        ServiceProcess(command=(sys.executable, "-c", program)).__enter__()
 
 
 @pytest.mark.parametrize("profile", [LatencyProfile.named("typical/10"), SLOW, replace(SLOW, slots=2)])

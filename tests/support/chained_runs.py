@@ -9,6 +9,7 @@ from recorded_runs import recorded_call, recorded_run, recording_of
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.replay import drawn_wait_s, find
+from docmind_lab.experiments.recordings.timings import timings_of
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 ROLES = ("router", "planner", "retrieval", "validation", "synthesis")
@@ -56,7 +57,7 @@ def replayed_length_s(recording: Recording, seed: int) -> float:
     for key, call_id, _ in calls_of(seed):
         found = find(recording, run, (call_id, 1))
         if found is not None and not found.was_cut:
-            length_s += recording.timings.of_call[found.run.key, found.call.key].wait_s
+            length_s += timings_of(recording).of_call[found.run.key, found.call.key].wait_s
             continue
         wait_s = drawn_wait_s(recording, found, "llm", key)
         assert wait_s is not None, "some call of the role was recorded"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from docmind_lab.core.randomness import run_seed
-from docmind_lab.experiments.recordings.recording import RecordedCall, RecordedRun, Recording
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall
+from docmind_lab.tables.traces.importers.recordings import RecordedCall, RecordedRun, Recording
 
 
 class _Nobody:

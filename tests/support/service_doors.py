@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
+import httpx2
 import openai
 from served_here import Here as Here
 
 from docmind_lab.network import Attempt
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.log import RequestRow
+from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.services.vector_service import VectorService
+from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.virtual_time import VirtualClock
 
 MODEL = "docmind-scripted"
 QUESTION: Any = [{"role": "user", "content": "When does the quoll hunt in the forest?"}]
@@ -55,3 +65,72 @@ class Untold:
     def attempt_started(self, attempt: Attempt) -> None: ...
 
     def attempt_ended(self, attempt: Attempt) -> None: ...
+
+
+HERE = ServiceAddresses.at_port(PORT)
+"""Where a virtual door's services are."""
+
+
+@dataclass
+class Virtual:
+    """A virtual door and runs before it. took_s: of the latest run."""
+
+    door: VirtualDoor
+    took_s: float = 0.0
+    rows: list[RequestRow] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, *faults: str, profile: LatencyProfile = SLOW, **options: Any) -> Virtual:
+        """A door whose services have these faults. options: of the door."""
+        parsed = tuple(Fault.parse(fault) for fault in faults)
+        vectors = VectorService(profile, faults=parsed)
+        return cls(VirtualDoor(OpenAIService(profile, parsed), vectors, **{"slots": profile.slots, **options}))
+
+    def run(self, function: Callable[..., Any], *args: Any, run_id: str = "r", rests_s: float = 0.0) -> Any:
+        """Run a function in virtual time. rests_s: how long the services go on after it."""
+        clock = VirtualClock(on_entry=[self.door.open], horizon_s=1000.0)
+
+        def timed() -> Any:
+            try:
+                return function(*args)
+            finally:
+                self.took_s = time.monotonic()
+                time.sleep(rests_s)
+
+        try:
+            return clock.run(timed)
+        finally:
+            self.rows = self.door.rows(run_id)
+            self.door.forget(run_id)
+
+    @property
+    def row(self) -> RequestRow:
+        """The only row of the latest run."""
+        (row,) = self.rows
+        return row
+
+
+def ask(
+    stream: bool = False, headers: dict[str, str] | None = None, at: ServiceAddresses = HERE, **options: Any
+) -> str:
+    """What the model says, or the kind of error that its client raises."""
+    with openai_at(at, **options) as client:
+        try:
+            reply = client.chat.completions.create(
+                model=MODEL, messages=QUESTION, stream=stream, extra_headers=headers or tags("r")
+            )
+            return streamed_text(reply) if stream else str(reply.choices[0].message.content)
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
+            return type(error).__name__
+
+
+async def leave(addresses: ServiceAddresses, after_s: float, run_id: str = "r", *, stream: bool = False) -> None:
+    """Ask, and go away after so many seconds."""
+    async with openai.AsyncOpenAI(base_url=addresses.openai_base_url, api_key="unused", max_retries=0) as client:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(after_s):
+                reply: Any = await client.chat.completions.create(
+                    model=MODEL, messages=QUESTION, stream=stream, extra_headers=tags(run_id)
+                )
+                async for _ in reply if stream else ():
+                    pass

@@ -18,11 +18,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Span, Status, StatusCode, set_span_in_context
 from production_calls import line_of
+from recorded_runs import recorded_call, recorded_run
 from typer.testing import CliRunner
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.experiments.recordings.recording import FORMAT, RecordedCall, RecordedRun
 from docmind_lab.findings.what_if.formats import FORMATS, import_traces
+from docmind_lab.tables.traces.importers.recordings import FORMAT
 from docmind_lab.tables.traces.importers.records import json_values, records_in
 from docmind_lab.tables.traces.importers.spans import outcome_of_error
 from docmind_lab.tables.traces.model import Traces
@@ -256,23 +257,17 @@ def test_an_evaluation_event_of_opentelemetry_is_a_score(tmp_path: Path) -> None
     assert traces.runs["succeeded"].tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    ("success", "message"),
-    [
-        (">=3", "name of a score, or NAME>=VALUE"),
-        ("quality>=high", "name of a score"),
-        ("correct", "no run has a score"),
-    ],
-)
-def test_a_success_that_cannot_be_used_is_named(success: str, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        import_traces(EXPORTS / "langfuse.jsonl", success=success)
-
-
-def test_only_exports_of_tracing_tools_have_scores(tmp_path: Path) -> None:
-    path = import_traces(EXPORTS / "langfuse.jsonl").write(tmp_path / "traces.jsonl")
-    with pytest.raises(ConfigurationError, match="of the format traces"):
-        import_traces(path, success="correct")
+def test_a_success_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    export = EXPORTS / "langfuse.jsonl"
+    written = import_traces(export).write(tmp_path / "traces.jsonl")
+    for source, success, message in (
+        (export, ">=3", "name of a score, or NAME>=VALUE"),
+        (export, "quality>=high", "name of a score"),
+        (export, "correct", "no run has a score"),
+        (written, "correct", "of the format traces"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            import_traces(source, success=success)
 
 
 # ---- Langfuse and Phoenix, as their own programs wrote them
@@ -336,11 +331,9 @@ c,1,Submitted,0,0,10,1
 
 
 def recorded(alternative: str, outcome: str, returned_at_s: float) -> str:
-    call = RecordedCall("llm/planner/1", "llm", "planner", "1", 1, 0.5, None, 2.0, None, "ok", 200, output_tokens=7)
-    options = {"decision_timeout_s": 5.0, "horizon_s": 50.0, "deadline_propagation": False}
-    run = RecordedRun(
-        alternative, "{}", 3, "q1", outcome=outcome, returned_at_s=returned_at_s, calls=(call,), **options
-    )
+    call = recorded_call("llm/planner/1", 0.5, 2.0, first_byte_at_s=None, queue_wait_s=None, output_tokens=7)
+    changes = {"seed": 3, "question_id": "q1", "decision_timeout_s": 5.0, "horizon_s": 50.0}
+    run = recorded_run(call, alternative=alternative, outcome=outcome, returned_at_s=returned_at_s, **changes)
     return f"{run.to_json()}\n"
 
 

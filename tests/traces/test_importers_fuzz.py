@@ -67,7 +67,7 @@ def test_an_export_that_is_whole_is_read(name: str, tmp_path: Path) -> None:
 
 
 def fuzz(name: str, folder: Path, data: st.DataObject) -> None:
-    """Read an export in which something is odd."""
+    """Read two records of an export in which something is odd."""
     records = [json.loads(json.dumps(SPANS[name])) for _ in range(2)]
     for _ in range(data.draw(st.integers(1, 3))):
         record = data.draw(st.sampled_from(records))

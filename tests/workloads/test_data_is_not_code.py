@@ -16,10 +16,10 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.request import CompareRequest
-from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import to_frame
+from docmind_lab.tables.traces.importers.recordings import Recording
 from docmind_lab.views.reports.build import build_report
 
 NAME = "made_up_elsewhere:KIND"

@@ -26,10 +26,10 @@ from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.request import DEFAULT_SEED, CompareRequest
 from docmind_lab.experiments.comparison.virtual import replaying, simulated
 from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.kinds import OWN_PREFIX, WORKLOADS
+from docmind_lab.tables.traces.importers.recordings import Recording
 
 # Inputs that lead through other nodes are rare beside the first ones, and each costs a run.
 _MOST_INPUTS = 5

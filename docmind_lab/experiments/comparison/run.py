@@ -29,13 +29,13 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
-from docmind_lab.experiments.recordings.recording import RUNS, Recording
 from docmind_lab.findings.study import Study, prepare_folder
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.by_role import latency_profile
 from docmind_lab.systems.kinds import systems_said, workload_kind
 from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.manifest import MachineUse, manifest_of
+from docmind_lab.tables.traces.importers.recordings import RUNS, Recording
 
 CELLS = "cells"
 """Where the finished cells of a comparison are while it goes on; its tables take their place."""

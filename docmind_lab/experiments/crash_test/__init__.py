@@ -7,7 +7,7 @@ held_locks.py   the locks that a graph's code can reach
 bench.py        the graph and its services, for one trial after the other
 trial.py        one trial: run, cut or kill, come to rest, go on
 cut_points.py   the instants at which an undisturbed run can be cut, and which are tried
-invariants.py   the verdicts on a trial
+invariants.py   the judgements on a trial
 cells.py        trials over worker processes, and the smallest trial that shows a finding
 report.py       a finding with its timeline and its test, the report and its lines
 run.py          crash_test

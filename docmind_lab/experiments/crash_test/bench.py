@@ -1,4 +1,4 @@
-"""A user's graph on simulated services, on which trials are carried out one after the other."""
+"""A user's graph with its probes on simulated services, for one trial after the other."""
 
 from __future__ import annotations
 
@@ -23,15 +23,12 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.crash_test.checkpointers import OpenedSaver
-from docmind_lab.experiments.crash_test.observation import Ending, Journal, Observation, Promise
+from docmind_lab.experiments.crash_test.observation import Ending, Journal, Promise
 from docmind_lab.experiments.crash_test.probes import ProbedEndpoints, ProbedModel, ProbeSaver, ProbeStore
-from docmind_lab.experiments.crash_test.trial import TrialRun
 from docmind_lab.experiments.examination import Bench, Trial
 from docmind_lab.services.plan import Chunk, Headers
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
-from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
-from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.kinds import OWN_PREFIX
 from docmind_lab.systems.own import GraphInput, Inputs, graph_named, load_graph, own_graph
 from docmind_lab.systems.own.inputs import inputs_named
@@ -55,8 +52,7 @@ class Subject:
 
     workload, corpus: names of the graph and its inputs, as `own_graph` gives them. durability: when LangGraph writes
     checkpoints: "sync", "async" or "exit". checkpointer: a reference to a function that makes the checkpointer of one
-    trial; empty for the graph's own. endpoints: file with simulated endpoints of other services; empty for the ready
-    ones alone.
+    trial; empty for the graph's own.
     """
 
     workload: str
@@ -67,7 +63,6 @@ class Subject:
     deadline_key: str = DEADLINE_KEY
     durability: str = "async"
     checkpointer: str = ""
-    endpoints: str = ""
 
     @classmethod
     def of(
@@ -97,7 +92,6 @@ class Subject:
         own = own_graph(graph, inputs, deadline_key=deadline_key, **given)
         _register_makers(own.workload, graph, None if isinstance(checkpointer, str) else checkpointer)
         options["checkpointer"] = checkpointer if isinstance(checkpointer, str) else ""
-        options["endpoints"] = "" if endpoints is None else os.path.abspath(endpoints)
         return cls(own.workload, own.corpus, inputs_named(own.corpus), **options)
 
 
@@ -128,10 +122,10 @@ def reply_by_content(conversation: Conversation) -> Reply:
 
 
 class CrashBench(Bench):
-    """Carries out trials of one graph, each in a world of its own in virtual time."""
+    """One graph and its services, made for each trial anew, in a world of its own in virtual time."""
 
     def __init__(self, subject: Subject) -> None:
-        super().__init__(subject.workload, subject.corpus)
+        super().__init__(subject.workload, subject.corpus, profile=subject.profile, seed=subject.seed)
         self.subject = subject
         self._questions = {one.id: one for one in subject.inputs}
         self._known: dict[tuple[object, ...], Any] = {}
@@ -156,10 +150,6 @@ class CrashBench(Bench):
         is_of_loop = parse_alternatives(trial.alternative)[0].node_mode == "async"
         return "steps" if is_of_loop and not self.kind.async_only else "quiet"
 
-    def observe(self, trial: Trial) -> Observation:
-        """Carry out a trial and return what it showed. Raises: NotSimulated for a graph that leaves virtual time."""
-        return TrialRun(self, trial).run()
-
     def question(self, trial: Trial) -> GraphInput:
         """Return the input of a trial."""
         return self._questions[trial.question_id]
@@ -168,11 +158,9 @@ class CrashBench(Bench):
         """Add an input that trials may name."""
         self._questions[question.id] = question
 
-    def services(self, trial: Trial, journal: Journal) -> VirtualDoor:
-        """Return the simulated services of a trial."""
-        seed = self.subject.seed + trial.is_control
-        profile = LatencyProfile.named(self.subject.profile)
-        options = ServiceOptions(profile=profile, seed=seed, endpoints=self.subject.endpoints)
+    def door(self, trial: Trial, journal: Journal) -> VirtualDoor:
+        """Return the simulated services of a trial, watched."""
+        options = self.services(trial)
         door = self.system.door(options)
         model: Any = dataclasses.replace(
             door.llm,  # type: ignore[type-var]

@@ -20,15 +20,16 @@ from docmind_lab.experiments.batch.cells import CellOutcome
 from docmind_lab.experiments.batch.runner import compute_cells
 from docmind_lab.experiments.batch.workers import Workers
 from docmind_lab.experiments.crash_test.bench import CrashBench, Subject
-from docmind_lab.experiments.crash_test.invariants import Reference, Verdict, judge
+from docmind_lab.experiments.crash_test.invariants import Judgement, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.report import plain_input
+from docmind_lab.experiments.crash_test.trial import observe
 from docmind_lab.experiments.examination import Trial
 
 MOST_RUNS = 40
 """How many runs the shrinking of one finding may take."""
 
-Found = tuple[Observation, Verdict]
+Found = tuple[Observation, Judgement]
 
 
 def size_of(given: Mapping[str, Any]) -> int:
@@ -44,9 +45,9 @@ class Shrinking:
         self._references: dict[Trial, Reference] = {}
 
     def shrink(self, found: Found, reference: Reference, untried: Sequence[float]) -> tuple[Found, Mapping[str, Any]]:
-        """Return the smallest trial that shows a finding, its verdict, and its input.
+        """Return the smallest trial that shows a finding, its judgement, and its input.
 
-        found: the smallest trial so far, with its verdict. reference: what it was held against. untried: earlier
+        found: the smallest trial so far, with its judgement. reference: what it was held against. untried: earlier
         instants of the same run that were not tried.
         """
         trial = found[0].trial
@@ -86,22 +87,26 @@ class Shrinking:
         at_s = None if reference is None else _instant_of(reference.undisturbed, point)
         return None if at_s is None else self._tried(dataclasses.replace(trial, decision_timeout_s=at_s), found[1])
 
-    def _tried(self, trial: Trial, wanted: Verdict) -> Found | None:
-        """Return the trial with its verdict if it shows the finding too."""
+    def _tried(self, trial: Trial, wanted: Judgement) -> Found | None:
+        """Return the trial with its judgement if it shows the finding too."""
         reference = self._reference(trial)
         if reference is None or self._left <= 0:
             return None
         self._left -= 1
-        observation = self._bench.observe(trial)
-        for verdict in judge(observation, reference):
-            if (verdict.invariant, verdict.what, verdict.status) == (wanted.invariant, wanted.what, wanted.status):
-                return observation, verdict
+        observation = observe(self._bench, trial)
+        for judgement in judge(observation, reference):
+            if (judgement.invariant, judgement.what, judgement.status) == (
+                wanted.invariant,
+                wanted.what,
+                wanted.status,
+            ):
+                return observation, judgement
         return None
 
     def _reference(self, trial: Trial) -> Reference | None:
         if trial.undisturbed not in self._references:
             self._left -= 1
-            undisturbed = self._bench.observe(trial.undisturbed)
+            undisturbed = observe(self._bench, trial.undisturbed)
             if undisturbed.not_judged or undisturbed.first.outcome == "failed":
                 return None
             volatile = next(iter(self._references.values())).volatile
@@ -179,7 +184,7 @@ def _run_cell(cell: _Cell, attempt: int = 1) -> _CellResult:
     with _one_at_a_time:
         for trial in cell.trials:
             try:
-                observations.append(_bench_of(cell.subject).observe(trial))
+                observations.append(observe(_bench_of(cell.subject), trial))
             except SimulationStalled as error:
                 why = str(error).partition("\n")[0]
                 if attempt == 1 and len(cell.trials) > 1:
@@ -193,7 +198,7 @@ def _run_cell(cell: _Cell, attempt: int = 1) -> _CellResult:
 def shrink_finding(
     subject: Subject, found: Found, reference: Reference, untried: Sequence[float]
 ) -> tuple[Found, Mapping[str, Any]]:
-    """Return the smallest trial that shows a finding, its verdict, and its input; see `Shrinking.shrink`.
+    """Return the smallest trial that shows a finding, its judgement, and its input; see `Shrinking.shrink`.
 
     Raises: SimulationStalled.
     """

@@ -1,4 +1,4 @@
-"""The invariants that every trial is held to, one verdict each."""
+"""The invariants that every trial is held to, one judgement each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WHEN = {RESUMED: "when the run is resumed", ASKED: "when the user goes on"}
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """Whether one invariant holds in one trial.
 
     status: "left" if it does not hold, and the alternative promises nothing of the kind. what: what is wrong, in words
@@ -68,10 +68,10 @@ class Reference:
         return _effects_of(self.undisturbed, (FIRST,))
 
 
-def judge(observation: Observation, reference: Reference) -> tuple[Verdict, ...]:
-    """Return the verdict on each invariant in one trial."""
+def judge(observation: Observation, reference: Reference) -> tuple[Judgement, ...]:
+    """Return the judgement on each invariant in one trial."""
     if observation.not_judged:
-        return tuple(Verdict(name, "not judged", evidence=observation.not_judged) for name in INVARIANTS)
+        return tuple(Judgement(name, "not judged", evidence=observation.not_judged) for name in INVARIANTS)
     return tuple(judge_one(observation, reference) for judge_one in _JUDGES)
 
 
@@ -96,12 +96,12 @@ def _begun_after(observation: Observation, kinds: frozenset[str]) -> list[Mark]:
     ]
 
 
-def _judge_begins(observation: Observation, reference: Reference) -> Verdict:
+def _judge_begins(observation: Observation, reference: Reference) -> Judgement:
     if observation.trial.is_kill:
-        return Verdict("begins", "not judged")
+        return Judgement("begins", "not judged")
     if observation.first.outcome == "no end":
         status = _status_of(observation, "node")
-        return Verdict("begins", status, "the caller is never told", "the run had not returned an hour later")
+        return Judgement("begins", status, "the caller is never told", "the run had not returned an hour later")
     late = _begun_after(observation, BEGINNINGS - _WRITES)
     known = Counter((mark.kind, mark.what) for mark in _begun_after(reference.undisturbed, BEGINNINGS - _WRITES))
     # What is promised first, so that nothing that is left hides it.
@@ -112,78 +112,78 @@ def _judge_begins(observation: Observation, reference: Reference) -> Verdict:
             after_s = mark.at_s - (observation.first.told_at_s or 0.0)
             what = f"{mark.kind} {mark.what} begins after the caller was told"
             more = f", and {len(late) - 1} more" if len(late) > 1 else ""
-            return Verdict("begins", status, what, f"{after_s:.3f} s after the caller was told{more}", mark.at_s)
-    return Verdict("begins", "holds")
+            return Judgement("begins", status, what, f"{after_s:.3f} s after the caller was told{more}", mark.at_s)
+    return Judgement("begins", "holds")
 
 
-def _judge_leftovers(observation: Observation, reference: Reference) -> Verdict:
+def _judge_leftovers(observation: Observation, reference: Reference) -> Judgement:
     """Judge that nothing of the run remains that an undisturbed run does not leave too."""
     if observation.trial.is_kill:
-        return Verdict("leftovers", "not judged")
+        return Judgement("leftovers", "not judged")
     usual = Counter((each.kind, each.name) for each in reference.undisturbed.leftovers)
     found = Counter((each.kind, each.name) for each in observation.leftovers) - usual
     if not found:
-        return Verdict("leftovers", "holds")
+        return Judgement("leftovers", "holds")
     kind, name = next(iter(found))
     example = next(each for each in observation.leftovers if (each.kind, each.name) == (kind, name))
     more = f", and {found.total() - 1} more" if found.total() > 1 else ""
     evidence = f"30 s later there is still the {example}{more}"
-    return Verdict("leftovers", _status_of(observation, kind), f"{kind} {name} remains", evidence)
+    return Judgement("leftovers", _status_of(observation, kind), f"{kind} {name} remains", evidence)
 
 
 # ---- the thread
 
 
-def _judge_checkpoint(observation: Observation, reference: Reference) -> Verdict:
+def _judge_checkpoint(observation: Observation, reference: Reference) -> Judgement:
     """Judge that the thread can be read, holds the answer that the caller has, and is not written any more."""
     first, saved = observation.first, observation.saved
     if saved.error:
-        return Verdict("checkpoint", "broken", "the thread cannot be read", saved.error)
+        return Judgement("checkpoint", "broken", "the thread cannot be read", saved.error)
     held = (saved.values or {}).get("messages")
     if first.outcome == "answered" and held is not None and first.answer and first.answer != held:
         what = "the thread has not the answer that the caller was told"
-        return Verdict("checkpoint", "broken", what, f"it has {held!r}")
+        return Judgement("checkpoint", "broken", what, f"it has {held!r}")
     late = [] if observation.trial.is_kill else _begun_after(observation, _WRITES)
     if not late or _begun_after(reference.undisturbed, _WRITES):
-        return Verdict("checkpoint", "holds")
+        return Judgement("checkpoint", "holds")
     what = f"{late[0].kind} {late[0].what} after the caller was told"
     evidence = f"{late[0].at_s - (first.told_at_s or 0.0):.3f} s after the caller was told"
-    return Verdict("checkpoint", _status_of(observation, late[0].kind), what, evidence, late[0].at_s)
+    return Judgement("checkpoint", _status_of(observation, late[0].kind), what, evidence, late[0].at_s)
 
 
-def _judge_conversation(observation: Observation, reference: Reference) -> Verdict:
+def _judge_conversation(observation: Observation, reference: Reference) -> Judgement:
     """Judge that a provider takes the conversation, of the resumed run and of the user's next message."""
     if observation.saved.error:
-        return Verdict("conversation", "not judged")
+        return Judgement("conversation", "not judged")
     undisturbed = reference.undisturbed
     for part, words in observation.refusals:
         if part in _WHEN and not any(known == part for known, _ in undisturbed.refusals):
-            return Verdict("conversation", "broken", f"a provider refuses the conversation {_WHEN[part]}", words)
+            return Judgement("conversation", "broken", f"a provider refuses the conversation {_WHEN[part]}", words)
     asked, usual = observation.asked, undisturbed.asked
     if asked is not None and usual is not None and usual.outcome != "failed" and asked.outcome == "failed":
-        return Verdict("conversation", "broken", "the user's next message fails", asked.error)
+        return Judgement("conversation", "broken", "the user's next message fails", asked.error)
     is_judged = asked is not None or observation.resumed is not None
-    return Verdict("conversation", "holds" if is_judged else "not judged")
+    return Judgement("conversation", "holds" if is_judged else "not judged")
 
 
-def _judge_resume(observation: Observation, reference: Reference) -> Verdict:
+def _judge_resume(observation: Observation, reference: Reference) -> Judgement:
     """Judge that the thread can be resumed, and that this ends as the undisturbed run does."""
     usual, saved, resumed = reference.undisturbed, observation.saved, observation.resumed
     if saved.error or any(part == RESUMED for part, _ in observation.refusals):
-        return Verdict("resume", "not judged")
+        return Judgement("resume", "not judged")
     if observation.first.outcome == "answered":
-        return Verdict("resume", "holds")
+        return Judgement("resume", "holds")
     if saved.interrupts:
         # Its answers belong to the first run, and how many it has had is not known.
-        return Verdict("resume", "not judged")
+        return Judgement("resume", "not judged")
     if resumed is not None and resumed.outcome != usual.first.outcome:
         has_no_end = resumed.outcome == "no end"
         what = "the resumed run has no end" if has_no_end else f"the resumed run ends {resumed.outcome}"
-        return Verdict("resume", "broken", what, resumed.error)
+        return Judgement("resume", "broken", what, resumed.error)
     reached, wanted = _answer(observation.last, reference), _answer(usual.saved, reference)
     if reached == wanted:
-        return Verdict("resume", "holds")
-    return Verdict("resume", "broken", "the resumed run reaches another answer", _difference(reached, wanted))
+        return Judgement("resume", "holds")
+    return Judgement("resume", "broken", "the resumed run reaches another answer", _difference(reached, wanted))
 
 
 def _answer(saved: Saved, reference: Reference) -> dict[str, str]:
@@ -213,7 +213,7 @@ def _effects_of(observation: Observation, parts: tuple[str, ...]) -> Counter[str
     return Counter(what for what, _ in once)
 
 
-def _judge_effects(observation: Observation, reference: Reference) -> Verdict:
+def _judge_effects(observation: Observation, reference: Reference) -> Judgement:
     """Judge the side effects of the cut run and of its resumption together, against those of an undisturbed run."""
     usual, done = reference.effects, _effects_of(observation, (FIRST, RESUMED))
     for what, count in done.items():
@@ -223,15 +223,15 @@ def _judge_effects(observation: Observation, reference: Reference) -> Verdict:
             times = "twice" if count == 2 * max(1, usual[what]) else f"{count} times"
             usually = count_of(usual[what], "time")
             evidence = f"{count} times without a common idempotency key; an undisturbed run does it {usually}"
-            return Verdict("effects", "broken", f"{what} is done {times}", evidence, at_s)
+            return Judgement("effects", "broken", f"{what} is done {times}", evidence, at_s)
     ended = observation.resumed or observation.first
     if ended.outcome == "answered" and not observation.saved.error:
         for what, count in usual.items():
             if done[what] < count and _of_place(done, what) < _of_place(usual, what):
                 said = f"{done[what]} times, and the run says that it is done"
                 evidence = f"{said}; an undisturbed run does it {count} times"
-                return Verdict("effects", "broken", f"{what} is lost", evidence)
-    return Verdict("effects", "holds")
+                return Judgement("effects", "broken", f"{what} is lost", evidence)
+    return Judgement("effects", "holds")
 
 
 def _of_place(effects: dict[str, int], what: str) -> int:

@@ -5,13 +5,13 @@ Writes and steps take a little virtual time, so that a cut can fall before, with
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +21,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, Op, PutOp, Result
 
 from docmind_lab.alternatives.passing_saver import PassingSaver
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish, pause
 from docmind_lab.experiments.crash_test.observation import WRITE_S, Journal
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointService
@@ -30,26 +31,18 @@ from docmind_lab.systems.docmind.graphs.observer import is_node
 _KEY_HEADERS = ("idempotency-key", "x-idempotency-key")
 
 
-@contextlib.contextmanager
-def _written(journal: Journal, kind: str, what: str) -> Iterator[None]:
+def _written(journal: Journal, kind: str, what: str, operation: Operation) -> Steps[Any]:
+    """Carry out an operation of a store, marked if it is a write: if it has a kind."""
+    if not kind:
+        return (yield operation)
     journal.require_life()
     journal.mark(kind, what, "begins")
-    journal.clock.sleep(WRITE_S / 2)
+    yield pause(WRITE_S / 2, journal.clock)
     journal.require_life()
-    yield
-    journal.clock.sleep(WRITE_S / 2)
+    result = yield operation
+    yield pause(WRITE_S / 2, journal.clock)
     journal.mark(kind, what, "ends")
-
-
-@contextlib.asynccontextmanager
-async def _awritten(journal: Journal, kind: str, what: str) -> AsyncIterator[None]:
-    journal.require_life()
-    journal.mark(kind, what, "begins")
-    await asyncio.sleep(WRITE_S / 2)
-    journal.require_life()
-    yield
-    await asyncio.sleep(WRITE_S / 2)
-    journal.mark(kind, what, "ends")
+    return result
 
 
 class ProbeSaver(PassingSaver):
@@ -65,19 +58,16 @@ class ProbeSaver(PassingSaver):
 
     def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
         """Pass an operation on, marked if it writes."""
-        kind, what = _put_by(operation, *arguments)
-        if not kind:
-            return super().passed(operation, *arguments, **options)
-        with _written(self._journal, kind, what):
-            return super().passed(operation, *arguments, **options)
+        return finish(self._steps(operation, *arguments, **options))
 
     async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
         """`passed`, of an async operation."""
-        kind, what = _put_by(operation, *arguments)
-        if not kind:
-            return await super().passed_async(operation, *arguments, **options)
-        async with _awritten(self._journal, kind, what):
-            return await super().passed_async(operation, *arguments, **options)
+        return await afinish(self._steps(operation, *arguments, **options))
+
+    def _steps(self, operation: str, *arguments: Any, **options: Any) -> Steps[Any]:
+        forms = (super().passed, super().passed_async)
+        passing = Operation(*(functools.partial(form, operation, *arguments, **options) for form in forms))
+        return _written(self._journal, *_put_by(operation, *arguments), passing)
 
 
 def _put_by(operation: str, *arguments: Any) -> tuple[str, str]:
@@ -99,25 +89,16 @@ class ProbeStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out the operations, those that write marked."""
-        asked = list(ops)
-        written = _written_by(asked)
-        if not written:
-            return self._inner.batch(asked)
-        with _written(self._journal, "store write", written):
-            return self._inner.batch(asked)
+        return finish(self._steps(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out the operations, those that write marked."""
-        asked = list(ops)
-        written = _written_by(asked)
-        if not written:
-            return await self._inner.abatch(asked)
-        async with _awritten(self._journal, "store write", written):
-            return await self._inner.abatch(asked)
+        return await afinish(self._steps(list(ops)))
 
-
-def _written_by(ops: Sequence[Op]) -> str:
-    return ", ".join("/".join((*op.namespace, op.key)) for op in ops if isinstance(op, PutOp))
+    def _steps(self, ops: list[Op]) -> Steps[list[Result]]:
+        what = ", ".join("/".join((*op.namespace, op.key)) for op in ops if isinstance(op, PutOp))
+        batch = Operation(functools.partial(self._inner.batch, ops), functools.partial(self._inner.abatch, ops))
+        return _written(self._journal, "store write" if what else "", what, batch)
 
 
 class StepCallbacks(BaseCallbackHandler):

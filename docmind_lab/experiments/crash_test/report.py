@@ -14,16 +14,16 @@ import pandas as pd
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
 from docmind_lab.core.text import count_of
-from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Verdict
+from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Judgement
 from docmind_lab.experiments.crash_test.observation import FIRST, RESUMED, Observation
-from docmind_lab.experiments.examination import Trial
+from docmind_lab.experiments.examination import Paragraphs, Trial
 
 # Lines of a timeline before and after the cut.
 _BEFORE, _AFTER = 6, 14
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Paragraphs):
     """One invariant that does not hold.
 
     alternatives: those under which it shows; "kill" for a process that is killed. trials: in how many trials it shows.
@@ -72,14 +72,12 @@ class Finding:
             "timeline": list(self.timeline),
         }
 
-    # As HTML, since a notebook breaks long lines of plain text in mid-word.
+    def paragraphs(self) -> tuple[str, ...]:
+        """Return what does not hold, where, and what shows it."""
+        return f"{self.what} ({INVARIANTS[self.invariant]}; {', '.join(self.alternatives)})", self.evidence
+
     def _repr_html_(self) -> str:
-        lines = "\n".join(escape(line) for line in self.timeline)
-        where = escape(", ".join(self.alternatives))
-        return (
-            f"<p><b>{escape(self.what)}</b> ({escape(INVARIANTS[self.invariant])}; {where})</p>"
-            f"<p>{escape(self.evidence)}</p><pre>{lines}</pre>"
-        )
+        return f"{super()._repr_html_()}<pre>{escape(chr(10).join(self.timeline))}</pre>"
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,6 @@ class CrashReport:
     def __repr__(self) -> str:
         return "\n".join(lines_of(self))
 
-    # As HTML, since a notebook breaks long lines of plain text in mid-word.
     def _repr_html_(self) -> str:
         found = "".join(finding._repr_html_() for finding in self.findings)
         return f"<p>{escape(summary_of(self))}</p>{found}"
@@ -242,8 +239,8 @@ def plain_input(given: Mapping[str, Any]) -> Any:
     return plain
 
 
-def timeline_of(observation: Observation, verdict: Verdict) -> tuple[str, ...]:
-    """Return what happened around the cut of a trial, and around what its verdict shows, in lines."""
+def timeline_of(observation: Observation, judgement: Judgement) -> tuple[str, ...]:
+    """Return what happened around the cut of a trial, and around what its judgement shows, in lines."""
     trial, told_at_s = observation.trial, observation.first.told_at_s
     assert trial.is_cut, "a run that is not cut breaks no invariant"
     lines = [(mark.at_s, 1, str(mark), mark.part) for mark in observation.marks if mark.kind != "wait"]
@@ -259,8 +256,8 @@ def timeline_of(observation: Observation, verdict: Verdict) -> tuple[str, ...]:
     cut = next(index for index, line in enumerate(lines) if line[1] == 0)
     shown = set(range(cut - _BEFORE, cut + _AFTER)) | {index for index, line in enumerate(lines) if line[1] == 2}
     shown |= {index for index, line in enumerate(lines) if line[2].startswith("effect ")}
-    if verdict.at_s is not None:
-        at = min(range(len(lines)), key=lambda index: abs(lines[index][0] - (verdict.at_s or 0.0)))
+    if judgement.at_s is not None:
+        at = min(range(len(lines)), key=lambda index: abs(lines[index][0] - (judgement.at_s or 0.0)))
         shown |= set(range(at - 3, at + 2))
     made, last = [], None
     for index, (at_s, _, words, part) in enumerate(lines):

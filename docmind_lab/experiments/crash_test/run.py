@@ -216,13 +216,13 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrink
     rows: list[tuple[Any, ...]] = []
     for observation in observations:
         trial = observation.trial
-        for verdict in judge(observation, plan.references[trial.undisturbed]):
+        for judgement in judge(observation, plan.references[trial.undisturbed]):
             place = trial.question_id, trial.alternative, trial.schedule, trial.decision_timeout_s
-            rows.append((*place, verdict.invariant, verdict.status, verdict.what))
-            judged[verdict.invariant] += verdict.status != "not judged"
-            if verdict.status in ("broken", "left"):
-                key = verdict.invariant, verdict.what, verdict.status == "left"
-                groups.setdefault(key, []).append((observation, verdict))
+            rows.append((*place, judgement.invariant, judgement.status, judgement.what))
+            judged[judgement.invariant] += judgement.status != "not judged"
+            if judgement.status in ("broken", "left"):
+                key = judgement.invariant, judgement.what, judgement.status == "left"
+                groups.setdefault(key, []).append((observation, judgement))
     findings = [_finding(key, found, plan, None if key[2] else shrinks) for key, found in groups.items()]
     rank = list(INVARIANTS)
     findings.sort(key=lambda finding: (-finding.trials, rank.index(finding.invariant), finding.what))
@@ -230,9 +230,11 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrink
     defaults = {each.name: each.default for each in dataclasses.fields(Subject)}
     options = {
         name: getattr(subject, name)
-        for name in ("profile", "deadline_key", "durability", "checkpointer", "endpoints")
+        for name in ("profile", "deadline_key", "durability", "checkpointer")
         if getattr(subject, name) != defaults[name]
     }
+    if endpoints := workload_kind(subject.workload).endpoints:
+        options["endpoints"] = endpoints
     return CrashReport(
         graph,
         tuple(finding for finding in findings if not finding.is_left),
@@ -270,11 +272,11 @@ def _finding(key: tuple[str, str, bool], found: list[Found], plan: _Plan, shrink
             example, given = shrinks.submit(shrink_finding, plan.subject, example, reference, untried).result()
         except SimulationStalled:
             shrinks.replace()  # the finding stays as it is
-    observation, verdict = example
+    observation, judgement = example
     names = dict.fromkeys(each.trial.alternative for each, _ in found)
-    timeline = timeline_of(observation, verdict)
+    timeline = timeline_of(observation, judgement)
     return Finding(
-        invariant, what, tuple(names), len(found), observation.trial, given, verdict.evidence, timeline, is_left
+        invariant, what, tuple(names), len(found), observation.trial, given, judgement.evidence, timeline, is_left
     )
 
 

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 from unittest.mock import patch
 
 from langchain_core.messages import HumanMessage
@@ -26,6 +26,7 @@ from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.bound import copy_with
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
+from docmind_lab.experiments.crash_test.bench import CrashBench
 from docmind_lab.experiments.crash_test.checkpointers import SavedThread, read_thread
 from docmind_lab.experiments.crash_test.held_locks import held_locks, release_lock
 from docmind_lab.experiments.crash_test.observation import (
@@ -60,9 +61,6 @@ from docmind_lab.systems.own.watch import SimulatedDestinations
 from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.virtual_time.clock import REMEDY as CLOCK_REMEDY
 
-if TYPE_CHECKING:
-    from docmind_lab.experiments.crash_test.bench import CrashBench
-
 LONG_S: Final = 3600.0
 """Virtual seconds that a run has that is not cut, and the resumption of one that was."""
 SETTLE_S: Final = 30.0
@@ -86,7 +84,17 @@ NEXT_MESSAGE: Final = "Thank you. What else should I know?"
 """What the user says next, in a thread whose run was cut."""
 
 
-class TrialRun:
+def observe(bench: CrashBench, trial: Trial) -> Observation:
+    """Carry out a trial, and return what it showed.
+
+    Raises:
+        NotSimulated: The graph leaves virtual time; it says what for.
+        ConfigurationError: The checkpointer cannot be used.
+    """
+    return _TrialRun(bench, trial).run()
+
+
+class _TrialRun:
     """Carries out one trial. bench: makes the graph and its services."""
 
     def __init__(self, bench: CrashBench, trial: Trial) -> None:
@@ -98,10 +106,8 @@ class TrialRun:
             stall_after_s=_STALL_AFTER_S,
         )
         self.journal = Journal(self.clock, trial.decision_timeout_s if trial.is_kill else math.inf)
-        door = bench.services(trial, self.journal)
-        self.door = door
-        seed = bench.subject.seed
-        self.clock.on_entry = (lambda _: fixed_randomness(seed), lambda _: plain_parameters(), door.open)
+        door = bench.door(trial, self.journal)
+        self.clock.on_entry = (lambda _: fixed_randomness(bench.seed), lambda _: plain_parameters(), door.open)
         self.clock.on_wait = self._note_wait
         self.graph: AnyGraph
         self.thread_id = f"crash-{trial.question_id}-{trial.alternative}"
@@ -113,12 +119,7 @@ class TrialRun:
         self._missing: NotSimulated | None = None
 
     def run(self) -> Observation:
-        """Carry the trial out.
-
-        Raises:
-            NotSimulated: The graph leaves virtual time; it says what for.
-            ConfigurationError: The checkpointer cannot be used.
-        """
+        """Carry the trial out. Raises: as `observe`."""
         with temporary_files() as self._files, _no_words_of_the_dead():
             try:
                 # Made in virtual time, so that the locks of a graph that is made anew wait there.
@@ -263,7 +264,7 @@ class TrialRun:
         self.journal.part = part
         graph = self.graph if part != ASKED else self._asks
         deadline = Deadline.after(limit_s, self.clock)
-        recorder = Recorder(f"{self.thread_id}-{part}", self.bench.subject.seed, deadline, self.clock)
+        recorder = Recorder(f"{self.thread_id}-{part}", self.bench.seed, deadline, self.clock)
         self._recorders[part] = recorder
         thread_id = ASKED if part == ASKED else self.thread_id
         alternative = self.bench.alternative(self.trial)
@@ -292,7 +293,7 @@ class TrialRun:
 
     def _workload(self, graph: AnyGraph) -> OwnWorkload:
         subject = self.bench.subject
-        simulated = SimulatedDestinations.at(ServiceAddresses.at_port(PORT), EndpointTable(subject.endpoints))
+        simulated = SimulatedDestinations.at(ServiceAddresses.at_port(PORT), EndpointTable(self.bench.kind.endpoints))
         return OwnWorkload("crash-test", graph, simulated, subject.deadline_key)
 
     # ---- what remains

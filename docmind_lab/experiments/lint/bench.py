@@ -19,10 +19,7 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.examination import Bench, Trial
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.services.faults import Fault
-from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.unanswered import Unanswered
-from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.docmind.retrieval import Question
 from docmind_lab.systems.own import Inputs, OwnWorkload, graph_named, own_graph
 from docmind_lab.systems.own.references import AGENT_PREFIX
@@ -42,9 +39,9 @@ class TrialBench(Bench):
         self, graph: Any, inputs: Inputs, *, deadline_key: str, profile: str, seed: int, **settings: Any
     ) -> None:
         own = own_graph(graph, inputs, deadline_key=deadline_key, **settings)
-        super().__init__(own.workload, own.corpus)
+        super().__init__(own.workload, own.corpus, profile=profile, seed=seed)
         self._given = _words_of(graph, inputs, settings)
-        self._deadline_key, self._profile, self._seed, self._inputs = deadline_key, profile, seed, own.questions
+        self._deadline_key, self._profile, self._inputs = deadline_key, profile, own.questions
         # The lint says which answers were made up, and goes on.
         self._runs_of = cast(OwnWorkload, self.system.workload)
         self._runs_of.goes_on_made_up = True
@@ -69,14 +66,8 @@ class TrialBench(Bench):
             order = dataclasses.replace(order, alternative=awaited(order.alternative))
         if seen_by is not None:
             order = dataclasses.replace(order, alternative=seen_by(order.alternative))
-        services = ServiceOptions(
-            profile=comparison.profile,
-            faults=comparison.faults,
-            seed=comparison.seed,
-            endpoints=comparison.kind.endpoints,
-        )
         try:
-            return self.system.measure(order, services)
+            return self.system.measure(order, self.services(trial))
         except NotSimulated as error:
             # What the lab cannot answer needs services of the user's own; a program only needs real time.
             own = " --services own" if str(error).endswith(REMEDY) else ""
@@ -94,7 +85,7 @@ class TrialBench(Bench):
         """Return the command that measures the same run again, with placeholders for what is in memory."""
         words = ["docmind-lab", "compare", *self._given]
         words += ["--alternatives", trial.alternative, "--decision-timeout", repr(trial.decision_timeout_s)]
-        words += ["--runs", str(self._inputs), "--seed", str(self._seed), "--profile", self._profile]
+        words += ["--runs", str(self._inputs), "--seed", str(self.seed), "--profile", self._profile]
         for fault in trial.faults:
             words += ["--fault", fault]
         words += ["--deadline-key", self._deadline_key] if self._deadline_key != DEADLINE_KEY else []
@@ -104,10 +95,10 @@ class TrialBench(Bench):
         return Comparison(
             decision_timeout_s=trial.decision_timeout_s,
             runs=self._inputs,
-            seed=self._seed,
+            seed=self.seed,
             alternatives=self.parse(trial.alternative),
-            profile=LatencyProfile.named(self._profile),
-            faults=tuple(map(Fault.parse, trial.faults)),
+            profile=self.profile,
+            faults=self.faults(trial),
             workload=self.workload,
             documents=Documents(self.corpus),
             # As `compare` has it for such a graph, so that its command gives the same run, by the same id.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Final
 
+from docmind_lab.experiments.examination import Paragraphs
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.overruns import Overrun
 
@@ -53,21 +53,20 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(Paragraphs):
     """A measured run. says: its numbers. command: measures the same run again; empty if no command can."""
 
     run_id: str
     says: str
     command: str = ""
 
-    # As HTML, since a notebook breaks long lines of plain text in mid-word.
-    def _repr_html_(self) -> str:
-        command = f"<p><code>{escape(self.command)}</code></p>" if self.command else ""
-        return f"<p>{escape(self.says)}</p>{command}"
+    def paragraphs(self) -> tuple[str, ...]:
+        """Return its numbers and its command."""
+        return (self.says, self.command) if self.command else (self.says,)
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Paragraphs):
     """A problem at a node. defeats: the alternatives whose runs it made late; none for a warning."""
 
     node: str
@@ -77,9 +76,10 @@ class Finding:
     remedy: str
     defeats: tuple[str, ...] = ()
 
-    def _repr_html_(self) -> str:
-        defeats = f" Defeats {escape(', '.join(self.defeats))}." if self.defeats else ""
-        return f"<p><b>{escape(self.node)}</b>: {escape(self.what)}.{defeats}</p><p>Remedy: {escape(self.remedy)}.</p>"
+    def paragraphs(self) -> tuple[str, ...]:
+        """Return the problem, the alternatives that it defeats, and the remedy."""
+        defeats = f" Defeats {', '.join(self.defeats)}." if self.defeats else ""
+        return f"{self.node}: {self.what}.{defeats}", f"Remedy: {self.remedy}."
 
 
 Seen = tuple[str, str, Evidence, tuple[str, ...]]

@@ -7,11 +7,11 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Literal
 
 from docmind_lab.core.errors import GraphError
 from docmind_lab.core.text import count_of, join_names, node_in_words
+from docmind_lab.experiments.examination import Paragraphs
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.findings import Finding, lateness_of
 from docmind_lab.experiments.lint.overruns import Overrun
@@ -21,7 +21,7 @@ Keeping = Literal["keeps", "caller only", "does not keep", "does not run", "not 
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Paragraphs):
     """Whether one alternative keeps the deadline. runs: measured; late: those with an overrun beyond the slack.
 
     keeping: "keeps" (the caller is back and nothing goes on), "caller only" (the caller is back, and work goes on),
@@ -37,9 +37,9 @@ class Verdict:
     late: int
     worst: Overrun | None = None
 
-    # As HTML, since a notebook breaks long lines of plain text in mid-word.
-    def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.alternative)}</b> {escape(self.keeping)}: {escape(self.why)}</p>"
+    def paragraphs(self) -> tuple[str, ...]:
+        """Return whether it keeps the deadline, and why."""
+        return f"{self.alternative} {self.keeping}", self.why
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Recordings of live studies, their replay in virtual time, and caps on what a live study may send.
 
 caps.py       the most requests and tokens that a study may send
-recording.py  the content of a recording: a line for each run, with its calls
 timings.py    how long each recorded call took, and other calls of its role
 replay.py     services that answer as the recorded ones did
 live_study.py a live study: its options, what is recorded of it, within which caps
@@ -12,6 +11,6 @@ A recording holds the seam's instants of each attempt and how it ended, so a liv
 """
 
 from docmind_lab.experiments.recordings.caps import Caps
-from docmind_lab.experiments.recordings.recording import RecordedCall, RecordedRun, Recording
+from docmind_lab.tables.traces.importers.recordings import RecordedCall, RecordedRun, Recording
 
 __all__ = ["Caps", "RecordedCall", "RecordedRun", "Recording"]

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.experiments.recordings.recording import Recording, RunKey
 from docmind_lab.experiments.recordings.replay import drawn_wait_s, find
 from docmind_lab.experiments.recordings.timings import REPLAYED_KINDS
 from docmind_lab.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.findings.study import Study
+from docmind_lab.tables.traces.importers.recordings import Recording, RunKey
 
 _RUN = ["alternative", "alternative_options", "seed", "question_id"]
 _CALL = ["run_id", "call_id", "attempt", "kind", "role", "step"]

@@ -22,14 +22,13 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import join_names
 from docmind_lab.core.whole_files import as_json, write_whole
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.experiments.recordings.caps import CapMeter, Caps, text_of
-from docmind_lab.experiments.recordings.recording import FORMAT, MANIFEST, RUNS, End, RecordedCall, RecordedRun
+from docmind_lab.experiments.recordings.caps import CapMeter, Caps, grpc_targets, text_of
 from docmind_lab.experiments.recordings.replay import request_digest
 from docmind_lab.network.attempts import Attempt, LogicalCall
-from docmind_lab.network.clients.grpc import grpc_targets
 from docmind_lab.network.taps import Tap, Traffic
 from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.records import CallRecord
+from docmind_lab.tables.traces.importers.recordings import FORMAT, MANIFEST, RUNS, End, RecordedCall, RecordedRun
 
 _WARM_UP = "warm-up-"
 

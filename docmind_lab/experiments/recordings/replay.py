@@ -24,13 +24,13 @@ from pathlib import Path
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.measurement.derive import RunFacts
-from docmind_lab.experiments.recordings.recording import RUNS, RecordedCall, RecordedRun, Recording, RunKey
-from docmind_lab.experiments.recordings.timings import Timing
+from docmind_lab.experiments.recordings.timings import Timing, timings_of
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Service, ServiceKind, ServiceRequest, Step, Wait
 from docmind_lab.services.plan import json_steps as json_reply
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
+from docmind_lab.tables.traces.importers.recordings import RUNS, RecordedCall, RecordedRun, Recording, RunKey
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ def drawn_wait_s(recording: Recording, found: RecordedMatch | None, kind: str, k
     recording could observe, and None if the recording is of no call like it.
     """
     level = key.uniform("replay")
-    waits = recording.timings.waits(kind, key.role)
+    waits = timings_of(recording).waits(kind, key.role)
     if found is None:
         return None if waits is None else waits.at(level)
     # Nobody in the recording ever answered such a call: nothing is known but that it lasts.
-    passed_s = recording.timings.of_call[found.run.key, found.call.key].wait_s
+    passed_s = timings_of(recording).of_call[found.run.key, found.call.key].wait_s
     return math.inf if waits is None else waits.beyond(passed_s, level)
 
 
@@ -148,7 +148,7 @@ class ReplayedService:
         return with_timing(plan, timing)
 
     def _timing(self, found: RecordedMatch) -> Timing:
-        return self.recording.timings.of_call[found.run.key, found.call.key]
+        return timings_of(self.recording).of_call[found.run.key, found.call.key]
 
     def _failure_plan(self, plan: Plan, call: RecordedCall, timing: Timing) -> Plan:
         if call.status is None or call.status < 400:

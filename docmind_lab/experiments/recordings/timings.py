@@ -7,15 +7,13 @@ Python computes; played as a part of the wait, it stays where it was in the run.
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from docmind_lab.experiments.recordings.recording import RecordedCall, RecordedRun
-
+from docmind_lab.tables.traces.importers.recordings import RecordedCall, RecordedRun, Recording, RunKey
 
 _ROUNDING = 1e-9
 # What is ready exactly at a deadline is late; sums of waits round to less than this.
@@ -115,30 +113,7 @@ class Timings:
     by_role: Mapping[tuple[str, str], Waits]
     by_kind: Mapping[str, Waits]
     has_cuts: bool
-    of_call: Mapping[tuple[tuple[str, str, int, str], tuple[str, int]], Timing] = field(repr=False)
-
-    @classmethod
-    def of(cls, runs: Iterable[RecordedRun]) -> Timings:
-        """Compute the timings of recorded runs."""
-        of_call: dict[tuple[tuple[str, str, int, str], tuple[str, int]], Timing] = {}
-        roles: dict[tuple[str, str], dict[str, list[float]]] = {}
-        for run in runs:
-            for call, timing in timings_of_run(run):
-                of_call[run.key, call.key] = timing
-                if call.end != "error":
-                    ends = roles.setdefault((call.kind, call.role), {"ok": [], "cut": []})
-                    ends[call.end].append(timing.wait_s)
-        by_kind: dict[str, dict[str, list[float]]] = {}
-        for (kind, _), ends in roles.items():
-            of_kind = by_kind.setdefault(kind, {"ok": [], "cut": []})
-            for end, waits_s in ends.items():
-                of_kind[end] += waits_s
-        return cls(
-            by_role={name: Waits.of(ends["ok"], ends["cut"]) for name, ends in roles.items()},
-            by_kind={name: Waits.of(ends["ok"], ends["cut"]) for name, ends in by_kind.items()},
-            has_cuts=any(ends["cut"] for ends in roles.values()),
-            of_call=of_call,
-        )
+    of_call: Mapping[tuple[RunKey, tuple[str, int]], Timing] = field(repr=False)
 
     def waits(self, kind: str, role: str) -> Waits | None:
         """Return how long calls of a role take, else calls of the kind; None if the recording has none.
@@ -153,6 +128,30 @@ class Timings:
 
 
 _UNKNOWN = Waits((), ())
+
+
+@functools.lru_cache(maxsize=2)
+def timings_of(recording: Recording) -> Timings:
+    """Return how long the calls of a recording took, computed once for the latest recordings."""
+    of_call: dict[tuple[RunKey, tuple[str, int]], Timing] = {}
+    roles: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for run in recording.runs:
+        for call, timing in timings_of_run(run):
+            of_call[run.key, call.key] = timing
+            if call.end != "error":
+                ends = roles.setdefault((call.kind, call.role), {"ok": [], "cut": []})
+                ends[call.end].append(timing.wait_s)
+    by_kind: dict[str, dict[str, list[float]]] = {}
+    for (kind, _), ends in roles.items():
+        of_kind = by_kind.setdefault(kind, {"ok": [], "cut": []})
+        for end, waits_s in ends.items():
+            of_kind[end] += waits_s
+    return Timings(
+        by_role={name: Waits.of(ends["ok"], ends["cut"]) for name, ends in roles.items()},
+        by_kind={name: Waits.of(ends["ok"], ends["cut"]) for name, ends in by_kind.items()},
+        has_cuts=any(ends["cut"] for ends in roles.values()),
+        of_call=of_call,
+    )
 
 
 def timings_of_run(run: RecordedRun) -> list[tuple[RecordedCall, Timing]]:

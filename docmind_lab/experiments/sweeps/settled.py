@@ -28,10 +28,10 @@ from docmind_lab.experiments.comparison.replays import (
     without_live_endpoints,
 )
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
-from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.recordings.replay import open_recording
 from docmind_lab.experiments.sweeps.factors import FIELDS
 from docmind_lab.systems.kinds import OWN_PREFIX, WORKLOADS
+from docmind_lab.tables.traces.importers.recordings import Recording
 
 OWN_FIELDS: Final = ("graph", "agent", "inputs", "deadline_key", "context", "config", "store", "resume", "endpoints")
 """Fields of a study that are of a graph of one's own, as `compare` takes them."""

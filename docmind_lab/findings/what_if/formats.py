@@ -12,7 +12,7 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.traces.importers import SPAN_FORMATS, span_format_of
 from docmind_lab.tables.traces.importers.coding_sessions import is_coding_sessions, read_coding_sessions
-from docmind_lab.tables.traces.importers.recordings import is_recording, read_recording
+from docmind_lab.tables.traces.importers.recordings import Recording, is_recording
 from docmind_lab.tables.traces.importers.records import Record, records_of
 from docmind_lab.tables.traces.importers.spans import Success, traces_of_spans
 from docmind_lab.tables.traces.importers.trajectories import is_trajectories, read_trajectories
@@ -31,7 +31,7 @@ def _read_spans(name: str, source: Path, success: Success | None = None) -> Trac
 FORMATS: Final[Mapping[str, Reader]] = {
     "traces": Traces.read,
     "study": lambda folder: traces_of_study(Study.load(folder)),
-    "recording": read_recording,
+    "recording": lambda folder: Recording.load(folder).traces(str(folder)),
     **{name: functools.partial(_read_spans, name) for name in SPAN_FORMATS},
     "coding-sessions": lambda source: read_coding_sessions(records_of(source), str(source)),
     "trajectories": lambda source: read_trajectories(records_of(source), str(source)),

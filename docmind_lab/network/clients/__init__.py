@@ -5,7 +5,6 @@ httpx.py        httpx and httpx2, over httpcore and httpcore2: observed and held
 http_client.py  http.client and urllib3, and so requests: observed, and held
 aiohttp.py      aiohttp: observed, and held
 curl_cffi.py    curl_cffi, below yfinance and many scrapers: observed where services are simulated
-grpc.py         gRPC's channels, whose requests nothing here sees
 in_memory.py    connections without a socket, whose requests httpx sends
 installing.py   the adapters of all libraries, for a run of the lab
 

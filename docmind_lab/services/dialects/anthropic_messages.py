@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.services.dialects.exchange import (
-    EVENT_STREAM,
     Answer,
     Dialect,
+    Message,
     Refusal,
+    Rendering,
     Route,
     event,
+    messages_of_one,
     objects_in,
 )
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model.conversation import message_text
-
-Message = dict[str, Any]
 
 _ERROR_TYPES = {
     "not_found": "not_found_error",
@@ -103,11 +102,7 @@ def _messages_of(message: Mapping[str, Any]) -> list[Message]:
         return [{"role": message.get("role"), "content": content}]
     blocks = objects_in(content, "messages")
     results = [
-        {
-            "role": "tool",
-            "tool_call_id": block.get("tool_use_id"),
-            "content": block.get("content") or "",
-        }
+        {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": block.get("content") or ""}
         for block in blocks
         if block.get("type") == "tool_result"
     ]
@@ -120,18 +115,11 @@ def _messages_of(message: Mapping[str, Any]) -> list[Message]:
         if block.get("type") == "tool_use"
     ]
     text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
-    rest: Message = {"role": message.get("role"), "content": text or None}
-    if calls:
-        rest["tool_calls"] = calls
-    return [*results, rest] if text or calls or not results else results
+    return messages_of_one(message.get("role"), text, calls, results)
 
 
-@dataclass(frozen=True)
-class MessageRendering:
+class MessageRendering(Rendering):
     """An answer as a message, or as its events."""
-
-    answer: Answer
-    content_type = EVENT_STREAM
 
     @property
     def _has_text(self) -> bool:

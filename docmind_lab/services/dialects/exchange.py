@@ -6,10 +6,11 @@ number of tokens and one latency, whatever it is written in.
 
 from __future__ import annotations
 
+import abc
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol
 
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model.conversation import Reply
@@ -20,6 +21,9 @@ CREATED: Final = 0
 
 EVENT_STREAM: Final = "text/event-stream"
 JSON_LINES: Final = "application/x-ndjson"
+
+Message = dict[str, Any]
+"""A message of a chat completion."""
 
 Operation = Literal["generate", "embed", "count", "models", "model", "describe", "version", "unknown"]
 FinishReason = Literal["stop", "length", "tool_calls"]
@@ -85,31 +89,33 @@ class Answer:
         ]
 
 
-class Rendering(Protocol):
+@dataclass(frozen=True)
+class Rendering(abc.ABC):
     """An answer in a dialect: as one JSON value, and as the parts of a stream."""
 
-    content_type: str
+    answer: Answer
+    content_type: ClassVar[str] = EVENT_STREAM
     """Of the stream."""
 
+    @abc.abstractmethod
     def whole(self) -> Any:
         """Return the answer as one JSON value."""
-        ...
 
     def opening(self) -> Sequence[bytes]:
         """Return what goes out with the headers."""
-        ...
+        return ()
 
+    @abc.abstractmethod
     def text(self, piece: str) -> bytes:
         """Return the part that adds a piece of text."""
-        ...
 
+    @abc.abstractmethod
     def calls(self) -> Sequence[bytes]:
         """Return the parts that carry the tool calls."""
-        ...
 
+    @abc.abstractmethod
     def closing(self) -> Sequence[bytes]:
         """Return what ends the stream."""
-        ...
 
 
 class Dialect(Protocol):
@@ -147,6 +153,14 @@ class Dialect(Protocol):
     def error(self, refusal: Refusal) -> Any:
         """Return the JSON value of an error, of which the provider's client makes its own exception."""
         ...
+
+
+def messages_of_one(role: Any, text: str, calls: list[Message], results: list[Message]) -> list[Message]:
+    """Return one message of a dialect as messages of a chat, where each result of a tool is a message of its own."""
+    if results and not text and not calls:
+        return results
+    message: Message = {"role": role, "content": text or None}
+    return [*results, message | {"tool_calls": calls} if calls else message]
 
 
 def compact(value: Any) -> str:

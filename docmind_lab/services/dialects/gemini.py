@@ -9,25 +9,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from docmind_lab.services.dialects.exchange import (
-    EVENT_STREAM,
     Answer,
     Dialect,
     EmbeddingRequest,
+    Message,
     Operation,
     Refusal,
+    Rendering,
     Route,
     event,
+    messages_of_one,
     objects_in,
     size_in,
 )
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model.conversation import message_text
-
-Message = dict[str, Any]
 
 _METHOD = re.compile(r"/(?P<name>[^/]+):(?P<method>[A-Za-z]+)$")
 _MODELS = re.compile(r"/v1(beta\d*|alpha)/(?P<name>models(/[^/:]+)?)$")
@@ -186,12 +185,8 @@ def _messages_of(content: Mapping[str, Any]) -> list[Message]:
             call_id = response.get("id") or response.get("name")
             result: Message = {"role": "tool", "tool_call_id": call_id, "content": _result_text(response)}
             results.append(result)
-    text = _text_of(content)
     role = "assistant" if content.get("role") == "model" else "user"
-    rest: Message = {"role": role, "content": text or None}
-    if calls:
-        rest["tool_calls"] = calls
-    return [*results, rest] if text or calls or not results else results
+    return messages_of_one(role, _text_of(content), calls, results)
 
 
 def _result_text(response: Mapping[str, Any]) -> str:
@@ -201,12 +196,8 @@ def _result_text(response: Mapping[str, Any]) -> str:
     return only if isinstance(only, str) else json.dumps(value)
 
 
-@dataclass(frozen=True)
-class GeminiRendering:
+class GeminiRendering(Rendering):
     """An answer as a response with one candidate, or as several that add up to it."""
-
-    answer: Answer
-    content_type = EVENT_STREAM
 
     def _response(self, parts: Sequence[Any], *, is_last: bool = True) -> dict[str, Any]:
         answer = self.answer
@@ -233,10 +224,6 @@ class GeminiRendering:
         text = self.answer.reply.text
         response = self._response([*([{"text": text}] if text else []), *self._call_parts()])
         return [response] if self.answer.route.variant == "array" else response
-
-    def opening(self) -> Sequence[bytes]:
-        """See `Rendering`."""
-        return ()
 
     def text(self, piece: str) -> bytes:
         """See `Rendering`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from docmind_lab.services.dialects.exchange import (
@@ -17,6 +16,7 @@ from docmind_lab.services.dialects.exchange import (
     Dialect,
     EmbeddingRequest,
     Refusal,
+    Rendering,
     Route,
     compact,
     objects_in,
@@ -144,11 +144,9 @@ def _arguments(function: Mapping[str, Any]) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
-@dataclass(frozen=True)
-class OllamaRendering:
+class OllamaRendering(Rendering):
     """An answer as one JSON object, or as lines of them; the last one says how long everything took."""
 
-    answer: Answer
     content_type = JSON_LINES
 
     def _part(self, text: str, calls: Sequence[Any] = (), *, is_last: bool = False) -> dict[str, Any]:
@@ -179,10 +177,6 @@ class OllamaRendering:
     def whole(self) -> Any:
         """See `Rendering`."""
         return self._part(self.answer.reply.text, self._calls(), is_last=True)
-
-    def opening(self) -> Sequence[bytes]:
-        """See `Rendering`."""
-        return ()
 
     def text(self, piece: str) -> bytes:
         """See `Rendering`."""

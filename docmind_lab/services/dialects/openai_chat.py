@@ -13,16 +13,15 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.services.dialects.exchange import (
     CREATED,
-    EVENT_STREAM,
     Answer,
     Dialect,
     EmbeddingRequest,
     Refusal,
+    Rendering,
     Route,
     event,
     size_in,
@@ -110,12 +109,8 @@ def packed(vector: Sequence[float]) -> str:
     return base64.b64encode(floats.tobytes()).decode()
 
 
-@dataclass(frozen=True)
-class ChatRendering:
+class ChatRendering(Rendering):
     """An answer as a chat completion, or as its chunks."""
-
-    answer: Answer
-    content_type = EVENT_STREAM
 
     @property
     def _id(self) -> str:

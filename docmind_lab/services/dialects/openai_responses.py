@@ -5,16 +5,18 @@ What a `previous_response_id` names is remembered while the service runs: the ne
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from docmind_lab.services.dialects.exchange import (
     CREATED,
-    EVENT_STREAM,
     Answer,
+    Message,
     Refusal,
+    Rendering,
     Route,
     event,
     objects_in,
@@ -23,8 +25,6 @@ from docmind_lab.services.dialects.openai_chat import OpenAIErrors
 from docmind_lab.services.plan import ServiceRequest
 
 REMEMBERED_RESPONSES: Final = 10_000
-
-Message = dict[str, Any]
 
 
 class OpenAIResponses(OpenAIErrors):
@@ -118,13 +118,11 @@ def _messages_of(items: Sequence[Mapping[str, Any]]) -> list[Message]:
     return messages
 
 
-@dataclass
-class ResponseRendering:
+@dataclass(frozen=True)
+class ResponseRendering(Rendering):
     """An answer as a response, or as its events, which are numbered as they are made."""
 
-    answer: Answer
-    content_type = EVENT_STREAM
-    _number: int = field(default=-1, init=False)
+    _numbers: Iterator[int] = field(default_factory=itertools.count, init=False)
 
     @property
     def id(self) -> str:
@@ -258,6 +256,5 @@ class ResponseRendering:
         return (*parts, self._event(self._status, response=self.whole()))
 
     def _event(self, kind: str, **fields: Any) -> bytes:
-        self._number += 1
         name = f"response.{kind}"
-        return event({"type": name, "sequence_number": self._number, **fields}, name)
+        return event({"type": name, "sequence_number": next(self._numbers), **fields}, name)

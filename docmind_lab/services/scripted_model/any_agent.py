@@ -1,9 +1,7 @@
 """The replies of an agent of any framework, or of a user's own: call tools, then answer from what they returned.
 
 The tools on offer decide, not the prompt. `reply_of_assistant` calls each of them once, with arguments that are valid
-under its schema. `reply_of_agent` is for the probe of frameworks, whose agents have one tool and one way to hand over:
-it calls a tool that takes a `query` first, and takes any other for the way to a sub-agent, to be called if none was
-yet. For both, a tool that only takes the final answer is called with it.
+under its schema. A tool that only takes the final answer is called with it.
 """
 
 from __future__ import annotations
@@ -16,12 +14,9 @@ from typing import Final
 
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall, message_text
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, sentences
-from docmind_lab.services.scripted_model.field_texts import SUB_AGENT
 from docmind_lab.services.scripted_model.schema_values import value_for
 from docmind_lab.services.scripted_model.text_protocols import OBSERVATION, json_in_words, reply_in_words
 from docmind_lab.services.scripted_model.tokens import first_tokens
-
-__all__ = ["ANSWER_TOKENS", "SUB_AGENT", "calls_of_own_tools", "is_answering", "reply_of_agent", "reply_of_assistant"]
 
 ANSWER_TOKENS: Final = 50
 """Words and punctuation marks of an answer at the most; a result of so many words makes an answer of just so many."""
@@ -32,8 +27,6 @@ MOST_CALLS_OF_A_TOOL: Final = 3
 REQUEST_TOKENS: Final = 6
 """Words and punctuation marks of the request in such a reply at the most."""
 
-# Where a framework has the model give its answer by a tool.
-_ANSWER_TOOLS = ("final_answer", "final_result")
 # A schema that the answer is to have is offered as a tool under the name of its class.
 _SCHEMA_TOOL = re.compile(r"[A-Z][a-z0-9]+([A-Z]|$)|final_(answer|result)")
 _LAST_TOOL = re.compile(r"final|finish|done|complete|submit|^respon|answer|result$", re.IGNORECASE)
@@ -44,24 +37,24 @@ _OF_SUPERVISOR = "forward_message"
 def reply_of_assistant(conversation: Conversation) -> Reply:
     """Return the reply of a user's own agent; the same request with the same key gets the same reply."""
     if conversation.named_tool:
-        return Reply(tool_calls=(_call(conversation, conversation.named_tool),))
+        return Reply(tool_calls=(call_of(conversation, conversation.named_tool),))
     # Where a tool must be called, none but the last tool ends a loop, in which nodes may speak as the user.
     is_forced = conversation.tool_choice == "required"
     called = {call.name for call in conversation.called_tools(since_question=not is_forced)} | _worn_out(conversation)
-    offered = list(conversation.tools) if not _observations(conversation) else []
+    offered = list(conversation.tools) if not observations_in(conversation) else []
     by_schema = [name for name in offered if _SCHEMA_TOOL.match(name)]
     ordinary = [name for name in offered if name not in by_schema and name not in called]
     hand_overs = [name for name in ordinary if _HAND_OVER.match(name)]
     pending = [name for name in ordinary if name not in hand_overs] or hand_overs[:1]
     if pending:
         allowed = pending if conversation.calls_in_parallel else pending[:1]
-        return Reply(tool_calls=tuple(_call(conversation, name) for name in allowed))
+        return Reply(tool_calls=tuple(call_of(conversation, name) for name in allowed))
     in_turn = _schemas_in_turn(conversation, by_schema)
     upcoming = next((name for name in in_turn if name not in called), None)
     if upcoming is None and conversation.tool_choice == "required" and conversation.tools:
         upcoming = in_turn[-1] if in_turn else list(conversation.tools)[-1]
     if upcoming is not None:
-        return Reply(tool_calls=(_call(conversation, upcoming, _answer_in_words(conversation)),))
+        return Reply(tool_calls=(call_of(conversation, upcoming, _answer_in_words(conversation)),))
     schema = conversation.output_schema
     if schema:
         return Reply(json.dumps(value_for(schema, conversation, answer=_answer_in_words(conversation))))
@@ -84,7 +77,7 @@ def calls_of_own_tools(conversation: Conversation) -> tuple[ToolCall, ...]:
         for name in conversation.tools
         if not name.startswith(HANDOFF_PREFIX) and name not in called and name != _OF_SUPERVISOR
     ]
-    return tuple(_call(conversation, name) for name in (own if conversation.calls_in_parallel else own[:1]))
+    return tuple(call_of(conversation, name) for name in (own if conversation.calls_in_parallel else own[:1]))
 
 
 def _schemas_in_turn(conversation: Conversation, names: list[str]) -> list[str]:
@@ -118,7 +111,8 @@ def _without_answer(conversation: Conversation) -> str:
     return SCRIPTED_REPLY + first_tokens(request.removeprefix(SCRIPTED_REPLY), REQUEST_TOKENS)
 
 
-def _call(conversation: Conversation, name: str, answer: str = "") -> ToolCall:
+def call_of(conversation: Conversation, name: str, answer: str = "") -> ToolCall:
+    """Return a call of a tool with arguments that its schema allows. answer: the model's in words, to be passed on."""
     schema = conversation.tools[name]
     properties = schema.get("properties") or {}
     required = schema.get("required") or ()
@@ -136,46 +130,7 @@ def _has_default(schema: object) -> bool:
     return isinstance(schema, Mapping) and bool(schema.get("default"))
 
 
-# ---- the probe of frameworks
-
-
-def reply_of_agent(conversation: Conversation) -> Reply:
-    """Return the reply of an agent that knows nothing but its tools; the same request gets the same reply."""
-    tool = _next_tool(conversation)
-    if tool is not None:
-        return Reply(tool_calls=(_call(conversation, tool),))
-    answer = _last_result(conversation)
-    taking = next((name for name in _ANSWER_TOOLS if name in conversation.tools), None)
-    if taking is None:
-        return Reply(answer)
-    return Reply(tool_calls=(_call(conversation, taking, answer),))
-
-
-def is_answering(conversation: Conversation) -> bool:
-    """Whether the reply is the answer, not the call of a tool that finds something out."""
-    return _next_tool(conversation) is None
-
-
-def _next_tool(conversation: Conversation) -> str | None:
-    called = {
-        str(call.get("function", {}).get("name", ""))
-        for message in conversation.messages
-        for call in message.get("tool_calls") or ()
-    }
-    if _observations(conversation):
-        return None
-    searches = [name for name, schema in conversation.tools.items() if "query" in schema.get("properties", {})]
-    others = [name for name in conversation.tools if name not in _ANSWER_TOOLS]
-    offered = searches or others
-    return None if called.intersection(offered) else next(iter(offered), None)
-
-
-def _observations(conversation: Conversation) -> list[str]:
+def observations_in(conversation: Conversation) -> list[str]:
+    """Return the results of tools that a framework puts into the words of the user."""
     texts = (message_text(m) for m in conversation.messages if m.get("role") == "user")
     return [text for text in texts if text.startswith(OBSERVATION)]
-
-
-def _last_result(conversation: Conversation) -> str:
-    results = [message_text(m) for m in conversation.messages if m.get("role") == "tool"]
-    text = next(reversed([*results, *_observations(conversation)]), "") or "There is nothing to answer from."
-    return first_tokens(text, ANSWER_TOKENS)

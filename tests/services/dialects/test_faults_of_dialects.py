@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planned_replies import body_of, head_of, json_of
 
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait
+from docmind_lab.services.plan import Disconnect, Headers, Plan, ServiceRequest, Wait
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.own.watch import SimulatedDestinations, kind_of
 
@@ -30,51 +30,12 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 DIALECTS = pytest.mark.parametrize("dialect", REQUESTS)
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-WORDS = [
-    "messages",
-    "input",
-    "contents",
-    "role",
-    "user",
-    "content",
-    "parts",
-    "text",
-    "type",
-    "tools",
-    "function",
-    "name",
-    "parameters",
-    "tool_choice",
-    "schema",
-    "response_format",
-    "json_schema",
-    "format",
-    "system",
-    "prompt",
-    "items",
-    "functionDeclarations",
-    "generationConfig",
-    "responseSchema",
-    "properties",
-    "anyOf",
-    "enum",
-    "minItems",
-    "stream",
-    "requests",
-    "dimensions",
-    "options",
-    "num_predict",
-    "output_config",
-    "toolConfig",
-    "pattern",
-    "previous_response_id",
-    "tool_calls",
-    "functionCall",
-    "functionResponse",
-    "tool_result",
-    "function_call",
-    "instructions",
-]
+NAMES_OF_FIELDS = (
+    "messages input contents role user content parts text type tools function name parameters tool_choice schema "
+    "response_format json_schema format system prompt items functionDeclarations generationConfig responseSchema "
+    "properties anyOf enum minItems stream requests dimensions options num_predict output_config toolConfig pattern "
+    "previous_response_id tool_calls functionCall functionResponse tool_result function_call instructions"
+)
 ALL_KINDS = ("hang", "trickle", "stall", "slow_first_token", "keep_alive", "disconnect", "malformed", "empty")
 
 
@@ -85,10 +46,6 @@ def plan_of(dialect: str, stream: bool, fault: str = "none") -> Plan:
     tags = {"x-docmind-role": "writer", "x-docmind-step": "1.0.1", "x-docmind-seed": "7"}
     query = "alt=sse" if stream else ""
     return service.plan(ServiceRequest("POST", streamed if stream else whole, tags, content, query))
-
-
-def body_of(plan: Plan) -> bytes:
-    return b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
 
 
 def parts_of(plan: Plan) -> list[Any]:
@@ -107,13 +64,6 @@ def test_latency_and_tokens_of_one_call_are_the_same_in_every_dialect(stream: bo
     assert {plan.steps[0] for plan in plans} == {plans[0].steps[0]}, "the time to the first token"
 
 
-@DIALECTS
-def test_a_stream_has_one_part_for_each_token_at_its_time(dialect: str) -> None:
-    plan = plan_of(dialect, stream=True)
-    assert sum(isinstance(step, Wait) and step.tokens == 1 for step in plan.steps) == plan.output_tokens
-    assert isinstance(plan.steps[1], Headers)
-
-
 @pytest.mark.parametrize("kind", ALL_KINDS)
 @STREAMS
 @DIALECTS
@@ -129,15 +79,12 @@ def test_a_fault_does_to_a_plan_what_it_does_in_every_other_dialect(dialect: str
 
 
 @DIALECTS
-def test_signs_of_life_in_a_stream_are_no_part_of_it(dialect: str) -> None:
-    kept, plain = plan_of(dialect, True, "keep_alive"), plan_of(dialect, True)
+def test_a_stream_has_one_part_for_each_token_and_what_is_no_part_of_it_is_skipped(dialect: str) -> None:
+    plain, kept = plan_of(dialect, True), plan_of(dialect, True, "keep_alive")
+    assert sum(isinstance(step, Wait) and step.tokens == 1 for step in plain.steps) == plain.output_tokens
+    assert isinstance(plain.steps[1], Headers)
     assert len(kept.steps) > len(plain.steps)
-    pings = {"type": "ping"}
-    assert [part for part in parts_of(kept) if part != pings] == parts_of(plain)
-
-
-@DIALECTS
-def test_a_malformed_stream_has_one_part_that_is_no_json(dialect: str) -> None:
+    assert [part for part in parts_of(kept) if part != {"type": "ping"}] == parts_of(plain)
     with pytest.raises(json.JSONDecodeError):
         parts_of(plan_of(dialect, True, "malformed"))
 
@@ -146,7 +93,7 @@ def test_a_malformed_stream_has_one_part_that_is_no_json(dialect: str) -> None:
 @DIALECTS
 def test_a_refusal_takes_no_slot_and_says_when_to_come_again(dialect: str, kind: str, status: int) -> None:
     plan = plan_of(dialect, False, kind)
-    headers = next(step for step in plan.steps if isinstance(step, Headers))
+    headers = head_of(plan)
     assert (headers.status, plan.takes_slot, plan.output_tokens) == (status, False, 0)
     assert dict(headers.headers).get("retry-after") == ("7" if status == 429 else None)
 
@@ -168,20 +115,23 @@ def test_embeddings_take_as_long_as_a_search_and_a_hundredth_more_for_each_furth
 def test_faults_of_searches_strike_embeddings(kind: str, status: int) -> None:
     service = OpenAIService(PROFILE, (Fault.parse(kind),))
     plan = service.plan(ServiceRequest("POST", "/v1/embeddings", {}, b'{"model": "m", "input": "a"}'))
-    assert next(step.status for step in plan.steps if isinstance(step, Headers)) == status
+    assert head_of(plan).status == status
     assert (plan.fault, plan.kind) == (kind, "retrieval")
 
 
 def test_a_limit_of_load_refuses_in_the_dialect_of_the_request() -> None:
-    plan = replace(plan_of("anthropic", False, "rate_limit_above=0"))
-    assert json.loads(body_of(plan.admitted(0)))["error"]["type"] == "rate_limit_error"
+    plan = plan_of("anthropic", False, "rate_limit_above=0")
+    assert json_of(plan.admitted(0))["error"]["type"] == "rate_limit_error"
 
 
 # ---- odd requests
 
+FIELD = st.sampled_from(NAMES_OF_FIELDS.split())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES_OF_FIELDS.split()), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 PATHS = [path for whole, stream, _ in REQUESTS.values() for path in (whole, stream)]
@@ -190,7 +140,7 @@ PATHS += ["/api/v1/services/embeddings/text-embedding/text-embedding"]
 PATHS += ["/v1/messages/count_tokens", "/v1beta/models/m:countTokens"]
 
 
-ODD = st.dictionaries(st.sampled_from(WORDS), JSON, max_size=6)
+ODD = st.dictionaries(FIELD, JSON, max_size=6)
 
 
 @given(st.sampled_from(PATHS), ODD, st.sampled_from(list(REQUESTS)))
@@ -198,7 +148,7 @@ ODD = st.dictionaries(st.sampled_from(WORDS), JSON, max_size=6)
 def test_no_request_however_odd_has_the_service_fail(path: str, odd: dict[str, Any], dialect: str) -> None:
     body = json.dumps(REQUESTS[dialect][2] | {"model": "m"} | odd).encode()
     plan = OpenAIService(PROFILE).plan(ServiceRequest("POST", path, {}, body))
-    assert next(step.status for step in plan.steps if isinstance(step, Headers)) < 500
+    assert head_of(plan).status < 500
 
 
 HUGE = [
@@ -214,7 +164,7 @@ def test_a_schema_that_asks_for_too_much_is_refused(schema: dict[str, Any]) -> N
     shape = {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}
     body = json.dumps({"model": "m", "messages": ASKED, "response_format": shape}).encode()
     plan = OpenAIService(PROFILE).plan(ServiceRequest("POST", "/v1/chat/completions", {}, body))
-    assert next(step.status for step in plan.steps if isinstance(step, Headers)) == 400
+    assert head_of(plan).status == 400
 
 
 # ---- where a graph's requests go

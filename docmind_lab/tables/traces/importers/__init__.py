@@ -11,44 +11,19 @@ SPAN_FORMATS names those of spans. A reader says in `Traces.notes` how many span
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
-from docmind_lab.tables.traces.importers.otlp import is_otlp, otlp_spans
+from docmind_lab.tables.traces.importers.otlp import OTLP
 from docmind_lab.tables.traces.importers.records import Record
-from docmind_lab.tables.traces.importers.spans import ExportedSpan
-from docmind_lab.tables.traces.importers.tools import (
-    is_langfuse,
-    is_langsmith,
-    is_openinference,
-    langfuse_spans,
-    langsmith_spans,
-    openinference_spans,
-    wanted_langfuse,
-    wanted_langsmith,
-    wanted_openinference,
-)
-
-
-@dataclass(frozen=True)
-class SpanFormat:
-    """A format of spans, which a latency profile can be fitted to as well.
-
-    recognises: whether a record is of this format. wanted: whether a column of a Parquet file is read.
-    """
-
-    tool: str
-    recognises: Callable[[Record], bool]
-    spans: Callable[[Iterable[Record]], Iterator[ExportedSpan]]
-    wanted: Callable[[str], bool] = lambda column: True
-
+from docmind_lab.tables.traces.importers.spans import SpanFormat
+from docmind_lab.tables.traces.importers.tools import LANGFUSE, LANGSMITH, OPENINFERENCE
 
 SPAN_FORMATS: Final[Mapping[str, SpanFormat]] = {
-    "otlp": SpanFormat("OpenTelemetry", is_otlp, otlp_spans),
-    "langsmith": SpanFormat("LangSmith", is_langsmith, langsmith_spans, wanted_langsmith),
-    "openinference": SpanFormat("OpenInference", is_openinference, openinference_spans, wanted_openinference),
-    "langfuse": SpanFormat("Langfuse", is_langfuse, langfuse_spans, wanted_langfuse),
+    "otlp": OTLP,
+    "langsmith": LANGSMITH,
+    "openinference": OPENINFERENCE,
+    "langfuse": LANGFUSE,
 }
 """The formats of spans by name, in the order in which a record is looked at."""
 

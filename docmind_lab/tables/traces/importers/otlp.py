@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from docmind_lab.core.errors import RecordError
-from docmind_lab.core.levels import NAN
-from docmind_lab.tables.traces.importers.records import Record, as_mapping
+from docmind_lab.tables.traces.importers.records import Record
 from docmind_lab.tables.traces.importers.spans import (
     ExportedSpan,
+    SpanFormat,
     instant_ns,
     outcome_of_error,
     required_instant_ns,
@@ -49,7 +49,7 @@ _STATUS_ERROR: Final = (2, "2", "STATUS_CODE_ERROR")
 _OF_OTLP: Final = ("resource_spans", "scope_spans", "instrumentation_library_spans", "batches")
 
 
-def is_otlp(record: Record) -> bool:
+def _is_otlp(record: Record) -> bool:
     """Whether a record holds spans of OpenTelemetry: OTLP JSON, an answer of Tempo or Jaeger, a span of the console."""
     values = record.values
     trace = values.get("trace")
@@ -66,11 +66,7 @@ def _is_console(values: Mapping[str, Any]) -> bool:
     return isinstance(context, dict) and {"trace_id", "span_id"} <= context.keys() and "span_kind" not in values
 
 
-def otlp_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
-    """Yield the spans of OTLP JSON, Tempo, Jaeger or the console.
-
-    Raises: RecordError for a record or span that cannot be read.
-    """
+def _spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
     for record in records:
         if _is_console(record.values):
             yield _read(record.values, _console_span, record.where)
@@ -204,9 +200,7 @@ def _span(
     events: list[tuple[str, int, dict[str, Any]]],
     failed: bool,
 ) -> ExportedSpan:
-    metadata = {f"metadata.{key}": value for key, value in as_mapping(attributes.get("metadata")).items()}
-    attributes = metadata | attributes
-    node = _text(attributes, _NODES)
+    read = Record(where, attributes)
     kind = _KINDS.get(str(attributes.get("gen_ai.operation.name", ""))) or KINDS.get(
         str(attributes.get("openinference.span.kind", "")).lower(), ""
     )
@@ -219,16 +213,16 @@ def _span(
         where,
         *ids,
         name=name,
-        kind="step" if kind == "agent" and name and name == attributes.get("metadata.langgraph_node") else kind,
+        kind="step" if kind == "agent" and name and name == read.text("metadata.langgraph_node") else kind,
         started_ns=times[0],
         ended_ns=times[1],
         first_ns=_first_ns(attributes, events, times[0]),
         outcome=outcome_of_error(error.rpartition(".")[2] or "error") if failed else "ok",
-        input_tokens=_number(attributes, _INPUT_TOKENS),
-        output_tokens=_number(attributes, _OUTPUT_TOKENS),
-        model=_text(attributes, _MODELS),
-        node=node,
-        session=_text(attributes, _SESSIONS),
+        input_tokens=read.number(*_INPUT_TOKENS),
+        output_tokens=read.number(*_OUTPUT_TOKENS),
+        model=read.text(*_MODELS),
+        node=read.text(*_NODES),
+        session=read.text(*_SESSIONS),
         scores=_scores(events),
     )
 
@@ -248,9 +242,5 @@ def _first_ns(attributes: Mapping[str, Any], events: list[tuple[str, int, dict[s
     return min(instants, default=None)
 
 
-def _number(attributes: Mapping[str, Any], names: Sequence[str]) -> float:
-    return next((float(attributes[name]) for name in names if name in attributes), NAN)
-
-
-def _text(attributes: Mapping[str, Any], names: Sequence[str]) -> str:
-    return next((str(attributes[name]) for name in names if attributes.get(name)), "")
+OTLP: Final = SpanFormat("OpenTelemetry", _is_otlp, _spans)
+"""OTLP JSON, the answers of Tempo and Jaeger, and what the SDK's console exporter prints."""

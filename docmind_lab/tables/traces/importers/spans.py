@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
@@ -76,6 +76,20 @@ class ExportedSpan:
                 raise RecordError(f"{self.where}: span {self.name!r} has {tokens:g} tokens; it must be 0 or more")
         if self.ended_ns is not None and self.ended_ns < self.started_ns:
             raise RecordError(f"{self.where}: span {self.name!r} ends before it begins; check the clock that wrote it")
+
+
+@dataclass(frozen=True)
+class SpanFormat:
+    """A format of spans, which a latency profile can be fitted to as well.
+
+    recognises: whether a record is of this format. spans: yields the spans of records, and raises RecordError for one
+    that cannot be read. wanted: whether a column of a table is read; most of those that are not hold text.
+    """
+
+    tool: str
+    recognises: Callable[[Record], bool]
+    spans: Callable[[Iterable[Record]], Iterator[ExportedSpan]]
+    wanted: Callable[[str], bool] = lambda column: True
 
 
 @dataclass(frozen=True)

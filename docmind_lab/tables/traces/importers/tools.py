@@ -15,7 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from docmind_lab.tables.traces.importers.records import Record, as_mapping
-from docmind_lab.tables.traces.importers.spans import ExportedSpan, instant_ns, outcome_of_error, required_instant_ns
+from docmind_lab.tables.traces.importers.spans import (
+    ExportedSpan,
+    SpanFormat,
+    instant_ns,
+    outcome_of_error,
+    required_instant_ns,
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Fields:
 
 # ---- LangSmith
 
-_LANGSMITH: Final = Fields(
+_OF_LANGSMITH: Final = Fields(
     kind="run_type",
     kinds={"llm": "llm", "tool": "tool", "retriever": "retrieval", "embedding": "tool", "chain": "agent"},
     metadata="extra.metadata",
@@ -80,27 +86,28 @@ _LANGSMITH: Final = Fields(
 )
 
 
-def is_langsmith(record: Record) -> bool:
+def _is_langsmith(record: Record) -> bool:
     """Whether a record is a run of LangSmith."""
     return {"run_type", "start_time"} <= record.values.keys()
 
 
-def wanted_langsmith(column: str) -> bool:
-    """Whether a column of a table is read; inputs and outputs hold text, and only old exports count tokens there."""
-    return column not in ("inputs", "events", "serialized", "attachments")
-
-
-def langsmith_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
-    """Yield the spans of runs. Raises: RecordError for one that cannot be read."""
+def _langsmith_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
     for record in records:
         # The mean of each feedback key that has numbers.
         stats = {name: each.get("avg") for name, each in _mappings(record.get("feedback_stats"))}
         scores = {name: float(x) for name, x in stats.items() if isinstance(x, int | float) and abs(x) < math.inf}
         record.required("run_type")
-        yield replace(_LANGSMITH.span(record, record.text("error")), scores=scores)
+        yield replace(_OF_LANGSMITH.span(record, record.text("error")), scores=scores)
         children = record.get("child_runs")
         if isinstance(children, list):
-            yield from langsmith_spans(Record.of(record.where, child) for child in children)
+            yield from _langsmith_spans(Record.of(record.where, child) for child in children)
+
+
+# Outputs hold text, and old exports count tokens there.
+_TEXTS_OF_LANGSMITH: Final = ("inputs", "events", "serialized", "attachments")
+LANGSMITH: Final = SpanFormat(
+    "LangSmith", _is_langsmith, _langsmith_spans, lambda column: column not in _TEXTS_OF_LANGSMITH
+)
 
 
 def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -118,7 +125,7 @@ KINDS: Final = {
     **dict.fromkeys(("agent", "chain", "guardrail", "evaluator"), "agent"),
 }
 """The kinds of OpenInference spans, in small letters."""
-_OPENINFERENCE: Final = Fields(
+_OF_OPENINFERENCE: Final = Fields(
     kind="span_kind",
     kinds=KINDS,
     metadata="attributes.metadata",
@@ -137,29 +144,29 @@ _READ: Final = (
 )
 
 
-def is_openinference(record: Record) -> bool:
+def _is_openinference(record: Record) -> bool:
     """Whether a record is a span of Phoenix."""
     names = record.values.keys()
     return {"span_kind", "start_time"} <= names and bool({"context.trace_id", "context"} & names)
 
 
-def wanted_openinference(column: str) -> bool:
-    """Whether a column of a Parquet file is read; most of the others hold text."""
+def _wanted_openinference(column: str) -> bool:
     inside = ("context.", "attributes.llm.model", "attributes.llm.token_count", "attributes.metadata.")
     return column in _READ or column.startswith((*inside, "attributes.session.", "attributes.graph."))
 
 
-def openinference_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
-    """Yield the spans. Raises: RecordError for one that cannot be read."""
+def _openinference_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
     for record in records:
         failed = record.text("status_code").upper().endswith("ERROR")
         record.required("context.trace_id")
-        yield _OPENINFERENCE.span(record, (record.text("status_message") or "error") if failed else "")
+        yield _OF_OPENINFERENCE.span(record, (record.text("status_message") or "error") if failed else "")
 
+
+OPENINFERENCE: Final = SpanFormat("OpenInference", _is_openinference, _openinference_spans, _wanted_openinference)
 
 # ---- Langfuse: a session and scores stand with the trace, which may be in another file of the folder
 
-_LANGFUSE: Final = Fields(
+_OF_LANGFUSE: Final = Fields(
     kind="type",
     kinds={"generation": "llm", "tool": "tool", "embedding": "tool", "retriever": "retrieval"}
     | dict.fromkeys(("agent", "chain"), "agent"),
@@ -182,22 +189,14 @@ _LANGFUSE: Final = Fields(
 _OF_TRACE: Final = frozenset({"session_id", "user_id", "observations", "timestamp"})
 
 
-def is_langfuse(record: Record) -> bool:
+def _is_langfuse(record: Record) -> bool:
     """Whether a record is an observation, a score or a trace of Langfuse."""
     is_trace = "id" in record.values and _OF_TRACE & record.values.keys() and "run_type" not in record.values
     return bool(is_trace) or _is_observation(record) or _is_score(record) or _is_download(record)
 
 
-def wanted_langfuse(column: str) -> bool:
-    """Whether a column of a table is read."""
-    return column not in ("input", "output", "statusMessage", "status_message")
-
-
-def langfuse_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
-    """Yield the spans of observations, with the sessions and scores of their traces.
-
-    Raises: RecordError for one that cannot be read.
-    """
+def _langfuse_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
+    """Yield the spans of observations, with the sessions and scores of their traces."""
     sessions: dict[str, str] = {}
     scores: defaultdict[str, dict[str, float]] = defaultdict(dict)
     spans: list[ExportedSpan] = []
@@ -230,7 +229,7 @@ def _observation(record: Record) -> ExportedSpan:
     for name in ("trace_id", "type"):
         record.required(name)
     is_error = record.text("level").upper() == "ERROR"
-    span = _LANGFUSE.span(record, (record.text("status_message") or "error") if is_error else "")
+    span = _OF_LANGFUSE.span(record, (record.text("status_message") or "error") if is_error else "")
     # An event has no length.
     return replace(span, ended_ns=span.started_ns) if record.text("type").lower() == "event" else span
 
@@ -254,3 +253,7 @@ def _is_score(record: Record) -> bool:
 def _is_download(record: Record) -> bool:
     """Whether a record is what the button Download of a trace writes."""
     return isinstance(record.values.get("trace"), dict) and isinstance(record.values.get("observations"), list)
+
+
+_TEXTS_OF_LANGFUSE: Final = ("input", "output", "statusMessage", "status_message")
+LANGFUSE: Final = SpanFormat("Langfuse", _is_langfuse, _langfuse_spans, lambda column: column not in _TEXTS_OF_LANGFUSE)
