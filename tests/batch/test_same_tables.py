@@ -13,7 +13,7 @@ from often import often
 from same_tables_program import digest, other_study, study
 
 from docmind_lab.findings.study import Study
-from docmind_lab.systems import WORKLOADS
+from docmind_lab.systems.kinds import WORKLOADS
 
 PROGRAM = Path(__file__).parents[1] / "support" / "same_tables_program.py"
 BURN = "while True: pass"

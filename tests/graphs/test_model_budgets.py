@@ -20,7 +20,7 @@ from docmind_lab.core.budgets import Budget, Meter, metering
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import CallsSpent, SpendingRefused, TokensSpent
 from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.systems.base.model_calls import ModelCalls
 
 REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
 

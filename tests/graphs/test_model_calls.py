@@ -19,7 +19,7 @@ from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_dead
 from docmind_lab.core.errors import BudgetRefused, DeadlineExceeded
 from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.systems.base.model_calls import ModelCalls
 
 REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
 

@@ -10,7 +10,8 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, StepsNode, afinish, finish
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
+from docmind_lab.systems.base.steps_node import StepsNode
 
 Drive = Callable[[Steps[Any]], Any]
 DRIVERS: list[Drive] = [finish, lambda steps: asyncio.run(afinish(steps))]

@@ -14,13 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.retrieval.encoders import (
-    MAXIMUM_DIMENSION,
-    DenseEncoder,
-    SparseEncoder,
-    token_id,
-    tokenise,
-)
+from docmind_lab.systems.base.encoders import MAXIMUM_DIMENSION, DenseEncoder, SparseEncoder, token_id, tokenise
 
 TEXTS = (
     "A generator yields values lazily",

@@ -10,7 +10,8 @@ import pytest
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.systems.docmind.retrieval import Chunk, SearchIndex
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),

@@ -23,8 +23,10 @@ from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 from docmind_lab.core.settings import Settings
 from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.systems.docmind.retrieval import Chunk, RetrievedDocument, SearchIndex
-from docmind_lab.systems.docmind.retrieval.injection import calling_state, check_endpoints
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.results import RetrievedDocument
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.injection import check_endpoints
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 
 CHUNKS = (
@@ -54,11 +56,14 @@ class Router:
     states: list[Mapping[str, Any]] = field(default_factory=list)
     threads: list[str] = field(default_factory=list)
 
+    def placed_at(self, state: Mapping[str, Any]) -> Router:
+        self.states.append(state)
+        return self
+
     def query(self, query: str) -> Any:
         self.queries.append(query)
         self.deadlines.append(current_deadline())
         self.calls.append(current_call())
-        self.states.append(calling_state())
         self.threads.append(threading.current_thread().name)
         return self.act()
 

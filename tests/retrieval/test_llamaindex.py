@@ -15,7 +15,9 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
-from docmind_lab.systems.docmind.retrieval import Chunk, SearchIndex, search, search_async
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.strategies import search, search_async
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is an optional extra: docmind_lab[llamaindex]")

@@ -20,17 +20,20 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.model_calls import ModelCalls
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.observer import ObservedSaver
 from docmind_lab.systems.docmind.graphs import (
     MultiAgentGraphState,
     build_multi_agent_supervisor_graph,
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.graphs.observer import ObservedSaver
-from docmind_lab.systems.docmind.retrieval import Chunk, RetrievalResources, SearchIndex, search
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.injection import RouterCall
+from docmind_lab.systems.docmind.retrieval.strategies import search
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.systems.docmind.router import RouterEngine
 
 CHUNKS = (

@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.retrieval import (
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.results import clean_metadata
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.strategies import (
     STRATEGIES,
-    Chunk,
-    SearchIndex,
     build_query,
-    clean_metadata,
+    read_documents,
     search,
     search_async,
+    strategy_in_effect,
 )
-from docmind_lab.systems.docmind.retrieval.results import read_documents
-from docmind_lab.systems.docmind.retrieval.strategies import strategy_in_effect
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
@@ -115,7 +115,7 @@ def test_a_limit_below_one_is_refused(index: SearchIndex):
 def test_chunks_vectors_and_results_are_equal_in_every_process():
     code = (
         "from docmind_lab.systems.docmind.retrieval import *; from qdrant_client import QdrantClient;"
-        "from docmind_lab.systems.docmind.documents import handbook;"
+        "from docmind_lab.systems.base.documents import handbook;"
         "client = QdrantClient(':memory:'); chunks = handbook().chunks;"
         "index = SearchIndex.build(client, chunks);"
         "print(index.fingerprint, list(index.points(chunks[:3])));"

@@ -23,7 +23,9 @@ from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_dead
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.systems.docmind.retrieval import STRATEGIES, Chunk, SearchIndex
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.strategies import STRATEGIES
 from docmind_lab.systems.docmind.retrieval.tool import (
     RetrievalResources,
     create_retrieve_documents,

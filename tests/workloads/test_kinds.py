@@ -11,8 +11,9 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.systems import WORKLOADS, WorkloadKind, systems_said, workload_kind
+from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.docmind.supervisor import KIND
+from docmind_lab.systems.kinds import WORKLOADS, systems_said, workload_kind
 
 
 def test_a_workload_is_found_by_its_name() -> None:

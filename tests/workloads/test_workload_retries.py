@@ -8,8 +8,8 @@ import pytest
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative, HardTimeout
+from docmind_lab.systems.base.retries import retries_of_alternative
 from docmind_lab.systems.kinds import workload_kind
-from docmind_lab.systems.retries import retries_of_alternative
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.unanswered import Unanswered
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.own import Inputs, OwnWorkload, graph_named, own_graph
 from docmind_lab.systems.own.references import AGENT_PREFIX
 from docmind_lab.systems.own.unsimulated import REMEDY, RUNS_FOR_REAL

@@ -17,8 +17,8 @@ from docmind_lab.experiments.comparison.design import Comparison, alternatives_j
 from docmind_lab.experiments.load.arrivals import Arrivals, as_json
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, horizon_of
-from docmind_lab.systems.docmind.retrieval import load_questions
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.base.corpus import HANDBOOK
+from docmind_lab.systems.base.questions import load_questions
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES = 2_000

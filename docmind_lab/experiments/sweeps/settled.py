@@ -31,7 +31,8 @@ from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, Compare
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.recordings.replay import open_recording
 from docmind_lab.experiments.sweeps.factors import FIELDS
-from docmind_lab.systems.kinds import OWN_PREFIX, WORKLOADS
+from docmind_lab.systems.base.workload_kind import OWN_PREFIX
+from docmind_lab.systems.kinds import WORKLOADS
 
 OWN_FIELDS: Final = ("graph", "agent", "inputs", "deadline_key", "context", "config", "store", "resume", "endpoints")
 """Fields of a study that are of a graph of one's own, as `compare` takes them."""

@@ -7,9 +7,9 @@ The services themselves are in docmind_lab/services/hops.
 
 from docmind_lab.services.hops import LEVELS, role_of
 from docmind_lab.services.hops.processes import HopProcesses
+from docmind_lab.systems.base.retries import no_retries
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, no_policies
 from docmind_lab.systems.hops.workload import HopsWorkload, requests
-from docmind_lab.systems.kinds import Defaults, WorkloadKind, no_policies
-from docmind_lab.systems.retries import no_retries
 
 KIND = WorkloadKind(
     name="hops",

@@ -16,39 +16,32 @@ import contextlib
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, NotRequired
+from typing import Any, Final
 
 import httpx2
-from langchain.agents import AgentState
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadline_headers import to_header
-from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
+from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import DeadlineExceeded, ServiceError
-from docmind_lab.network.recorder import current_recorder, note_event
+from docmind_lab.core.sync_async import Operation, Steps
+from docmind_lab.network.recorder import note_event
 from docmind_lab.services.hops import calls_below, role_of
-from docmind_lab.systems.base import ClientWorkload
-from docmind_lab.systems.docmind.graphs.node_modes import CALL_SYNC, NodeMode
-from docmind_lab.systems.docmind.graphs.state import Merged, merge_documents
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.docmind.retrieval.results import record_retrieved
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, StepsNode
+from docmind_lab.systems.base.bounded_calls import bounded_call
+from docmind_lab.systems.base.node_modes import CALL_SYNC, NodeMode
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.results import record_retrieved
+from docmind_lab.systems.base.state import SystemState
+from docmind_lab.systems.base.steps_node import StepsNode
+from docmind_lab.systems.base.workloads import ClientWorkload
 
 _FIRST: Final = role_of(1)
 _POSITION: Final = "0"
 _GATEWAY_TIMEOUT: Final = 504
-
-
-class CallerState(AgentState[Any]):
-    """State of the caller. documents: services that answered. deadline_ts: see `graphs/state.py`; never saved."""
-
-    deadline_ts: NotRequired[Annotated[float, UntrackedValue]]
-    documents: NotRequired[Annotated[list[Mapping[str, Any]], Merged(list, merge_documents)]]
 
 
 def requests(corpus: str = "") -> tuple[Question, ...]:
@@ -74,7 +67,7 @@ class HopsWorkload(ClientWorkload):
     name = "hops"
 
     def _graph(self, mode: NodeMode) -> Runnable:
-        built = StateGraph(CallerState)
+        built = StateGraph(SystemState)
         built.add_node("ask", StepsNode("ask", functools.partial(self._ask, mode)))
         built.add_edge(START, "ask")
         built.add_edge("ask", END)
@@ -107,26 +100,14 @@ class HopsWorkload(ClientWorkload):
     @contextlib.contextmanager
     def _call(self, state: Mapping[str, Any]) -> Iterator[tuple[Deadline | None, dict[str, Any]]]:
         """Record the block as a call under the deadline in the state, and yield that and the options of its request."""
-        deadline, policy, recorder = Deadline.from_state(state, self.clock), current_policy(), current_recorder()
-        if deadline is not None and deadline.remaining() <= policy.floor_s:
-            if recorder is not None:
-                recorder.refuse("peer", _FIRST, _POSITION)
-            raise deadline.refused(_FIRST, "graph")
-        options: dict[str, Any] = {}
-        if deadline is not None:
-            options["headers"] = dict([to_header(deadline.remaining())])
-            if policy.cap == "per_read":
-                options["timeout"] = deadline.remaining()
-        with contextlib.ExitStack() as scopes:
-            if recorder is not None:
-                scopes.enter_context(recorder.call("peer", _FIRST, _POSITION, cap_from_deadline=deadline is not None))
-            scopes.enter_context(deadline_scope(deadline if policy.cap == "total" else None))
-            try:
+        deadline = Deadline.from_state(state, self.clock)
+        options = {} if deadline is None else {"headers": dict([to_header(deadline.remaining())])}
+        call = bounded_call("peer", _FIRST, _POSITION, deadline, failures=(httpx2.HTTPError,), source="graph")
+        try:
+            with call:
                 yield deadline, options
-            except httpx2.HTTPError as error:
-                if deadline is not None and deadline.remaining() <= policy.floor_s:
-                    raise _cut(deadline) from error
-                raise ServiceError(f"{_FIRST} has not answered: {type(error).__name__}") from error
+        except httpx2.HTTPError as error:
+            raise ServiceError(f"{_FIRST} has not answered: {type(error).__name__}") from error
 
 
 def _services_in(response: httpx2.Response, deadline: Deadline | None) -> list[str]:

@@ -15,8 +15,8 @@ The peers themselves are in docmind_lab/services/peers. The package needs a2a-sd
 
 import logging
 
-from docmind_lab.systems.docmind.retrieval import load_questions
-from docmind_lab.systems.kinds import Defaults, WorkloadKind
+from docmind_lab.systems.base.questions import load_questions
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind
 from docmind_lab.systems.peers.events import EVENTS, PEER_TASKS
 from docmind_lab.systems.peers.workload import PEERS, PeersWorkload
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.base import ClientWorkload
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.docmind.system import Runnable
+from docmind_lab.systems.base.model_calls import ModelCalls
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.workloads import ClientWorkload
 from docmind_lab.systems.peers.caller import PeerCaller
 from docmind_lab.systems.peers.client import PeerClients
 from docmind_lab.systems.peers.correlation import PeerTimeouts

@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.sync_async import Steps, finish
 from docmind_lab.network.recorder import recording
-from docmind_lab.systems.docmind.sync_async import Steps, finish
 from docmind_lab.systems.research.exits import Completion, ExitReason
 from docmind_lab.systems.research.graph import Compiled, config_of, run_to_end
 from docmind_lab.systems.research.ledger import ResearchLedger

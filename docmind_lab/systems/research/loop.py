@@ -20,10 +20,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from docmind_lab.core.errors import BudgetError
-from docmind_lab.systems.docmind.graphs.model_calls import FAILURES
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.retrieval.tool import SEARCH_FAILURES
-from docmind_lab.systems.docmind.sync_async import Steps, StepsNode
+from docmind_lab.core.sync_async import Steps
+from docmind_lab.systems.base.bounded_calls import SEARCH_FAILURES
+from docmind_lab.systems.base.model_calls import FAILURES
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import Completion, ExitReason, exit_after_attempt
 from docmind_lab.systems.research.ledger import ResearchLedger, SearchAttempt

@@ -24,14 +24,14 @@ from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
-from docmind_lab.systems.docmind.graphs.node_modes import CALL_SYNC, NodeMode
-from docmind_lab.systems.docmind.retrieval.corpus import Chunk
-from docmind_lab.systems.docmind.retrieval.encoders import SparseEncoder
-from docmind_lab.systems.docmind.retrieval.index import BATCH_SIZE
-from docmind_lab.systems.docmind.retrieval.questions import normalise, split_sentences
-from docmind_lab.systems.docmind.retrieval.results import clean_metadata, record_retrieved
-from docmind_lab.systems.docmind.retrieval.tool import ROLE, bounded_search
-from docmind_lab.systems.docmind.sync_async import Operation
+from docmind_lab.core.sync_async import Operation
+from docmind_lab.systems.base.bounded_calls import RETRIEVAL, bounded_search
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.encoders import SparseEncoder
+from docmind_lab.systems.base.node_modes import CALL_SYNC, NodeMode
+from docmind_lab.systems.base.questions import normalise, split_sentences
+from docmind_lab.systems.base.results import clean_metadata, record_retrieved
+from docmind_lab.systems.base.services import BATCH_SIZE
 
 # A score carries seven digits of a 32-bit float, the last of which depend on where arrays lie in memory.
 _SCORE_DIGITS = 4
@@ -285,7 +285,7 @@ def _encode(spec: SourceSpec, chunks: tuple[Chunk, ...]) -> tuple[tuple[Passage,
 
 @dataclass(frozen=True)
 class SourceSearch:
-    """Searches sources with a sync or an async client. mode: of the async side, see `graphs/node_modes.py`."""
+    """Searches sources with a sync or an async client. mode: of the async side, see `base/node_modes.py`."""
 
     client: QdrantClient
     async_client: AsyncQdrantClient | None
@@ -321,5 +321,5 @@ class SourceSearch:
 
 
 def _record(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:
-    record_retrieved(ROLE, [item.key for item in items], [item.topic for item in items if item.topic], source)
+    record_retrieved(RETRIEVAL, [item.key for item in items], [item.topic for item in items if item.topic], source)
     return items

@@ -19,8 +19,9 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
+from docmind_lab.core.sync_async import Steps
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.docmind.sync_async import Steps, StepsNode
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.staged.calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
 from docmind_lab.systems.staged.events import note_stage_start
 from docmind_lab.systems.staged.graph_store import Origin, Written, is_confirmed, key_of

@@ -20,7 +20,7 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simu
 from docmind_lab.services.peers import PeerHabits
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems import workload_kind
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.peers import KIND
 from docmind_lab.systems.peers.events import PEER_TASKS
 from docmind_lab.tables.frames import to_frame

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, task, two_items
 
-from docmind_lab.systems.docmind.sync_async import finish
+from docmind_lab.core.sync_async import finish
 from docmind_lab.systems.research import ledger as ledger_module
 from docmind_lab.systems.research.exits import COMPLETE, EXIT_REASONS
 from docmind_lab.systems.research.graph import run_to_end

@@ -20,8 +20,8 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.documents import handbook
-from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.systems.base.documents import handbook
+from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.research import (
     KIND,
     ResearchLimits,

@@ -21,12 +21,13 @@ from langgraph.types import Command
 
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_of_role
 from docmind_lab.core.errors import BudgetError, DeadlineError
+from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import current_recorder
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.docmind.graphs.build_params import NOT_GIVEN, SupervisorBuildParams
 from docmind_lab.systems.docmind.graphs.handoff import HANDBACK_PREFIX, TASK_PREFIX, normalised_name
 from docmind_lab.systems.docmind.graphs.history import whole_messages
 from docmind_lab.systems.docmind.graphs.state import HANDED_DOWN
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, StepsNode
 
 
 class AgentNode(StepsNode):

@@ -16,11 +16,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
 from docmind_lab.core.errors import GraphError
+from docmind_lab.core.sync_async import Steps
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.docmind.graphs.agent_node import AgentNode
 from docmind_lab.systems.docmind.graphs.build_params import SupervisorBuildParams
 from docmind_lab.systems.docmind.graphs.handoff import create_handoff_tool, normalised_name
 from docmind_lab.systems.docmind.graphs.state import OF_ONE_QUESTION, MultiAgentGraphState
-from docmind_lab.systems.docmind.sync_async import Steps, StepsNode
 
 NEW_QUESTION = "new_question"
 

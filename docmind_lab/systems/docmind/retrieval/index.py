@@ -18,11 +18,9 @@ from types import MappingProxyType
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK, Chunk
-from docmind_lab.systems.docmind.retrieval.encoders import DenseEncoder, SparseEncoder
-
-BATCH_SIZE = 64
-"""Points per upload: about 200 kB of JSON, well below Qdrant's limit of 32 MB for a request."""
+from docmind_lab.systems.base.corpus import HANDBOOK, Chunk
+from docmind_lab.systems.base.encoders import DenseEncoder, SparseEncoder
+from docmind_lab.systems.base.services import BATCH_SIZE
 
 CORPUS_FIELD = "corpus"
 """Payload field with the fingerprint of the corpus that a point belongs to."""

@@ -27,11 +27,11 @@ from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
 from docmind_lab.core.errors import BudgetError, SpendingRefused
 from docmind_lab.core.randomness import keyed_uniform
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.network.recorder import current_recorder, note_event, position_of, refusal_detail
-from docmind_lab.systems.docmind.graphs.state import MultiAgentGraphState
-from docmind_lab.systems.docmind.graphs.timed_calls import TimedCall
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, afinish, finish
+from docmind_lab.systems.base.state import SystemState
+from docmind_lab.systems.base.timed_calls import TimedCall
 
 
 def without_client_retries(model: Any) -> Any:
@@ -151,7 +151,7 @@ def retry_after_s(error: BaseException) -> float | None:
         return None
 
 
-class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
+class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
     """Middleware that records each model call, and enforces the deadline if the state carries one.
 
     role: whose calls these are. request_timeout_s: cap of one request under propagation, besides the deadline and
@@ -166,7 +166,7 @@ class ModelCalls(AgentMiddleware[MultiAgentGraphState, Any, Any]):
     one by one; replies of an OpenAI model are cut at the tokens that are left.
     """
 
-    state_schema = MultiAgentGraphState
+    state_schema = SystemState
 
     def __init__(
         self,

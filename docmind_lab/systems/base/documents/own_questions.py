@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.documents.folder import topic_of
-from docmind_lab.systems.docmind.retrieval.questions import Question, parse_questions
+from docmind_lab.systems.base.documents.folder import topic_of
+from docmind_lab.systems.base.questions import Question, parse_questions
 
 Row = tuple[str, Any]
 """The place of a question in its file, as an error names it, and what stands there."""

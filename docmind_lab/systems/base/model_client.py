@@ -14,9 +14,9 @@ from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 
+from docmind_lab.core.sync_async import Operation
 from docmind_lab.network import LogicalCall, current_call
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.systems.docmind.sync_async import Operation
+from docmind_lab.systems.base.model_calls import ModelCalls
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, chat_model, checked_node_mode
-from docmind_lab.systems.docmind.graphs.observer import ObservedSaver, RunCallbacks
-from docmind_lab.systems.docmind.retrieval import Question, RetrievedDocument, answer_score
-from docmind_lab.systems.docmind.retrieval import source_recall as share_of_gold_topics
-from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.systems.base.node_modes import NodeMode, chat_model, checked_node_mode
+from docmind_lab.systems.base.observer import ObservedSaver, RunCallbacks
+from docmind_lab.systems.base.questions import Question, answer_score
+from docmind_lab.systems.base.questions import source_recall as share_of_gold_topics
+from docmind_lab.systems.base.results import RetrievedDocument
+from docmind_lab.systems.base.workload_kind import Surroundings
 
 _DOCUMENT_FIELDS = ("id", "content", "metadata", "score")
 

@@ -9,13 +9,13 @@ library.py         read_library, library_of_documents, handbook; LibraryPlace na
 own_questions.py   the user's questions, with the documents that answers rest on
 """
 
-from docmind_lab.systems.docmind.documents.library import (
+from docmind_lab.systems.base.documents.library import (
     Library,
     LibraryPlace,
     handbook,
     library_of_documents,
     read_library,
 )
-from docmind_lab.systems.docmind.documents.own_questions import read_questions
+from docmind_lab.systems.base.documents.own_questions import read_questions
 
 __all__ = ["Library", "LibraryPlace", "handbook", "library_of_documents", "read_library", "read_questions"]

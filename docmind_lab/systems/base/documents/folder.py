@@ -14,13 +14,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.documents.readers import SUFFIXES, UnreadableDocument, clean_text, suffix_of
+from docmind_lab.systems.base.documents.readers import SUFFIXES, UnreadableDocument, clean_text, suffix_of
 
 MAX_FILE_BYTES = 50_000_000
 """Of one document: a larger one is data, and would take minutes to cut into passages."""
 
 # What a citation such as [guide/setup.md#3] cannot hold, or what would make the name look like a path of the machine
-# and be dropped from a result's metadata (see retrieval.results.clean_metadata).
+# and be dropped from a result's metadata (see results.clean_metadata).
 _UNCITABLE = re.compile(r"[\s\[\],;#%:~\\\x00-\x1f\x7f-\x9f\udc80-\udcff]|[^\w.](?=/)")
 
 

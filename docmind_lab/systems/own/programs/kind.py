@@ -22,11 +22,12 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceProcess
-from docmind_lab.systems.agents.agent import Agent, agent_graph
-from docmind_lab.systems.agents.load import as_question
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.kinds import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
+from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.retries import own_retries
+from docmind_lab.systems.base.workload_kind import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
+from docmind_lab.systems.own.agents.agent import Agent, agent_graph
+from docmind_lab.systems.own.agents.load import as_question
 from docmind_lab.systems.own.inputs import (
     GraphInput,
     Inputs,
@@ -37,8 +38,8 @@ from docmind_lab.systems.own.inputs import (
     share_of_gold,
 )
 from docmind_lab.systems.own.kind import OwnGraph
-from docmind_lab.systems.programs import process
-from docmind_lab.systems.programs.program import (
+from docmind_lab.systems.own.programs import process
+from docmind_lab.systems.own.programs.program import (
     ROLE,
     TIMEOUT_VARIABLE,
     TIMEOUT_WORD,
@@ -46,7 +47,6 @@ from docmind_lab.systems.programs.program import (
     ProgramRun,
     RunningProgram,
 )
-from docmind_lab.systems.retries import own_retries
 
 # Some programs import a framework for seconds before their first request.
 DEFAULTS = {"wall": Defaults(10.0, 5, "typical/6"), "virtual": Defaults(10.0, 5, "typical/6")}

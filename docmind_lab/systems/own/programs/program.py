@@ -19,7 +19,7 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.asgi import RUN_PATH
 from docmind_lab.services.openai_service import MODEL_NAME
-from docmind_lab.systems.programs.process import ProcessGroup
+from docmind_lab.systems.own.programs.process import ProcessGroup
 
 ROLE = "program"
 """The role of a program in the tables, and in faults (`hang:program`)."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from docmind_lab.core.deadlines import current_deadline, current_policy
 from docmind_lab.core.holds import Hold, hold_scope
-from docmind_lab.systems.docmind.sync_async import Operation
+from docmind_lab.core.sync_async import Operation
 
 
 @dataclass

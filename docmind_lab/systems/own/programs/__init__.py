@@ -5,8 +5,8 @@ program.py      a command, the variables that lead it to the simulated services,
 kind.py         the command as a workload kind, with the alternatives that a process can have
 """
 
-from docmind_lab.systems.programs.kind import own_program, program_kind
-from docmind_lab.systems.programs.process import ProcessGroup
-from docmind_lab.systems.programs.program import Program
+from docmind_lab.systems.own.programs.kind import own_program, program_kind
+from docmind_lab.systems.own.programs.process import ProcessGroup
+from docmind_lab.systems.own.programs.program import Program
 
 __all__ = ["ProcessGroup", "Program", "own_program", "program_kind"]

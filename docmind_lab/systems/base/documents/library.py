@@ -24,15 +24,10 @@ from langchain_core.documents import Document as LoadedDocument
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.text import count_of
-from docmind_lab.systems.docmind.documents.folder import (
-    find_documents,
-    linked_topics,
-    resolve_link,
-    topic_of,
-    unreadable,
-)
-from docmind_lab.systems.docmind.documents.readers import Document, UnreadableDocument, read_document
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK, Chunk
+from docmind_lab.systems.base.corpus import HANDBOOK, Chunk
+from docmind_lab.systems.base.documents.folder import find_documents, linked_topics, resolve_link, topic_of, unreadable
+from docmind_lab.systems.base.documents.readers import Document, UnreadableDocument, read_document
+from docmind_lab.systems.base.questions import require_handbook
 
 
 @dataclass(frozen=True)
@@ -189,3 +184,11 @@ def handbook() -> Library:
     folder = importlib.resources.files("docmind_lab.core.data").joinpath(HANDBOOK)
     pages = (_read(page.name, page.read_bytes()) for page in folder.iterdir() if page.name.endswith(".md"))
     return replace(library_of(pages), collection=HANDBOOK)
+
+
+def named_corpus(name: str | LibraryPlace) -> Library:
+    """Return the handbook, or the library at this place. Raises: as `require_handbook` and `LibraryPlace.open`."""
+    if isinstance(name, LibraryPlace):
+        return name.open()
+    require_handbook(name)
+    return handbook()

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from docmind_lab.systems.docmind.retrieval.corpus import CHUNK_CHARACTERS, split_text
+from docmind_lab.systems.base.corpus import CHUNK_CHARACTERS, split_text
 
 SUFFIXES = (".md", ".txt")
 """Of the files that are read, in lower case; a file's own may be in any."""

@@ -12,10 +12,10 @@ from langchain_core.messages import SystemMessage
 from docmind_lab.core.budgets import current_meter
 from docmind_lab.core.deadlines import Deadline, current_policy
 from docmind_lab.core.errors import BudgetError
+from docmind_lab.core.sync_async import Operation
 from docmind_lab.core.time_policies import TimePolicies, time_left_line
 from docmind_lab.network.recorder import current_recorder, note_event
-from docmind_lab.systems.docmind.graphs.hedged_calls import Race, hedged
-from docmind_lab.systems.docmind.sync_async import Operation
+from docmind_lab.systems.base.hedged_calls import Race, hedged
 
 _ANSWERING_BY_TOOL: Final = frozenset({"router", "planner", "validation"})
 """Roles whose tool is how they answer, so it stays when little time is left."""

@@ -15,8 +15,8 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
-from docmind_lab.systems.agents.agent import Agent
-from docmind_lab.systems.agents.frameworks import FRAMEWORKS
+from docmind_lab.systems.own.agents.agent import Agent
+from docmind_lab.systems.own.agents.frameworks import FRAMEWORKS
 
 _KNOWN = "OpenAI Agents SDK, pydantic-ai, LlamaIndex, CrewAI, AG2, smolagents, Google ADK"
 _OF_THE_LAB = ("gold", "id")

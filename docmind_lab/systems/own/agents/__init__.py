@@ -6,7 +6,7 @@ load.py          an object, a function or "my_app:agent" as an Agent, and questi
 enforcing.py     which alternatives an agent can have, and what carries them out
 """
 
-from docmind_lab.systems.agents.agent import Agent, AgentGraph, NativeTimeout, agent_graph
-from docmind_lab.systems.agents.load import load_agent
+from docmind_lab.systems.own.agents.agent import Agent, AgentGraph, NativeTimeout, agent_graph
+from docmind_lab.systems.own.agents.load import load_agent
 
 __all__ = ["Agent", "AgentGraph", "NativeTimeout", "agent_graph", "load_agent"]

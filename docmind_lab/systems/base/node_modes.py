@@ -23,7 +23,7 @@ from langchain_openai import ChatOpenAI
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import LlmSettings
 from docmind_lab.network import HttpClients
-from docmind_lab.systems.docmind.graphs.observer import as_thread_work
+from docmind_lab.systems.base.observer import as_thread_work
 
 NodeMode = Literal["own", "sync", "blocking"]
 NODE_MODES: tuple[NodeMode, ...] = get_args(NodeMode)

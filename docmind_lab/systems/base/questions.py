@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.base.corpus import HANDBOOK
 
 # Documents and answers mark words with backticks, asterisks, or quotes of either kind.
 _MARKUP = str.maketrans("", "", "\"'`*‘’“”«»")

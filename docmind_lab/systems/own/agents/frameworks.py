@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from docmind_lab.systems.agents.agent import Agent, NativeTimeout, NativeTimeoutReached
+from docmind_lab.systems.own.agents.agent import Agent, NativeTimeout, NativeTimeoutReached
 
 
 def _of_openai_agents(found: Any, reference: str) -> Agent:

@@ -19,7 +19,7 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.sync_async import afinish, finish
-from docmind_lab.systems.agents.agent import Agent, AgentRun, NativeTimeoutReached, agent_run
+from docmind_lab.systems.own.agents.agent import Agent, AgentRun, NativeTimeoutReached, agent_run
 
 _NO_STOP = "the agent takes no argument should_stop, a function that returns True when it is time to stop; add it"
 # A limit of 0 is no limit in several frameworks.
