@@ -1,9 +1,11 @@
-"""The kinds of workloads by name.
+"""The registry of systems: the kinds of workloads by name, and what each adds to the simulated services.
 
-kind = workload_kind("supervisor")             # one of WORKLOADS
-kind = workload_kind("my_package.mine:KIND")   # another's, wherever it can be imported from
-kind = workload_kind("own:my_app:graph")       # a graph that was not made for the lab
-workload = kind.build(Surroundings(addresses, Settings()))
+    kind = workload_kind("supervisor")             # one of WORKLOADS
+    kind = workload_kind("my_package.mine:KIND")   # another's, wherever it can be imported from
+    kind = workload_kind("own:my_app:graph")       # a graph that was not made for the lab
+    workload = kind.build(Surroundings(addresses, Settings()))
+
+Importing this module adds the roles of the scripted model, and the servers, of all systems (`services/registry.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,10 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import docmind_lab.systems.hops.host
+import docmind_lab.systems.peers.script
+import docmind_lab.systems.research.script
+import docmind_lab.systems.staged.script  # noqa: F401 - each adds its system's part to the services
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.base.workload_kind import (
     OWN_PREFIX,
@@ -26,10 +32,10 @@ from docmind_lab.tables.frames import ELSEWHERE, ExtraTable, not_imported
 _MODULES: Mapping[str, str] = MappingProxyType(
     {
         "supervisor": "docmind_lab.systems.docmind.supervisor",
-        "research": "docmind_lab.systems.research",
-        "staged": "docmind_lab.systems.staged",
-        "peers": "docmind_lab.systems.peers",
-        "hops": "docmind_lab.systems.hops",
+        "research": "docmind_lab.systems.research.workload",
+        "staged": "docmind_lab.systems.staged.workload",
+        "peers": "docmind_lab.systems.peers.workload",
+        "hops": "docmind_lab.systems.hops.workload",
     }
 )
 

@@ -26,7 +26,7 @@ from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.hops import checked_adoption
+from docmind_lab.services.hop_behaviour import checked_adoption
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
 from docmind_lab.statistics.latency.by_role import require_roles

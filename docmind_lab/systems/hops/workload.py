@@ -30,14 +30,17 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import DeadlineExceeded, ServiceError
 from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import note_event
-from docmind_lab.services.hops import calls_below, role_of
+from docmind_lab.services.hop_behaviour import LEVELS, calls_below, role_of
 from docmind_lab.systems.base.bounded_calls import bounded_call
 from docmind_lab.systems.base.node_modes import CALL_SYNC, NodeMode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.results import record_retrieved
+from docmind_lab.systems.base.retries import no_retries
 from docmind_lab.systems.base.state import SystemState
 from docmind_lab.systems.base.steps_node import StepsNode
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, no_policies
 from docmind_lab.systems.base.workloads import ClientWorkload
+from docmind_lab.systems.hops.processes import HopProcesses
 
 _FIRST: Final = role_of(1)
 _POSITION: Final = "0"
@@ -124,3 +127,21 @@ def _services_in(response: httpx2.Response, deadline: Deadline | None) -> list[s
 def _cut(deadline: Deadline) -> DeadlineExceeded:
     note_event("deadline_cut", _FIRST, kind="peer", source="network")
     return deadline.exceeded(_FIRST, "network")
+
+
+KIND = WorkloadKind(
+    name="hops",
+    title="Tree of services, three hops deep",
+    asked="requests",
+    cases=requests,
+    build=HopsWorkload,
+    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
+    defaults={"virtual": Defaults(10.0, 40, "heavy_tail/3"), "wall": Defaults(1.0, 8, "heavy_tail/30")},
+    roles=tuple(role_of(level) for level in range(1, LEVELS + 1)),
+    retries=no_retries,
+    reads_settings=True,
+    has_hops=True,
+    refusal=no_policies,
+    serve=HopProcesses,
+)
+"""A caller that asks a tree of seven services."""

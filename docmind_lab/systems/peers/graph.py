@@ -31,7 +31,6 @@ from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import current_recorder
-from docmind_lab.services.scripted_model.roles import PEER_TOOL_PREFIX
 from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.node_modes import NodeMode, in_thread
 from docmind_lab.systems.base.state import SystemState
@@ -40,6 +39,7 @@ from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
 from docmind_lab.systems.peers.client import PeerClients
 from docmind_lab.systems.peers.correlation import PeerResult, PeerTimeouts
 from docmind_lab.systems.peers.correlator import Correlator
+from docmind_lab.systems.peers.script import PEER_TOOL_PREFIX
 from docmind_lab.systems.peers.shelves import Shelf, task_for
 
 DELEGATE_PROMPT = (

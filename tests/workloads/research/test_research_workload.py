@@ -22,14 +22,10 @@ from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProces
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import handbook
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.research import (
-    KIND,
-    ResearchLimits,
-    SimulatedResearch,
-    load_tasks,
-    research_async,
-)
 from docmind_lab.systems.research.exits import COMPLETE
+from docmind_lab.systems.research.running import SimulatedResearch, research_async
+from docmind_lab.systems.research.tasks import ResearchLimits, load_tasks
+from docmind_lab.systems.research.workload import KIND
 from docmind_lab.tables.frames import to_frame
 
 TIMEOUT_S = 20.0

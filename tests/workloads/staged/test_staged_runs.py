@@ -19,13 +19,13 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.scripted_model.staged import MANNERS, manner_of
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.kinds import workload_kind
-from docmind_lab.systems.staged import AdaptiveTimeout, FixedTimeout, staged_chunks
-from docmind_lab.systems.staged.chunks import recall_and_f1
+from docmind_lab.systems.staged.chunks import recall_and_f1, staged_chunks
 from docmind_lab.systems.staged.events import COLUMNS, stages_table
+from docmind_lab.systems.staged.script import MANNERS, manner_of
+from docmind_lab.systems.staged.timeouts import AdaptiveTimeout, FixedTimeout
 from docmind_lab.tables.frames import to_frame
 
 EVERYONE = "control,A,B,C,D,E,F"

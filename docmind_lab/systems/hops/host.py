@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
 import httpx
@@ -22,14 +21,13 @@ from docmind_lab.core.clock import Clock
 from docmind_lab.core.deadline_headers import read_remaining_s, to_header
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
 from docmind_lab.network.transports import AsyncHttpxTransport
 from docmind_lab.services.asgi import Message, Send, send_json
-from docmind_lab.services.hops.behaviour import HOPS_PATH, HopBehaviour, calls_below
-from docmind_lab.services.log import ServiceLog
-from docmind_lab.services.peers.exchange import ExchangeHost, PeerExchange
+from docmind_lab.services.hop_behaviour import HOPS_PATH, HopBehaviour, calls_below
+from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, PeerExchange
 from docmind_lab.services.plan import ServiceRequest
+from docmind_lab.services.registry import add_host
 
 _FLOOR_S: Final = PropagationPolicy().floor_s
 _TIMED_OUT: Final = 504
@@ -37,20 +35,11 @@ _BAD_GATEWAY: Final = 502
 
 
 class HopHost(ExchangeHost):
-    """The server of the hops of one service. on_leave: what one does when its client leaves. below_url: of the next."""
+    """The server of the hops of one service."""
 
-    def __init__(
-        self,
-        behaviour: HopBehaviour,
-        log: ServiceLog,
-        clock: Clock,
-        changed: Callable[[], None],
-        *,
-        on_leave: ServerBehaviour,
-        below_url: str,
-    ) -> None:
-        super().__init__(log, clock, changed, path=HOPS_PATH, default_seed=behaviour.default_seed)
-        self._behaviour, self._on_leave, self._below_url = behaviour, on_leave, below_url
+    def __init__(self, behaviour: HopBehaviour, door: DoorOfHost) -> None:
+        super().__init__(behaviour, door)
+        self._behaviour = behaviour
 
     async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
         """Answer a request, until its work is over, whether or not its client is still there."""
@@ -61,7 +50,7 @@ class HopHost(ExchangeHost):
         gone = asyncio.ensure_future(exchange.gone.wait())
         try:
             await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-            delay_s = self._on_leave.delay_s(None, self._clock.now() - exchange.row.received_at)
+            delay_s = self._door.on_leave.delay_s(None, self._clock.now() - exchange.row.received_at)
             if not work.done() and math.isfinite(delay_s):
                 await asyncio.wait((work,), timeout=delay_s)
                 work.cancel()
@@ -113,7 +102,7 @@ class HopHost(ExchangeHost):
         headers = {} if deadline is None else dict([to_header(deadline.remaining())])
         with call_scope(_call_of(exchange.row.run_id, exchange.row.call_id, exchange.key, role, step, self._clock)):
             try:
-                response = await _client().post(f"{self._below_url}{role}", headers=headers)
+                response = await _client().post(f"{self._door.below_url}{role}", headers=headers)
                 return response.status_code, response.json()
             except (httpx.HTTPError, ValueError):
                 return _BAD_GATEWAY, {}
@@ -164,3 +153,6 @@ async def _wait(seconds: float) -> None:
     if math.isinf(seconds):
         await asyncio.get_running_loop().create_future()
     await asyncio.sleep(seconds)
+
+
+add_host(__name__, HOPS_PATH, lambda: HopHost)

@@ -4,7 +4,7 @@
         hops.addresses.hops_url        # of hop 1; its process knows where hop 2 is, and so on
         hops.log_client()              # reads the logs of all processes, by the machine's own clock
 
-`python -m docmind_lab.services.hops.processes` is one of them. It reads its options from standard input, as
+`python -m docmind_lab.systems.hops.processes` is one of them. It reads its options from standard input, as
 `python -m docmind_lab.services` does.
 """
 
@@ -18,14 +18,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Self, TypeVar
 
+import docmind_lab.systems.hops.host  # noqa: F401 - it adds the server of the hops
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.__main__ import main
-from docmind_lab.services.hops.behaviour import LEVELS
+from docmind_lab.services.hop_behaviour import LEVELS
 from docmind_lab.services.plan import Plan, ServiceRequest, json_steps
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.services.wall_door import WallDoor
 
-COMMAND: Final = (sys.executable, "-m", "docmind_lab.services.hops.processes")
+COMMAND: Final = (sys.executable, "-m", "docmind_lab.systems.hops.processes")
 
 APART_S: Final = 3600.0
 """The clock of each level is ahead of the one above by so much: instants of one process mean nothing in another."""

@@ -13,7 +13,7 @@ of adoption the same hops have adopted the deadline, and others besides.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
@@ -55,6 +55,8 @@ def checked_adoption(share: object) -> float:
 @dataclass(frozen=True)
 class HopBehaviour:
     """How hops behave: each works as long as a model call of 40 tokens. adoption: share that holds to deadlines."""
+
+    path: ClassVar[str] = HOPS_PATH
 
     profile: LatencyProfile
     adoption: float = 0.0

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from docmind_lab.core.randomness import keyed_uniform
+from docmind_lab.services.registry import add_roles
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import sentences
 
@@ -172,8 +173,4 @@ _REPLIES: Mapping[str, Callable[[str], str]] = {
     "mute": lambda passage: "",
 }
 
-ROLES: Mapping[str, str] = {"turn a passage of a document into a knowledge graph": ROLE}
-"""A phrase of a role's system prompt, which stands in no other → the role."""
-
-PLAYED: Mapping[str, Callable[[Conversation], Reply]] = {ROLE: _primary}
-"""Role → what it says."""
+add_roles(__name__, {"turn a passage of a document into a knowledge graph": ROLE}, {ROLE: _primary})

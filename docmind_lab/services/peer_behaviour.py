@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
@@ -82,6 +83,8 @@ class PeerCourse:
 @dataclass(frozen=True)
 class PeerBehaviour:
     """How the peers of a service behave. default_seed: for clients that do not name their run."""
+
+    path: ClassVar[str] = PEERS_PATH
 
     profile: LatencyProfile
     habits: PeerHabits = field(default=DEFAULT_HABITS)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.services.asgi import Send
 from docmind_lab.services.log import RequestRow, RowOutcome, ServiceLog
 from docmind_lab.services.plan import Plan, ServiceRequest
@@ -84,17 +85,40 @@ class PeerExchange:
         return "error" if self.row.status is None or self.row.status >= 400 else "ok"
 
 
+class Hosted(Protocol):
+    """How a server behaves. path: that all its requests begin with. default_seed: for clients that name no run."""
+
+    @property
+    def path(self) -> str: ...  # noqa: D102
+
+    @property
+    def default_seed(self) -> int: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class DoorOfHost:
+    """The door that a server stands behind.
+
+    changed: called whenever a row of the log has ended. on_leave: what is done with a call whose client has left.
+    below_url: where requests go that the server sends to servers of its kind.
+    """
+
+    log: ServiceLog
+    clock: Clock
+    changed: Callable[[], None]
+    on_leave: ServerBehaviour
+    below_url: str = ""
+
+
 class ExchangeHost(abc.ABC):
     """A server whose requests may outlive their connections: the peers or the hops of a service, behind either door.
 
-    path: that all requests begin with, before the role. changed: called whenever a row of the log has ended.
+    behaviour: what it does. door: where it stands.
     """
 
-    def __init__(
-        self, log: ServiceLog, clock: Clock, changed: Callable[[], None], *, path: str, default_seed: int
-    ) -> None:
-        self._log, self._clock, self._changed = log, clock, changed
-        self._path, self._default_seed = path, default_seed
+    def __init__(self, behaviour: Hosted, door: DoorOfHost) -> None:
+        self._door, self._log, self._clock = door, door.log, door.clock
+        self._path, self._default_seed = behaviour.path, behaviour.default_seed
         # In order of arrival, so that whatever is done to all of them has one order.
         self._open: dict[PeerExchange, None] = {}
 
@@ -110,6 +134,10 @@ class ExchangeHost(abc.ABC):
         self._open[exchange] = None
         return exchange
 
+    def refusal_of(self, request: ServiceRequest) -> str:
+        """Return why a request over a socket is answered by status 400; empty if it is served."""
+        return ""
+
     @abc.abstractmethod
     async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
         """Answer a request."""
@@ -119,6 +147,9 @@ class ExchangeHost(abc.ABC):
         for exchange in [exchange for exchange in self._open if exchange.row.run_id == run_id]:
             exchange.stop_with_run()
 
+    async def forget(self, run_id: str) -> None:  # noqa: B027 - most keep nothing
+        """Delete what is kept of a run that is over."""
+
     async def aclose(self) -> None:
         """Stop all work, for every run."""
         for exchange in list(self._open):
@@ -126,8 +157,4 @@ class ExchangeHost(abc.ABC):
 
     def _note_end(self, exchange: PeerExchange) -> None:
         self._open.pop(exchange, None)
-        self._changed()
-
-
-CURRENT_EXCHANGE: ContextVar[PeerExchange] = ContextVar("docmind_lab_peer_exchange")
-"""The request that the running code of a peer belongs to."""
+        self._door.changed()

@@ -19,14 +19,17 @@ from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types import Task, TaskState, TaskStatus
 
+from docmind_lab.services.hosts import PeerExchange
 from docmind_lab.services.log import RowOutcome
-from docmind_lab.services.peers.behaviour import PeerBehaviour, PeerCourse
-from docmind_lab.services.peers.exchange import CURRENT_EXCHANGE, PeerExchange
+from docmind_lab.services.peer_behaviour import PeerBehaviour, PeerCourse
 from docmind_lab.services.scripted_model.conversation import Document
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
 
 ANSWER = "answer"
 """Name and id of the artifact that holds a peer's answer."""
+
+EXCHANGE = "docmind_lab.exchange"
+"""Where a call's context has the request that the task is for."""
 
 # Waiting for ever is done in bounded steps, so that the loop's timer arithmetic stays finite.
 _LONGEST_WAIT_S = 3600.0
@@ -43,7 +46,7 @@ class PeerExecutor(AgentExecutor):
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Work on a task until it is answered or cancelled."""
-        exchange = CURRENT_EXCHANGE.get()
+        exchange: PeerExchange = context.call_context.state[EXCHANGE]
         task_id, context_id = str(context.task_id), str(context.context_id)
         course = self._courses[task_id] = self._behaviour.course(exchange.key)
         exchange.begin_work(task_id)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from docmind_lab.services.registry import add_roles
 from docmind_lab.services.scripted_model.conversation import Conversation, Document, Reply
 from docmind_lab.services.scripted_model.extraction import (
     NOT_FOUND,
@@ -113,10 +114,11 @@ def _json(**fields: Any) -> Reply:
     return Reply(json.dumps(fields))
 
 
-PLAYED: Mapping[str, Callable[[Conversation], Reply]] = {
+_REPLIES: Mapping[str, Callable[[Conversation], Reply]] = {
     "research_query": _query,
     "research_filter": _filter,
     "research_judge": _judge,
     "research_findings": _findings,
 }
-"""Role → what it says."""
+
+add_roles(__name__, ROLES, _REPLIES)

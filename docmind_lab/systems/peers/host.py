@@ -7,24 +7,23 @@ own card at `/a2a/<peer>/.well-known/agent-card.json`; all of them work alike an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from a2a.server.agent_execution import SimpleRequestContextBuilder
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.server.routes.common import DefaultServerCallContextBuilder
 from a2a.server.tasks import InMemoryTaskStore
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.routing import Mount
 
-from docmind_lab.core.clock import Clock
 from docmind_lab.services.asgi import Message, Send
-from docmind_lab.services.log import ServiceLog
-from docmind_lab.services.peers.behaviour import PEERS_PATH, PeerBehaviour
-from docmind_lab.services.peers.exchange import CURRENT_EXCHANGE, ExchangeHost, PeerExchange
-from docmind_lab.services.peers.executor import PeerExecutor
+from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, PeerExchange
+from docmind_lab.services.peer_behaviour import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.plan import ServiceRequest
+from docmind_lab.systems.peers.executor import EXCHANGE, PeerExecutor
 
 
 def agent_card(peer: str, url: str) -> AgentCard:
@@ -45,10 +44,8 @@ def agent_card(peer: str, url: str) -> AgentCard:
 class PeerHost(ExchangeHost):
     """The server of all peers of one service."""
 
-    def __init__(
-        self, behaviour: PeerBehaviour, log: ServiceLog, clock: Clock, changed: Callable[[], None] = lambda: None
-    ) -> None:
-        super().__init__(log, clock, changed, path=PEERS_PATH, default_seed=behaviour.default_seed)
+    def __init__(self, behaviour: PeerBehaviour, door: DoorOfHost) -> None:
+        super().__init__(behaviour, door)
         self._behaviour = behaviour
         self._executor = PeerExecutor(behaviour)
         self._store = InMemoryTaskStore()
@@ -56,9 +53,17 @@ class PeerHost(ExchangeHost):
         self._handlers: list[DefaultRequestHandler] = []
         self._tasks_of_runs: dict[str, list[str]] = {}
 
+    def refusal_of(self, request: ServiceRequest) -> str:
+        """Refuse a body that is not JSON; the A2A SDK answers some of these by 500."""
+        if request.method == "POST":
+            try:
+                request.json()
+            except ValueError as error:
+                return f"the body is not JSON: {error}"
+        return ""
+
     async def serve(self, request: ServiceRequest, exchange: PeerExchange, send: Send) -> None:
         """Answer a request, until the reply is over or the client has left."""
-        CURRENT_EXCHANGE.set(exchange)
         try:
             if _is_cancel(request) and self._behaviour.loses_cancel(exchange.key):
                 await exchange.gone.wait()
@@ -82,7 +87,8 @@ class PeerHost(ExchangeHost):
             exchange.sent(message.get("status"), body=bool(message.get("body")))
             await send(message)
 
-        app = asyncio.ensure_future(self._app(self.role_in(request.path))(_scope(request), receive, record_and_send))
+        serve = self._app(self.role_in(request.path))
+        app = asyncio.ensure_future(serve(_scope(request, exchange), receive, record_and_send))
         gone = asyncio.ensure_future(exchange.gone.wait())
         try:
             await asyncio.wait((app, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -125,7 +131,9 @@ class PeerHost(ExchangeHost):
             request_context_builder=SimpleRequestContextBuilder(),
         )
         self._handlers.append(handler)
-        routes = create_jsonrpc_routes(handler, "/") + create_agent_card_routes(card)
+        routes = create_jsonrpc_routes(handler, "/", context_builder=_ContextOfExchange()) + create_agent_card_routes(
+            card
+        )
         return Starlette(routes=[Mount(f"{PEERS_PATH}{peer}", routes=routes)])
 
 
@@ -137,7 +145,16 @@ def _is_cancel(request: ServiceRequest) -> bool:
     return isinstance(payload, dict) and payload.get("method") == "CancelTask"
 
 
-def _scope(request: ServiceRequest) -> Message:
+class _ContextOfExchange(DefaultServerCallContextBuilder):
+    """Hands the exchange of a request on to its executor."""
+
+    def build(self, request: Request) -> ServerCallContext:
+        context = super().build(request)
+        context.state[EXCHANGE] = request.scope[EXCHANGE]
+        return context
+
+
+def _scope(request: ServiceRequest, exchange: PeerExchange) -> Message:
     # The trailing slash, since a mount's own root has one.
     path = request.path if request.path.count("/") > 2 else f"{request.path}/"
     return {
@@ -153,4 +170,5 @@ def _scope(request: ServiceRequest) -> Message:
         "headers": [(name.encode(), value.encode("latin-1")) for name, value in request.headers.items()],
         "client": ("127.0.0.1", 0),
         "server": ("127.0.0.1", 0),
+        EXCHANGE: exchange,
     }
