@@ -22,6 +22,7 @@ from langchain_openai import ChatOpenAI
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import LlmSettings
+from docmind_lab.core.sync_async import Operation
 from docmind_lab.network import HttpClients
 from docmind_lab.systems.base.observer import as_thread_work
 
@@ -58,6 +59,12 @@ async def _on_loop(function: Callable[..., Result], *arguments: Any, **options: 
 
 CALL_SYNC: dict[NodeMode, Callable[..., Awaitable[Any]]] = {"sync": in_thread, "blocking": _on_loop}
 """How an async run calls a sync function, for each mode but "own"."""
+
+
+def in_mode(mode: NodeMode, operation: Operation) -> Operation:
+    """Return the operation with an async side of this mode."""
+    call_sync = CALL_SYNC.get(mode)
+    return operation if call_sync is None else Operation(operation.blocking, lambda: call_sync(operation.blocking))
 
 
 class SyncChatOpenAI(ChatOpenAI):

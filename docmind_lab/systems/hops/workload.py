@@ -32,7 +32,7 @@ from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import note_event
 from docmind_lab.services.hop_behaviour import LEVELS, calls_below, role_of
 from docmind_lab.systems.base.bounded_calls import bounded_call
-from docmind_lab.systems.base.node_modes import CALL_SYNC, NodeMode
+from docmind_lab.systems.base.node_modes import NodeMode, in_mode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.results import record_retrieved
 from docmind_lab.systems.base.retries import no_retries
@@ -97,8 +97,7 @@ class HopsWorkload(ClientWorkload):
             with self._call(state) as (deadline, options):
                 return _services_in(await self.http.openai_async.post(url, **options), deadline)
 
-        in_name_only = CALL_SYNC.get(mode)
-        return Operation(blocking, awaited if in_name_only is None else lambda: in_name_only(blocking))
+        return in_mode(mode, Operation(blocking, awaited))
 
     @contextlib.contextmanager
     def _call(self, state: Mapping[str, Any]) -> Iterator[tuple[Deadline | None, dict[str, Any]]]:

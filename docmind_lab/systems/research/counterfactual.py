@@ -70,7 +70,7 @@ def _continue_source(
     ledger = ResearchLedger(system.limits)
     ledger.begin(report.task)
     for attempt in report.attempts:
-        ledger.asked.add(attempt.source, attempt.query)
+        ledger.ask(attempt.source, attempt.query)
     run = _resume(report, stopped, system, ledger, further)
     before = len(run.history)
     yield from run_to_end(run, loop, config_of(ledger))

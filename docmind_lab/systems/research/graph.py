@@ -91,9 +91,8 @@ class ResearchGraph:
         graph.add_edge("report", END)
         return graph.compile(checkpointer=checkpointer)
 
-    def begin(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+    def begin(self, state: ResearchState, config: RunnableConfig) -> dict[str, Any]:
         """Begin the research, and dispatch the sources of the first hypotheses."""
-        yield from ()  # steps, though there is nothing to wait for
         ledger = ledger_of(config)
         ledger.begin(state["task"])
         return {"documents": ledger.documents, **_next_jobs(0, _place(state, config))}

@@ -217,7 +217,7 @@ class SourceLoop:
             run.leave("research_budget_exhausted", "The budget ended while the query was written")
         elif not query:
             run.leave("empty_query_suggestion", "The query writer had no further query")
-        elif not run.ledger.asked.add(run.name, query):
+        elif not run.ledger.ask(run.name, query):
             run.leave("duplicate_query_skipped", "The query was asked before, or nearly so")
         else:
             run.begin_attempt(query)
@@ -253,9 +253,8 @@ class SourceLoop:
             run.chosen = tuple(run.found[number - 1] for number in chosen.accepted)
         return {}
 
-    def record(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+    def record(self, state: LoopState, config: RunnableConfig) -> dict[str, Any]:
         """End the attempt: deduplicate its results, and record them on disk."""
-        yield from ()  # steps, though there is nothing to wait for
         state["run"].end_attempt()
         return {}
 

@@ -28,7 +28,7 @@ from docmind_lab.core.sync_async import Operation
 from docmind_lab.systems.base.bounded_calls import RETRIEVAL, bounded_search
 from docmind_lab.systems.base.corpus import Chunk
 from docmind_lab.systems.base.encoders import SparseEncoder
-from docmind_lab.systems.base.node_modes import CALL_SYNC, NodeMode
+from docmind_lab.systems.base.node_modes import NodeMode, in_mode
 from docmind_lab.systems.base.questions import normalise, split_sentences
 from docmind_lab.systems.base.results import clean_metadata, record_retrieved
 from docmind_lab.systems.base.services import BATCH_SIZE
@@ -299,25 +299,26 @@ class SourceSearch:
         """
         arguments = source.request(query)
         name = source.spec.name
+        if arguments is None:
+            return Operation(tuple, _nothing)
 
         def blocking() -> tuple[Item, ...]:
-            if arguments is None:
-                return ()
             with bounded_search(state):
                 response = self.client.query_points(**arguments)
             return _record(items_of(response.points, name, hypothesis), name)
 
         async def awaited() -> tuple[Item, ...]:
-            if arguments is None:
-                return ()
             if self.async_client is None:
                 raise ConfigurationError("an async run needs an async client: leave database.qdrant_path out")
             with bounded_search(state):
                 response = await self.async_client.query_points(**arguments)
             return _record(items_of(response.points, name, hypothesis), name)
 
-        in_name_only = CALL_SYNC.get(self.mode)
-        return Operation(blocking, awaited if in_name_only is None else lambda: in_name_only(blocking))
+        return in_mode(self.mode, Operation(blocking, awaited))
+
+
+async def _nothing() -> tuple[Item, ...]:
+    return ()
 
 
 def _record(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:

@@ -75,8 +75,7 @@ class Primary:
     def tools(self) -> StepsNode:
         """Return the node that runs the calls of the last message."""
 
-        def run(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
-            yield from ()  # nothing to wait for: the store is local
+        def run(state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
             message, ledger = last_reply(state["messages"]), StageLedger.of(state)
             if message is None:
                 return Command(goto=STAGE)
