@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -37,13 +36,6 @@ CHUNKS = (
     Chunk("yield#2", "yield", "Generators", "Iterators and generators produce values."),
     Chunk("enter#1", "enter", "Contexts", "Entering a context acquires the lock."),
 )
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[QdrantClient]:
-    client = QdrantClient(":memory:")
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="module")

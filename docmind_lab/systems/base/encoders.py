@@ -68,30 +68,26 @@ class SparseEncoder:
     """BM25 weights of documents; Qdrant applies the inverse document frequency (`Modifier.IDF`) to the query.
 
     average_length: tokens per document, fitted. k1: how soon repeats of a word stop counting. b: how much long
-    documents are discounted, 0 to 1. The values of k1 and b are Robertson and Zaragoza's (2009) usual choice.
+    documents are discounted. Both are Robertson and Zaragoza's (2009) usual choice.
     """
 
     name: ClassVar[str] = "bm25"
+    k1: ClassVar[float] = 1.2
+    b: ClassVar[float] = 0.75
 
     average_length: float
-    k1: float = 1.2
-    b: float = 0.75
 
     def __post_init__(self) -> None:
         if not self.average_length > 0:
             raise ConfigurationError(
                 f"average_length must be above 0, not {self.average_length}: fit on texts with words"
             )
-        if not self.k1 >= 0:
-            raise ConfigurationError(f"k1 must be 0 or more, not {self.k1}")
-        if not 0 <= self.b <= 1:
-            raise ConfigurationError(f"b must be between 0 and 1, not {self.b}")
 
     @classmethod
-    def fit(cls, texts: Sequence[str], *, k1: float = 1.2, b: float = 0.75) -> SparseEncoder:
+    def fit(cls, texts: Sequence[str]) -> SparseEncoder:
         """Fit an encoder to documents like these. Raises ConfigurationError if no text has a word."""
         lengths = [len(tokenise(text)) for text in texts]
-        return cls(average_length=sum(lengths) / len(lengths) if lengths else 0.0, k1=k1, b=b)
+        return cls(average_length=sum(lengths) / len(lengths) if lengths else 0.0)
 
     def encode_document(self, text: str) -> SparseVector:
         """Return term-frequency weights, each below k1 + 1; indices ascend. Empty for a text without words."""
@@ -125,10 +121,8 @@ class DenseEncoder:
     components: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, texts: Sequence[str], *, dimension: int = MAXIMUM_DIMENSION) -> DenseEncoder:
-        """Fit an encoder to the documents. Raises: ConfigurationError: no text has a word, or a dimension below 1."""
-        if dimension < 1:
-            raise ConfigurationError(f"dimension must be 1 or more, not {dimension}")
+    def fit(cls, texts: Sequence[str]) -> DenseEncoder:
+        """Fit an encoder to the documents. Raises: ConfigurationError: no text has a word."""
         counts = [Counter(tokenise(text)) for text in texts]
         frequency = Counter(token for count in counts for token in count)
         if not frequency:
@@ -144,7 +138,7 @@ class DenseEncoder:
             ),
             shape=(len(texts), len(columns)),
         )
-        return cls(columns=columns, weights=weights, components=_right_vectors(matrix, dimension))
+        return cls(columns=columns, weights=weights, components=_right_vectors(matrix))
 
     @property
     def dimension(self) -> int:
@@ -177,7 +171,7 @@ def _weigh(
     return indices, values / length if length else values
 
 
-def _right_vectors(matrix: csr_array, dimension: int) -> NDArray[np.float64]:
+def _right_vectors(matrix: csr_array) -> NDArray[np.float64]:
     smallest = min(matrix.shape)
     if smallest <= 2:
         # The sparse solver wants fewer vectors than the matrix has rows or columns; one or two need no solver.
@@ -185,7 +179,7 @@ def _right_vectors(matrix: csr_array, dimension: int) -> NDArray[np.float64]:
     else:
         # ARPACK starts, and restarts, from random vectors unless it is told otherwise.
         start = np.full(smallest, 1 / np.sqrt(smallest))
-        _, _, right = svds(matrix, k=min(dimension, smallest - 1), v0=start, rng=0)
+        _, _, right = svds(matrix, k=min(MAXIMUM_DIMENSION, smallest - 1), v0=start, rng=0)
     # A singular vector's sign is arbitrary: make its largest entry positive.
     largest = right[np.arange(len(right)), np.argmax(np.abs(right), axis=1)]
     return np.ascontiguousarray((right * np.where(largest < 0, -1.0, 1.0)[:, None]).T)

@@ -46,6 +46,9 @@ from docmind_lab.systems.docmind.retrieval.source_nodes import read_source_nodes
 ROUTER_ROLE = "router_engine"
 """The role of a router's calls: not the retrieval role's, whose draws are then the same with and without injection."""
 
+ROUTER_SHARE = 0.5
+"""Of what is left: explicit retrieval takes no longer than a router that searches once, so it can still follow."""
+
 ENGINE_KEY, TOOLS_DATA_KEY = "router_engine", "tools_data"
 
 _ENDPOINT_NAMES = ("endpoint", "endpoints", "url", "base_url")
@@ -112,8 +115,7 @@ def _addresses(declared: Any, name: str) -> Iterator[str]:
 class RouterCall:
     """One question to a router engine, with its limits.
 
-    state: of the agent that asks. deadline: of its search, None if none is propagated. share: of what is left until
-    the deadline, in (0, 1), how much the engine gets. limit: documents at most.
+    state: of the agent that asks. deadline: of its search, None if none is propagated. limit: documents at most.
     """
 
     engine: Any
@@ -121,7 +123,6 @@ class RouterCall:
     limit: int
     state: Mapping[str, Any]
     deadline: Deadline | None
-    share: float
     admit: Admission | None = None
 
     def ask(self) -> RouterResult:
@@ -170,7 +171,7 @@ class RouterCall:
 
     def _share_deadline(self) -> Deadline:
         assert self.deadline is not None
-        return self.deadline.child(max(0.0, self.deadline.remaining()) * (1 - self.share))
+        return self.deadline.child(max(0.0, self.deadline.remaining()) * (1 - ROUTER_SHARE))
 
     @contextlib.contextmanager
     def _within_share(self) -> Iterator[Deadline | None]:
@@ -221,7 +222,7 @@ class RouterCall:
 
     def _abandon(self, error: BaseException) -> RouterResult:
         """Record that the engine's thread is no longer waited for, and return the timeout; the thread keeps running."""
-        _event("router_abandoned", share=self.share)
+        _event("router_abandoned", share=ROUTER_SHARE)
         return _no_documents("timeout", error)
 
 

@@ -35,8 +35,6 @@ from docmind_lab.systems.docmind.retrieval.strategies import LIMIT, STRATEGIES, 
 from docmind_lab.systems.docmind.runtime_tools import runtime_tool
 
 Strategy = Literal["hybrid", "hierarchical", "graph"]
-# Half of what is left: explicit retrieval takes no longer than a router that searches once, so it can still follow.
-ROUTER_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,11 @@ class RetrievalResources:
 
     client: of the vector store, for sync runs. async_client: for async runs; it belongs to the event loop it is first
     used on. clock: what deadlines are read on. router_injection: whether an injected router engine is used; off, one is
-    never touched. router_engine: the engine when neither runtime context nor state brings one. router_share: share of
-    what is left of a propagated budget, in (0, 1), that a router gets. admit: raises for an endpoint that may not be
-    reached, as `Settings.admit`; None for that of the settings in the environment. The tool does not use an engine that
-    is injected later, by context or state, and is refused.
-    Raises: ConfigurationError: the share is out of range, or the engine has no `query`. EndpointRefused: the engine
-    declares an endpoint that is not admitted.
+    never touched. router_engine: the engine when neither runtime context nor state brings one. admit: raises for an
+    endpoint that may not be reached, as `Settings.admit`; None for that of the settings in the environment. The tool
+    does not use an engine that is injected later, by context or state, and is refused.
+    Raises: ConfigurationError: the engine has no `query`. EndpointRefused: the engine declares an endpoint that is not
+    admitted.
     """
 
     index: SearchIndex
@@ -59,12 +56,9 @@ class RetrievalResources:
     clock: Clock = field(default=WALL)
     router_injection: bool = False
     router_engine: Any = None
-    router_share: float = ROUTER_SHARE
     admit: Admission | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.router_share < 1:
-            raise ConfigurationError(f"router_share must be above 0 and below 1, not {self.router_share!r}; try 0.5")
         if self.router_engine is None:
             return
         if not callable(getattr(self.router_engine, "query", None)):
@@ -115,7 +109,7 @@ class _Search:
         if engine is None:
             return None
         query, deadline = optimised_query(self.query), search_deadline(state, resources.clock)
-        return RouterCall(engine, query, self.limit, state, deadline, resources.router_share, resources.admit)
+        return RouterCall(engine, query, self.limit, state, deadline, resources.admit)
 
     @property
     def strategy_used(self) -> str:
