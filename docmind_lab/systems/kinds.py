@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-import docmind_lab.systems.hops.host
-import docmind_lab.systems.peers.script
-import docmind_lab.systems.research.script
-import docmind_lab.systems.staged.script  # noqa: F401 - each adds its system's part to the services
+import docmind_lab.systems.hops
+import docmind_lab.systems.peers
+import docmind_lab.systems.research
+import docmind_lab.systems.staged  # noqa: F401 - each adds its part to the services
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.base.workload_kind import (
     OWN_PREFIX,

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from service_doors import Here, always, new_run, tags
 
-import docmind_lab.systems.peers.script  # noqa: F401 - it adds the server of the peers
+import docmind_lab.systems.peers  # noqa: F401 - it adds the server of the peers
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peer_behaviour import PeerBehaviour, PeerHabits

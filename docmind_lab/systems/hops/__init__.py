@@ -4,3 +4,5 @@ workload.py    the caller as a graph of one node, and as a system under a deadli
 host.py        the server of all hops: their work, their calls, their reply
 processes.py   a process for each level, whose clocks are hours apart
 """
+
+import docmind_lab.systems.hops.host  # noqa: F401 - it adds the server of the hops

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Self, TypeVar
 
-import docmind_lab.systems.hops.host  # noqa: F401 - it adds the server of the hops
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.__main__ import main
 from docmind_lab.services.hop_behaviour import LEVELS

@@ -15,3 +15,5 @@ executor.py      one task of a peer, run by the A2A SDK, and its answer
 
 The package needs a2a-sdk (extra "peers").
 """
+
+import docmind_lab.systems.peers.script  # noqa: F401 - it adds what the parent's model says, and the server of the peers

@@ -15,3 +15,5 @@ counterfactual.py  what each source would have given after its stop
 workload.py        the workload: a research under a deadline enforced from outside
 script.py          what the simulated model says in the four roles
 """
+
+import docmind_lab.systems.research.script  # noqa: F401 - it adds what the model says in its roles

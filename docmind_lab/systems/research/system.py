@@ -14,7 +14,6 @@ from langchain_core.runnables.config import merge_configs
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-import docmind_lab.systems.research.script  # noqa: F401 - it adds what the model says
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings

@@ -13,3 +13,5 @@ events.py              events, and the table `stages` that is made of them
 chunks.py, workload.py the workload `staged`: its inputs, its kind
 script.py              what the simulated model says in the agent's role
 """
+
+import docmind_lab.systems.staged.script  # noqa: F401 - it adds what the model says in its role
