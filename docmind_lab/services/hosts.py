@@ -10,13 +10,14 @@ import abc
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.services.asgi import Send
+from docmind_lab.services.hop_behaviour import HopBehaviour
 from docmind_lab.services.log import RequestRow, RowOutcome, ServiceLog
+from docmind_lab.services.peer_behaviour import PeerBehaviour
 from docmind_lab.services.plan import Plan, ServiceRequest
 
 
@@ -85,14 +86,8 @@ class PeerExchange:
         return "error" if self.row.status is None or self.row.status >= 400 else "ok"
 
 
-class Hosted(Protocol):
-    """How a server behaves. path: that all its requests begin with. default_seed: for clients that name no run."""
-
-    @property
-    def path(self) -> str: ...  # noqa: D102
-
-    @property
-    def default_seed(self) -> int: ...  # noqa: D102
+Hosted = PeerBehaviour | HopBehaviour
+"""How a server behaves. Its `path` is what all its requests begin with."""
 
 
 @dataclass(frozen=True)
