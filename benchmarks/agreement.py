@@ -33,8 +33,8 @@ from docmind_lab.findings.agreement import MEAN_ERROR, MISSES_WITHIN_S, SAME_OUT
 from docmind_lab.findings.study import Study
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems import SupervisorWorkload
-from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.docmind.supervisor import SupervisorWorkload
 from docmind_lab.tables.manifest import manifest_of
 
 SEEDS = 40

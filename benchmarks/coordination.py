@@ -15,8 +15,8 @@ from benchmarks.pairs import DifferentWork
 from docmind_lab.core.settings import Settings
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.base.questions import load_questions
 from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
-from docmind_lab.systems.docmind.retrieval import load_questions
 
 TARGET_MS = 100.0
 QUESTIONS = 40

@@ -28,8 +28,9 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.levels import ROLES, SUPERVISOR_ROLE
 from docmind_lab.core.settings import Settings
 from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.systems import SupervisorWorkload
-from docmind_lab.systems.docmind.documents import handbook
+from docmind_lab.systems.base.documents import handbook
+from docmind_lab.systems.base.questions import Question, load_questions
+from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -39,8 +40,9 @@ from docmind_lab.systems.docmind.graphs import (
 )
 from docmind_lab.systems.docmind.graphs.history import TrimHistory
 from docmind_lab.systems.docmind.graphs.roles import ROLE_PROMPTS, role_tools
-from docmind_lab.systems.docmind.retrieval import Question, RetrievalResources, SearchIndex, load_questions
-from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
+from docmind_lab.systems.docmind.supervisor import SupervisorWorkload
 
 TARGET = 1.10
 QUESTIONS, REPEATS = 4, 16

@@ -20,8 +20,9 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.settings import Settings
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.openai_service import MODEL_NAME
-from docmind_lab.systems import Surroundings, workload_kind
-from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own.kind import own_graph
 
 TARGET = 1.10

@@ -18,7 +18,7 @@ import pandas as pd
 
 from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult
 from docmind_lab.systems.peers.correlator import Correlator, TooLate
-from docmind_lab.systems.peers.stores import CorrelationStore, InProcessStore
+from docmind_lab.systems.peers.stores import CorrelationStore, SqliteStore
 from docmind_lab.virtual_time import VirtualClock
 
 NEWS = ("answer", "timeout", "cancel", "sign_of_life", "duplicate")
@@ -118,9 +118,7 @@ def _entry(name: str, number: int) -> CorrelationEntry:
     )
 
 
-def race(
-    schedule: int, news: tuple[str, ...] = NEWS, store: Callable[[], CorrelationStore] = InProcessStore
-) -> RaceRun:
+def race(schedule: int, news: tuple[str, ...] = NEWS, store: Callable[[], CorrelationStore] = SqliteStore) -> RaceRun:
     """What became of the call under one schedule. store: makes the store that is put to the test."""
     raced: list[_Race] = []
 
@@ -146,7 +144,7 @@ def race(
 
 
 def explored(
-    schedules: Iterable[int], news: tuple[str, ...] = NEWS, store: Callable[[], CorrelationStore] = InProcessStore
+    schedules: Iterable[int], news: tuple[str, ...] = NEWS, store: Callable[[], CorrelationStore] = SqliteStore
 ) -> pd.DataFrame:
     """One row per schedule, columns as the fields of `RaceRun`; order and outcomes as words joined by a blank."""
     rows = [asdict(race(schedule, news, store)) for schedule in schedules]

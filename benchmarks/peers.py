@@ -21,7 +21,7 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import RawEvent
-from docmind_lab.services.peers import PeerHabits
+from docmind_lab.services.peer_behaviour import PeerHabits
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.peers.caller import PeerCall, PeerCaller

@@ -28,8 +28,8 @@ from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.kinds import Surroundings
-from docmind_lab.systems.retries import retries_within_own_limits
+from docmind_lab.systems.base.retries import retries_within_own_limits
+from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.staged.chunks import StagedChunk, staged_chunks
 from docmind_lab.systems.staged.state import StagedOptions
 from docmind_lab.systems.staged.timeouts import AdaptiveTimeout, PrimaryTimeout

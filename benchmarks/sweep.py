@@ -30,7 +30,7 @@ from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.differences import paired_by_seed, values_of
-from docmind_lab.systems.docmind.system import named_corpus
+from docmind_lab.systems.base.documents.library import named_corpus
 from docmind_lab.tables.conditions import with_arms
 from docmind_lab.tables.records import TABLES
 

@@ -39,7 +39,7 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import VirtualDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.retrieval import Question, load_questions
+from docmind_lab.systems.base.questions import Question, load_questions
 from docmind_lab.virtual_time import VirtualClock
 
 KERNEL_TARGET, WHOLE_TARGET = 1.15, 1.3

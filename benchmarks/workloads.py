@@ -15,7 +15,7 @@ from benchmarks.pairs import DifferentWork
 from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.experiments.comparison import compare
-from docmind_lab.systems import WORKLOADS
+from docmind_lab.systems.kinds import WORKLOADS
 
 # On the wall clock a run takes up to five budgets of real time.
 RUNS: Mapping[ClockName, int] = {"virtual": 12, "wall": 4}

@@ -27,7 +27,7 @@ from typing import Any, Final, Self, cast
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceProcess
-from docmind_lab.systems.programs.program import SILENT, service_variables
+from docmind_lab.systems.own.programs.program import SILENT, service_variables
 from surveys.agent_services import AGENT_FAULTS, COMMAND, LASTS_S, TOOL_PATH, AgentFault, AgentServices
 from surveys.agent_table import AgentRow, Outcome, mark_of
 from surveys.case_files import Case, NotMeasured, command_of, made_environment

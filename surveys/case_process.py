@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from docmind_lab.systems.programs import ProcessGroup
+from docmind_lab.systems.own.programs import ProcessGroup
 
 LOOK_S: Final = 0.1
 TEXT_LIMIT: Final = 300

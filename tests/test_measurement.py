@@ -17,7 +17,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measu
 from docmind_lab.network import Attempt
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.log import RequestRow
-from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.base.questions import Question
 
 # These runs last some hundredths of a second: the horizon is only reached where a test is about reaching it.
 TIMEOUT_S, HORIZON_S = 0.1, 0.3

@@ -20,10 +20,10 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.findings.study import Study
 from docmind_lab.services.server import LogClient, ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems import SupervisorWorkload
-from docmind_lab.systems.docmind.documents import Library
-from docmind_lab.systems.docmind.retrieval import Chunk
-from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.documents import Library
+from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.docmind.supervisor import SupervisorWorkload
 from docmind_lab.tables.manifest import manifest_of
 
 pytestmark = pytest.mark.wall

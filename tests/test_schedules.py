@@ -32,7 +32,7 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.documents import handbook
+from docmind_lab.systems.base.documents import handbook
 
 TIMEOUT_S = 12.0
 OPTIONS = ServiceOptions(

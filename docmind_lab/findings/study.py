@@ -47,7 +47,7 @@ _DAMAGED = "; take the folder from a copy, or measure the study again into anoth
 
 # The work of a package that stands above. It is found by name when it is called, so that a study that is only read does
 # not need the stack.
-_EXTRA_TABLE: Final = "docmind_lab.systems:extra_table"
+_EXTRA_TABLE: Final = "docmind_lab.systems.kinds:extra_table"
 
 MANIFEST, DESIGN, CELLS = "manifest.json", "design.json", "cells"
 

@@ -15,8 +15,10 @@ endpoints.py        other services that a graph calls: a table that users extend
 unanswered.py       requests that no service answers, and rows for them to fill in
 endpoint_request.py what one of them is asked, and answers
 search_apis.py      what the search services in it answer
-peers/              peer agents: the A2A SDK's own server behind either door
-hops/               services that call services, a share of which holds to the caller's deadline
+registry.py         what systems add: roles of the model, and servers below paths of their own
+hosts.py            a server whose work may outlive its connections, and one request to it
+peer_behaviour.py   how long a peer agent works, and how it may misbehave
+hop_behaviour.py    how long a service that calls services works, and whether it holds to the caller's deadline
 slots.py            the queue of the model server
 log.py              the service's own log
 asgi.py             HTTP as an ASGI application sees it: requests read, and answers sent

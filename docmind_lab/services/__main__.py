@@ -1,11 +1,13 @@
 """`python -m docmind_lab.services`: run the simulated services for another program.
 
-Reads `ServiceOptions` as one line of JSON from standard input, prints the addresses as one line of JSON when it is
-ready, and ends when standard input closes, so that it never outlives the program that started it.
+Its arguments are modules that add to the services (`services/registry.py`). It reads `ServiceOptions` as one line of
+JSON from standard input, prints the addresses as one line of JSON when it is ready, and ends when standard input
+closes, so that it never outlives the program that started it.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
@@ -17,6 +19,8 @@ from docmind_lab.services.server import ServedOptions, ServiceOptions, serve
 
 def main(read: Callable[[str], ServedOptions] = ServiceOptions.from_json) -> int:
     """Serve until standard input closes. Returns: Exit code 2 for options that cannot be used."""
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     try:
         options = read(sys.stdin.readline())
     except ConfigurationError as error:

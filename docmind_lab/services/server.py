@@ -30,11 +30,12 @@ from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.services.connections import BoundedConnection
 from docmind_lab.services.endpoints import EndpointService, EndpointTable
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
+from docmind_lab.services.hop_behaviour import HOPS_PATH, HopBehaviour
 from docmind_lab.services.log import RequestRow, rows_from_json
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
+from docmind_lab.services.peer_behaviour import DEFAULT_HABITS, PeerBehaviour, PeerHabits
 from docmind_lab.services.plan import Plan
+from docmind_lab.services.registry import modules
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
 from docmind_lab.services.wall_door import WallDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -226,8 +227,9 @@ def serve(options: ServedOptions, port: int = 0) -> None:
 class ServiceProcess:
     """The simulated services in a child process; a context manager that starts and stops it.
 
-    command: reads the options from its first line of standard input, prints the addresses as one line of JSON when it
-    is ready, and ends when its standard input closes.
+    command: its further arguments are the modules that have added to the services here, which it imports. It reads the
+    options from its first line of standard input, prints the addresses as one line of JSON when it is ready, and ends
+    when its standard input closes.
     """
 
     options: ServedOptions = field(default_factory=ServiceOptions)
@@ -238,7 +240,7 @@ class ServiceProcess:
     def __enter__(self) -> Self:
         # The child dies with us if we are killed: it watches its standard input for the end of file.
         self._process = subprocess.Popen(
-            self.command,
+            [*self.command, *modules()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -29,13 +29,13 @@ from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
 from docmind_lab.services.dialects import asks_a_model
 from docmind_lab.services.endpoints import service_at
-from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
-from docmind_lab.services.hops.host import HopHost
+from docmind_lab.services.hop_behaviour import HopBehaviour
+from docmind_lab.services.hosts import DoorOfHost, Hosted
 from docmind_lab.services.log import RequestRow, ServiceLog
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
-from docmind_lab.services.peers.exchange import ExchangeHost
+from docmind_lab.services.peer_behaviour import PeerBehaviour
 from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Headers, Service, ServiceRequest
+from docmind_lab.services.registry import HOSTS, hosted_at
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_host import VirtualHost
 from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer
@@ -124,10 +124,9 @@ class VirtualDoor:
             connection.reply(RUN_IS_OVER)
             return
         self._charge(clock)
-        for path in (PEERS_PATH, HOPS_PATH):
-            if request.path.startswith(path) and (host := self._host_at(path, clock)) is not None:
-                host.serve(request, connection)
-                return
+        if (hosted := hosted_at(request.path, (self.peers, self.hops))) is not None:
+            self._host_of(hosted, clock).serve(request, connection)
+            return
         service = service_at(request.path, self.endpoints)
         service = service or (self.llm if asks_a_model(request.path) else self.vectors)
         try:
@@ -161,29 +160,14 @@ class VirtualDoor:
         elif self.cpu_charge:
             clock.charge(self.cpu_charge)
 
-    def _host_at(self, path: str, clock: VirtualClock) -> VirtualHost | None:
-        """Return the server of the peers or of the hops, made at its first request; None if there is none."""
+    def _host_of(self, hosted: Hosted, clock: VirtualClock) -> VirtualHost:
+        """Return the server that behaves so, made at its first request."""
+        path = hosted.path
         if path not in self._hosts:
-            host = self._new_peer_host(clock) if path == PEERS_PATH else self._new_hop_host(clock)
-            if host is None:
-                return None
-            self._hosts[path] = VirtualHost(host, clock, f"docmind-{path.strip('/')}")
+            host, port = self.addresses[0]
+            door = DoorOfHost(self.log, clock, self._tell_changed, self._behaviour, f"http://{host}:{port}{path}")
+            self._hosts[path] = VirtualHost(HOSTS[path]()(hosted, door), clock, f"docmind-{path.strip('/')}")
         return self._hosts[path]
-
-    def _new_peer_host(self, clock: VirtualClock) -> ExchangeHost | None:
-        if self.peers is None:
-            return None
-        # Function-level: the A2A SDK takes a second to load, and only what has peers needs it installed.
-        from docmind_lab.services.peers.host import PeerHost  # noqa: PLC0415
-
-        return PeerHost(self.peers, self.log, clock, self._tell_changed)
-
-    def _new_hop_host(self, clock: VirtualClock) -> ExchangeHost | None:
-        if self.hops is None:
-            return None
-        host, port = self.addresses[0]
-        below_url = f"http://{host}:{port}{HOPS_PATH}"
-        return HopHost(self.hops, self.log, clock, self._tell_changed, on_leave=self._behaviour, below_url=below_url)
 
     def _let_start(self, turns: Iterable[Turn[PlanPlayer]]) -> None:
         for turn in turns:

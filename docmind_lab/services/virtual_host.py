@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from docmind_lab.services.asgi import Message, Send
-from docmind_lab.services.peers.exchange import ExchangeHost, PeerExchange
+from docmind_lab.services.hosts import ExchangeHost, PeerExchange
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest
 from docmind_lab.services.virtual_http import HttpConnection
 from docmind_lab.virtual_time import VirtualClock

@@ -2,8 +2,8 @@
 
     /v1/…                          the model server
     /collections…                  the vector store
-    /a2a/<peer>                    a peer agent: the A2A SDK's own server (services/peers)
-    /hops/<role>                   a service that calls further ones (services/hops)
+    /a2a/<peer>                    a peer agent: the A2A SDK's own server (systems/peers)
+    /hops/<role>                   a service that calls further ones (systems/hops)
     /endpoints/<host>/…            another service that a graph calls (services/endpoints.py)
     /run/<run>/<seed>/<role>/…     any of these, for a client that cannot set the headers that tag a request
     GET    /log?run_id=R           rows of the service's own log; wait_quiet_s=S waits until the run has no open request
@@ -27,7 +27,7 @@ import math
 from collections.abc import Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs
 
 from docmind_lab.core.clock import WALL, Clock
@@ -47,18 +47,24 @@ from docmind_lab.services.asgi import (
 from docmind_lab.services.connections import CLIENT_PATIENCE_S
 from docmind_lab.services.dialects import asks_a_model
 from docmind_lab.services.endpoints import service_at
-from docmind_lab.services.hops import HOPS_PATH, HopBehaviour
-from docmind_lab.services.hops.host import HopHost
+from docmind_lab.services.hop_behaviour import HopBehaviour
+from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, Hosted, PeerExchange
 from docmind_lab.services.log import ServiceLog, rows_as_json
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peers import PEERS_PATH, PeerBehaviour
-from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Disconnect, Headers, Plan, Service, ServiceRequest, Wait
+from docmind_lab.services.peer_behaviour import PeerBehaviour
+from docmind_lab.services.plan import (
+    RUN_IS_OVER,
+    Chunk,
+    Disconnect,
+    Headers,
+    Plan,
+    Service,
+    ServiceRequest,
+    Wait,
+)
 from docmind_lab.services.playing import Playing
+from docmind_lab.services.registry import HOSTS, hosted_at
 from docmind_lab.services.slots import SlotQueue, Turn
-
-if TYPE_CHECKING:
-    from docmind_lab.services.peers.exchange import ExchangeHost, PeerExchange
-    from docmind_lab.services.peers.host import PeerHost
 
 # Waiting for ever is done in bounded steps, so that the loop's timer arithmetic stays finite.
 _LONGEST_WAIT_S = 3600.0
@@ -103,20 +109,10 @@ class WallDoor:
     def __post_init__(self) -> None:
         self._queue_of("")  # refuses a limit that is none
         self._behaviour = behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect)
-        self._host: PeerHost | None = None
+        self._hosts: dict[str, ExchangeHost] = {}
         self._telling: set[asyncio.Task[None]] = set()
         if self.peers is None and isinstance(self.llm, OpenAIService):
             self.peers = PeerBehaviour(self.llm.profile, default_seed=self.llm.default_seed)
-        self._hops: HopHost | None = None
-        if self.hops is not None:
-            self._hops = HopHost(
-                self.hops,
-                self.log,
-                self.clock,
-                self._hosted_ended,
-                on_leave=self._behaviour,
-                below_url=self.below_url,
-            )
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
@@ -139,11 +135,8 @@ class WallDoor:
         if request.tag("run-id") in self._over:
             await send_steps(send, RUN_IS_OVER)
             return
-        if request.path.startswith(PEERS_PATH) and self.peers is not None:
-            await self._serve_peer(request, received_at, receive, send, self.peers)
-            return
-        if request.path.startswith(HOPS_PATH) and self._hops is not None:
-            await self._serve_hosted(self._hops, request, received_at, receive, send)
+        if (hosted := hosted_at(request.path, (self.peers, self.hops))) is not None:
+            await self._serve_hosted(hosted, request, received_at, receive, send)
             return
         service = service_at(request.path, self.endpoints)
         service = service or (self.llm if asks_a_model(request.path) else self.vectors)
@@ -172,25 +165,18 @@ class WallDoor:
         async with self._changed:
             self._changed.notify_all()
 
-    async def _serve_peer(
-        self, request: ServiceRequest, received_at: float, receive: Receive, send: Send, behaviour: PeerBehaviour
-    ) -> None:
-        if request.method == "POST":
-            try:
-                request.json()
-            except ValueError as error:
-                # The A2A SDK answers some of these by 500.
-                await send_json(send, 400, {"error": f"the body is not JSON: {error}"})
-                return
-        if self._host is None:
-            # In the planner's thread: loading the A2A SDK takes a second, and the loop's timers stay exact meanwhile.
-            made = await asyncio.get_running_loop().run_in_executor(self._planner, _peer_host)
-            self._host = self._host or made(behaviour, self.log, self.clock, self._hosted_ended)
-        await self._serve_hosted(self._host, request, received_at, receive, send)
-
     async def _serve_hosted(
-        self, host: ExchangeHost, request: ServiceRequest, received_at: float, receive: Receive, send: Send
+        self, hosted: Hosted, request: ServiceRequest, received_at: float, receive: Receive, send: Send
     ) -> None:
+        if hosted.path not in self._hosts:
+            # In the planner's thread: a server may take a second to load, and the loop's timers stay exact meanwhile.
+            make = await asyncio.get_running_loop().run_in_executor(self._planner, HOSTS[hosted.path])
+            door = DoorOfHost(self.log, self.clock, self._hosted_ended, self._behaviour, self.below_url)
+            self._hosts.setdefault(hosted.path, make(hosted, door))
+        host = self._hosts[hosted.path]
+        if refusal := host.refusal_of(request):
+            await send_json(send, 400, {"error": refusal})
+            return
         exchange = host.received(request, received_at)
         watcher = asyncio.create_task(_until_left(receive, exchange))
         try:
@@ -351,12 +337,11 @@ class WallDoor:
             for playing in self._playing:
                 if playing.row.run_id == run_id:
                     playing.ended.set()
-            for host in (self._host, self._hops):
-                if host is not None:
-                    host.end_run(run_id)
+            for host in self._hosts.values():
+                host.end_run(run_id)
             await self._until_quiet(run_id, 5.0)
-            if self._host is not None:
-                await self._host.forget(run_id)
+            for host in self._hosts.values():
+                await host.forget(run_id)
             self.log.forget(run_id)
             if self.slots_of_run and not any(playing.row.run_id == run_id for playing in self._playing):
                 self._queues.pop(run_id, None)
@@ -379,13 +364,6 @@ class WallDoor:
                 await self._changed.wait_for(lambda: self.log.open_rows(run_id) == 0)
         except TimeoutError:
             pass
-
-
-def _peer_host() -> type[PeerHost]:
-    # Function-level: only a service whose peers are asked needs the A2A SDK installed.
-    from docmind_lab.services.peers.host import PeerHost  # noqa: PLC0415
-
-    return PeerHost
 
 
 async def _until_left(receive: Receive, exchange: PeerExchange) -> None:

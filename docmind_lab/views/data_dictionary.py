@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from docmind_lab.systems import WORKLOADS, WorkloadKind, workload_kind
+from docmind_lab.systems.base.workload_kind import WorkloadKind
+from docmind_lab.systems.kinds import WORKLOADS, workload_kind
 from docmind_lab.tables.dictionary import column_table, common_dictionary, event_table
 
 

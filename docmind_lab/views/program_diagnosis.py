@@ -14,10 +14,11 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.network.endpoints import Check
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems import Surroundings, workload_kind
+from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import Inputs
-from docmind_lab.systems.programs import Program, own_program
-from docmind_lab.systems.programs.program import TIMEOUT_VARIABLE, TIMEOUT_WORD, service_variables
+from docmind_lab.systems.own.programs import Program, own_program
+from docmind_lab.systems.own.programs.program import TIMEOUT_VARIABLE, TIMEOUT_WORD, service_variables
 
 _CLIENT = (
     "have its client read OPENAI_BASE_URL (or ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL, OLLAMA_HOST), and no fixed "

@@ -15,8 +15,8 @@ from agents_here import QUESTION
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint import lint_graph
-from docmind_lab.systems.agents.agent import text_of
-from docmind_lab.systems.agents.load import as_question, load_agent
+from docmind_lab.systems.own.agents.agent import text_of
+from docmind_lab.systems.own.agents.load import as_question, load_agent
 from docmind_lab.views.cli.app import main
 
 

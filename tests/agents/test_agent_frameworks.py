@@ -16,8 +16,8 @@ from often import often
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.agents import frameworks, load_agent
-from docmind_lab.systems.programs.program import service_variables
+from docmind_lab.systems.own.agents import frameworks, load_agent
+from docmind_lab.systems.own.programs.program import service_variables
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -25,8 +25,9 @@ from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.services.asgi import request_of_run
 from docmind_lab.services.plan import ServiceRequest
-from docmind_lab.systems import Surroundings, workload_kind
-from docmind_lab.systems.programs import own_program
+from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.own.programs import own_program
 from docmind_lab.views.cli import main
 from docmind_lab.views.program_diagnosis import diagnose_program
 

@@ -11,7 +11,7 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Hyb
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.systems.retries import retries_of_alternative
+from docmind_lab.systems.base.retries import retries_of_alternative
 
 PROPAGATED = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")
 ALONE = ("A:unpropagated", "B", "C", "D", "E:unpropagated", "F")

@@ -26,8 +26,8 @@ from docmind_lab.experiments.sweeps import settled as studies_settled
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.documents import LibraryPlace
-from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.base.documents import LibraryPlace
+from docmind_lab.systems.base.questions import Question
 from docmind_lab.tables.records import TABLES
 from docmind_lab.tables.traces.importers.recordings import Recording
 from docmind_lab.views.reports.model import Facts

@@ -30,8 +30,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
 from docmind_lab.network.recorder import Recorder, recording
+from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.docmind.graphs import SupervisorBuildParams
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
 
 both_doors = pytest.mark.parametrize("how", ["invoke", "ainvoke"])
 ANSWERING = SupervisorBuildParams(answering_agent="synthesis_agent")

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_openai import ChatOpenAI
 
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls, without_client_retries
+from docmind_lab.systems.base.model_calls import ModelCalls, without_client_retries
 
 
 def client(**options: Any) -> ChatOpenAI:

@@ -44,8 +44,8 @@ from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
 from docmind_lab.core.levels import ROLES, SUPERVISOR_ROLE
 from docmind_lab.network.recorder import recording
+from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.docmind.graphs import MultiAgentGraphState, SupervisorBuildParams
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
 from docmind_lab.systems.docmind.graphs.roles import role_middleware
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 

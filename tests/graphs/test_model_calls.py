@@ -1,4 +1,4 @@
-"""One model call under a deadline: its cap, refusal and retries, by hand (supervisor.md 19, 22, 23)."""
+"""One model call under a deadline (supervisor.md 19, 22, 23) and under second budgets, by hand."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai import ChatOpenAI
 
+from docmind_lab.core.budgets import Budget, Meter, metering
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, deadline_scope, policy_scope
-from docmind_lab.core.errors import BudgetRefused, DeadlineExceeded
+from docmind_lab.core.errors import BudgetRefused, CallsSpent, DeadlineExceeded, SpendingRefused, TokensSpent
 from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
+from docmind_lab.systems.base.model_calls import ModelCalls
 
 REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
 
@@ -62,21 +63,23 @@ OK = ModelResponse(result=[AIMessage("ok", usage_metadata={"input_tokens": 7, "o
 
 @dataclass
 class Server:
-    """Answers each attempt with the next of `answers`, after `takes_s` of the clock's time."""
+    """Answers each attempt with the next of `answers`, or the last, after `takes_s` of the clock's time."""
 
     clock: HandClock
     answers: list[Any]
     takes_s: float = 0.0
     timeouts: list[Any] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
     deadlines: list[Deadline | None] = field(default_factory=list)
     models: list[Any] = field(default_factory=list)
 
     def __call__(self, request: ModelRequest[Any]) -> ModelResponse[Any]:
+        self.asked.append(dict(request.model_settings))
         self.timeouts.append(request.model_settings.get("timeout"))
         self.deadlines.append(current_deadline())
         self.models.append(request.model)
         self.clock.now_s += self.takes_s
-        answer = self.answers.pop(0)
+        answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -117,8 +120,8 @@ def noted(clock: HandClock) -> Iterator[Recorder]:
         yield made
 
 
-def events(recorder: Recorder, name: str) -> list[Any]:
-    return [event for event in recorder.snapshot().events if event.event == name]
+def details(recorder: Recorder, name: str) -> list[Any]:
+    return [event.detail for event in recorder.snapshot().events if event.event == name]
 
 
 # ---- 19: the cap
@@ -228,7 +231,7 @@ def test_too_little_left_is_refused_before_anything_is_sent(
     assert server.timeouts == []
     (attempt,) = noted.snapshot().attempts
     assert (attempt.outcome, attempt.call.kind, attempt.sent_at) == ("refused", "llm", None)
-    assert [event.detail for event in events(noted, "refused")] == [{"kind": "llm"}]
+    assert details(noted, "refused") == [{"kind": "llm"}]
 
 
 def test_more_than_the_floor_is_sent(call: Call, clock: HandClock):
@@ -247,7 +250,7 @@ def test_a_failed_attempt_is_retried_with_what_is_left_then(call: Call, clock: H
     # The openai client's own waits: 0.5 s, doubled each time, less a quarter at most.
     assert 0.375 <= first <= 0.5
     assert 0.75 <= second <= 1.0
-    assert [event.detail["attempt"] for event in events(noted, "retry")] == [1, 2]
+    assert [detail["attempt"] for detail in details(noted, "retry")] == [1, 2]
 
 
 def test_no_more_retries_than_the_policy_allows(call: Call, clock: HandClock):
@@ -262,7 +265,7 @@ def test_a_retry_that_could_not_end_in_time_is_not_started(call: Call, clock: Ha
     with pytest.raises(openai.InternalServerError):
         call(server, left_s=0.3)
     assert (clock.slept, len(server.timeouts)) == ([], 1)
-    assert events(noted, "retry") == []
+    assert details(noted, "retry") == []
 
 
 def test_retry_after_within_the_budget_is_obeyed(call: Call, clock: HandClock):
@@ -310,7 +313,7 @@ def test_a_timeout_at_the_deadline_is_a_deadline_error_chained_from_it(call: Cal
     assert raised.value.__cause__ is timeout
     assert (raised.value.role, raised.value.source, raised.value.stop_reason) == ("synthesis", "network", "deadline")
     assert raised.value.elapsed_s == pytest.approx(5.0)
-    assert [event.detail for event in events(noted, "deadline_cut")] == [{"kind": "llm", "source": "network"}]
+    assert details(noted, "deadline_cut") == [{"kind": "llm", "source": "network"}]
 
 
 def test_a_timeout_of_the_request_alone_stays_what_it_is(call: Call, clock: HandClock):
@@ -368,3 +371,141 @@ def test_under_a_budget_the_real_client_sends_each_attempt_once(call: Call, cloc
     assert len(sent) == 2
     assert sent[0].extensions["timeout"]["read"] == 5.0
     assert sent[1].extensions["timeout"]["read"] == pytest.approx(5.0 - clock.slept[0])
+
+
+# ---- second budgets: refused before it is sent, retries counted, a reply cut at what is left
+
+
+def reply(read: int, written: int, finish_reason: str = "stop") -> ModelResponse[Any]:
+    usage: Any = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+    said = AIMessage("ok", usage_metadata=usage, response_metadata={"finish_reason": finish_reason})
+    return ModelResponse(result=[said])
+
+
+def chat(**options: Any) -> ChatOpenAI:
+    return ChatOpenAI(model="m", api_key="unused", base_url="http://127.0.0.1:9/v1", **options)
+
+
+def test_a_call_is_refused_before_it_is_sent_once_the_tokens_are_spent(call: Call, clock: HandClock, noted: Recorder):
+    server = Server(clock, [reply(90, 20)])
+    with metering(Meter(Budget(tokens=100))) as meter:
+        call(server, left_s=60.0)
+        with pytest.raises(TokensSpent) as refused:
+            call(server, left_s=60.0)
+    assert (refused.value.role, refused.value.limit, refused.value.spent) == ("synthesis", 100, 110)
+    assert len(server.asked) == 1
+    assert details(noted, "refused") == [{"kind": "llm", "budget": "tokens"}]
+    (attempt,) = noted.snapshot().attempts
+    assert (attempt.outcome, attempt.sent_at, attempt.capped) == ("refused", None, False)
+    assert meter.spent().calls == 1
+
+
+@pytest.mark.parametrize("deadline", [True, False])
+def test_a_meter_that_is_not_enforced_refuses_nothing_and_counts_everything(
+    call: Call, clock: HandClock, deadline: bool
+):
+    # A deadline may be a workload's own, and says nothing of budgets.
+    server = Server(clock, [reply(90, 20)])
+    with metering(Meter(Budget(tokens=100, calls=1), is_enforced=False)) as meter:
+        call(server, left_s=60.0 if deadline else None, model=chat())
+        call(server, left_s=60.0 if deadline else None, model=chat())
+    assert (meter.spent().calls, meter.spent().tokens) == (2, 220)
+    assert all("max_tokens" not in settings for settings in server.asked)
+
+
+def test_a_meter_is_enforced_without_a_deadline_too(call: Call, clock: HandClock):
+    server = Server(clock, [reply(20, 10)])
+    with metering(Meter(Budget(tokens=100, calls=2))):
+        for _ in range(2):
+            call(server, model=chat())
+        with pytest.raises(CallsSpent):
+            call(server, model=chat())
+    assert server.asked == [{"max_tokens": 100}, {"max_tokens": 70}]
+
+
+def test_a_retry_is_a_call_of_its_own(call: Call, clock: HandClock):
+    with metering(Meter(Budget(calls=5))) as meter:
+        call(Server(clock, [server_error(), reply(1, 1)]), left_s=60.0)
+    assert meter.spent().calls == 2
+
+
+def test_a_retry_that_would_be_one_call_too_many_is_not_waited_for(call: Call, clock: HandClock, noted: Recorder):
+    server, begun_at = Server(clock, [server_error()]), clock.now()
+    with metering(Meter(Budget(calls=1))):
+        with pytest.raises(CallsSpent) as refused:
+            call(server, left_s=60.0)
+    assert isinstance(refused.value.__cause__, openai.InternalServerError)
+    assert (len(server.asked), clock.now()) == (1, begun_at)
+    assert details(noted, "refused") == [{"kind": "llm", "budget": "calls"}]
+
+
+def test_a_retry_is_refused_when_others_spent_what_was_left_during_the_wait(
+    call: Call, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+):
+    meter = Meter(Budget(calls=2))
+    monkeypatch.setattr(clock, "sleep", lambda seconds: meter.admit("other", "middleware"))
+    server = Server(clock, [server_error()])
+    with metering(meter):
+        with pytest.raises(SpendingRefused):
+            call(server, left_s=60.0)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "sent"),
+    [
+        ({}, {}, 70),
+        ({"max_tokens": 50}, {}, None),
+        ({"max_tokens": 500}, {}, 70),
+        ({}, {"max_completion_tokens": 60}, None),
+        ({}, {"max_completion_tokens": 600}, 70),
+    ],
+)
+def test_a_reply_is_cut_at_the_tokens_that_are_left_unless_it_is_shorter_anyway(
+    call: Call, clock: HandClock, options: dict[str, Any], settings: dict[str, Any], sent: int | None
+):
+    server, meter = Server(clock, [reply(10, 5)]), Meter(Budget(tokens=100))
+    meter.charge(20, 10)
+    with metering(meter):
+        call(server, left_s=60.0, model=chat(**options), settings=settings)
+    assert server.asked[0].get("max_tokens") == sent
+    assert ("max_completion_tokens" in server.asked[0]) == (sent is None and bool(settings))
+
+
+def test_chat_openai_sends_the_cap_as_the_completion_limit_in_place_of_its_own():
+    payload = chat(max_tokens=500)._get_request_payload([HumanMessage("q")], max_tokens=70)
+    assert (payload["max_completion_tokens"], "max_tokens" in payload) == (70, False)
+
+
+def test_a_model_that_would_not_hear_of_a_cap_gets_none(call: Call, clock: HandClock):
+    server = Server(clock, [reply(10, 5)])
+    with metering(Meter(Budget(tokens=100))):
+        call(server, left_s=60.0)
+    assert "max_tokens" not in server.asked[0]
+
+
+def test_a_reply_that_ends_where_the_budget_does_is_known_to_be_cut(call: Call, clock: HandClock, noted: Recorder):
+    with metering(Meter(Budget(tokens=100))) as meter:
+        call(Server(clock, [reply(10, 100, "length")]), left_s=60.0, model=chat())
+    assert meter.cut_by == "tokens"
+    assert details(noted, "reply_cut") == [{"kind": "llm", "budget": "tokens", "tokens": 100}]
+
+
+def test_a_reply_that_ends_at_its_own_limit_is_not_the_budgets_doing(call: Call, clock: HandClock, noted: Recorder):
+    with metering(Meter(Budget(tokens=100))) as meter:
+        call(Server(clock, [reply(10, 5, "length")]), left_s=60.0, model=chat(max_tokens=5))
+    assert meter.cut_by is None
+    assert details(noted, "reply_cut") == []
+
+
+def test_a_response_that_does_not_say_what_it_used_is_noted_where_it_would_have_counted(
+    call: Call, clock: HandClock, noted: Recorder
+):
+    silent = Server(clock, [ModelResponse(result=[AIMessage("ok")])])
+    with metering(Meter(Budget(calls=10))):
+        call(silent, left_s=60.0)
+    assert details(noted, "usage_missing") == []
+    with metering(Meter(Budget(tokens=10))) as meter:
+        call(silent, left_s=60.0)
+    assert details(noted, "usage_missing") == [{"kind": "llm"}]
+    assert meter.spent().tokens == 0

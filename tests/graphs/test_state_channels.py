@@ -6,7 +6,8 @@ import pytest
 from langgraph.channels import BinaryOperatorAggregate
 from langgraph.graph import StateGraph
 
-from docmind_lab.systems.docmind.graphs.state import Merged, MultiAgentGraphState
+from docmind_lab.systems.base.state import Merged
+from docmind_lab.systems.docmind.graphs.state import MultiAgentGraphState
 
 
 def test_a_copy_is_what_langgraph_would_make():

@@ -50,6 +50,8 @@ import docmind_lab.systems.docmind.graphs
 from docmind_lab.alternatives import Cooperative, Unguarded
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.network.recorder import recording
+from docmind_lab.systems.base.observer import RunCallbacks
+from docmind_lab.systems.base.state import keep_reason, merge_documents
 from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -57,9 +59,8 @@ from docmind_lab.systems.docmind.graphs import (
     build_multi_agent_supervisor_graph,
     create_forward_message_tool,
 )
-from docmind_lab.systems.docmind.graphs.observer import RunCallbacks
 from docmind_lab.systems.docmind.graphs.roles import role_tools
-from docmind_lab.systems.docmind.graphs.state import keep_reason, merge_documents, merge_visits
+from docmind_lab.systems.docmind.graphs.state import merge_visits
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 
 THREAD = {"configurable": {"thread_id": "t"}}

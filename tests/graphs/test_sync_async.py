@@ -10,7 +10,8 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, StepsNode, afinish, finish
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
+from docmind_lab.systems.base.steps_node import StepsNode
 
 Drive = Callable[[Steps[Any]], Any]
 DRIVERS: list[Drive] = [finish, lambda steps: asyncio.run(afinish(steps))]
@@ -97,6 +98,9 @@ def test_a_node_of_steps_runs_in_the_colour_of_its_graph() -> None:
     assert threads == ["blocking", "async"]
 
 
-def test_a_node_of_steps_takes_no_ordinary_function() -> None:
-    with pytest.raises(TypeError, match="generator function"):
-        StepsNode("plain", lambda state, config: {})  # type: ignore[arg-type,return-value]
+def test_a_node_that_waits_for_nothing_is_an_ordinary_function() -> None:
+    graph = StateGraph(_Counted)
+    graph.add_node("count", StepsNode("count", lambda state, config: {"count": state["count"] + 1}))
+    graph.add_edge(START, "count")
+    made = graph.compile()
+    assert made.invoke({"count": 0}) == asyncio.run(made.ainvoke({"count": 0})) == {"count": 1}

@@ -9,16 +9,11 @@ import pytest
 from qdrant_client import QdrantClient
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.documents import handbook
-from docmind_lab.systems.docmind.retrieval import (
-    Question,
-    RetrievedDocument,
-    SearchIndex,
-    answer_score,
-    load_questions,
-    search,
-)
-from docmind_lab.systems.docmind.retrieval.questions import contains_fact, normalise
+from docmind_lab.systems.base.documents import handbook
+from docmind_lab.systems.base.questions import Question, answer_score, contains_fact, load_questions, normalise
+from docmind_lab.systems.base.results import RetrievedDocument
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.strategies import search
 
 LIBRARY = handbook()
 QUESTIONS = load_questions("handbook")

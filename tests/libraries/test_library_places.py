@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 from library_folders import write
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.systems.docmind.documents import LibraryPlace, folder, library_of_documents, read_library
-from docmind_lab.systems.docmind.system import named_corpus
+from docmind_lab.systems.base.documents import LibraryPlace, folder, library_of_documents, read_library
+from docmind_lab.systems.base.documents.library import named_corpus
 
 
 def folder_of(folder: Path, **texts: str) -> Path:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.documents import read_questions
-from docmind_lab.systems.docmind.retrieval.questions import Question, load_questions
+from docmind_lab.systems.base.documents import read_questions
+from docmind_lab.systems.base.questions import Question, load_questions
 
 
 def file_with(folder: Path, content: Any, name: str = "mine.json") -> Path:

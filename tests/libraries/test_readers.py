@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.systems.docmind.documents.readers import (
-    SUFFIXES,
-    UnreadableDocument,
-    clean_text,
-    decode,
-    read_document,
-)
-from docmind_lab.systems.docmind.retrieval.corpus import CHUNK_CHARACTERS
+from docmind_lab.systems.base.corpus import CHUNK_CHARACTERS
+from docmind_lab.systems.base.documents.readers import SUFFIXES, UnreadableDocument, clean_text, decode, read_document
 
 
 def passages(name: str, text: str | bytes) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.systems.kinds import shown_name
+from docmind_lab.systems.base.workload_kind import shown_name
 from docmind_lab.systems.own import own_graph
 
 MODULE = """

@@ -25,7 +25,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.findings.study import Study
-from docmind_lab.systems import workload_kind
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import load_graph, own_graph
 from docmind_lab.systems.own.kind import is_async_only
 

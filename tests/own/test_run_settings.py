@@ -33,7 +33,7 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.findings.summary import summarise
-from docmind_lab.systems import workload_kind
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import load_graph, own_graph, read_inputs
 from docmind_lab.systems.own.settings import RunSettings
 

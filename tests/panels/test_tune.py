@@ -20,7 +20,7 @@ from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.findings.study import Study
-from docmind_lab.systems import workload_kind
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.views.panels import engine as engine_module
 from docmind_lab.views.panels.choice import PanelChoice
 from docmind_lab.views.panels.study_tabs import VIEWS, StudyTabs

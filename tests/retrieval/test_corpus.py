@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.systems.docmind.retrieval.corpus import split_text
+from docmind_lab.systems.base.corpus import split_text
 
 PARAGRAPHS = st.lists(st.text(alphabet="ab cd.", min_size=1, max_size=60).filter(str.strip), max_size=12)
 

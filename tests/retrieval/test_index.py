@@ -10,7 +10,9 @@ import pytest
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.systems.docmind.retrieval import Chunk, SearchIndex
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.services import BATCH_SIZE
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
@@ -27,7 +29,7 @@ def client() -> Iterator[QdrantClient]:
 
 
 def test_the_collection_holds_every_chunk_with_its_payload(client: QdrantClient):
-    index = SearchIndex.build(client, CHUNKS, collection="docs", batch_size=2)
+    index = SearchIndex.build(client, CHUNKS, collection="docs")
     points, _ = client.scroll("docs", limit=10)
     found = [tuple(p.payload[key] for key in ("chunk_id", "topic", "section", "text")) for p in points]
     assert found == [(c.id, c.topic, c.section, c.text) for c in CHUNKS]
@@ -43,11 +45,11 @@ def test_the_collection_has_an_lsa_vector_by_cosine_and_a_bm25_vector_with_idf(c
     assert parameters.sparse_vectors["bm25"].modifier == models.Modifier.IDF
 
 
-@pytest.mark.parametrize(("batch_size", "uploads"), [(1, 3), (2, 2), (3, 1), (100, 1)])
-def test_points_are_uploaded_in_batches(client: QdrantClient, batch_size: int, uploads: int):
+def test_points_are_uploaded_in_batches(client: QdrantClient):
+    many = [replace(CHUNKS[0], id=f"lock#{number}") for number in range(BATCH_SIZE + 1)]
     with patch.object(client, "upsert", wraps=client.upsert) as upsert:
-        SearchIndex.build(client, CHUNKS, batch_size=batch_size)
-    assert upsert.call_count == uploads
+        SearchIndex.build(client, many)
+    assert upsert.call_count == 2
 
 
 def test_a_collection_with_the_same_chunks_is_kept(client: QdrantClient):
@@ -101,11 +103,6 @@ def test_chunks_that_cannot_be_indexed_are_refused(client: QdrantClient, chunks:
     with pytest.raises(ConfigurationError, match=match):
         SearchIndex.build(client, chunks)
     assert client.get_collections().collections == []
-
-
-def test_a_batch_size_below_one_is_refused(client: QdrantClient):
-    with pytest.raises(ConfigurationError, match="batch_size"):
-        SearchIndex.build(client, CHUNKS, batch_size=0)
 
 
 def test_references_are_kept_to_topics_that_have_a_chunk(client: QdrantClient):

@@ -7,39 +7,27 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
-from langchain.tools import ToolRuntime
 from manual_clock import ManualClock
 from qdrant_client import QdrantClient
+from retrieval_fakes import CHUNKS, KEYS, AsyncClient, details, runtime
 
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 from docmind_lab.core.settings import Settings
 from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.systems.docmind.retrieval import Chunk, RetrievedDocument, SearchIndex
-from docmind_lab.systems.docmind.retrieval.injection import calling_state, check_endpoints
+from docmind_lab.systems.base.results import RetrievedDocument
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.injection import check_endpoints
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 
-CHUNKS = (
-    Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
-    Chunk("yield#1", "yield", "Generators", "A generator yields values lazily."),
-)
-KEYS = {
-    "documents",
-    "strategy_used",
-    "query_original",
-    "query_optimized",
-    "document_count",
-    "processing_time_ms",
-    "router_used",
-}
 ROUTED = RetrievedDocument("routed#1", "Said by the router.", {"topic": "routed", "path": "/srv/secret.md"}, 0.7)
 
 
@@ -54,11 +42,14 @@ class Router:
     states: list[Mapping[str, Any]] = field(default_factory=list)
     threads: list[str] = field(default_factory=list)
 
+    def placed_at(self, state: Mapping[str, Any]) -> Router:
+        self.states.append(state)
+        return self
+
     def query(self, query: str) -> Any:
         self.queries.append(query)
         self.deadlines.append(current_deadline())
         self.calls.append(current_call())
-        self.states.append(calling_state())
         self.threads.append(threading.current_thread().name)
         return self.act()
 
@@ -68,38 +59,10 @@ class AsyncRouter(Router):
         return Router.query(self, query)
 
 
-class AsyncClient:
-    """The async door of a local client."""
-
-    def __init__(self, client: QdrantClient) -> None:
-        self.client = client
-
-    async def query_points(self, **arguments: Any) -> Any:
-        return self.client.query_points(**arguments)
-
-
-@pytest.fixture(scope="module")
-def local() -> Iterator[QdrantClient]:
-    client = QdrantClient(":memory:")
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(100.0)
-
-
 @pytest.fixture
 def resources(local: QdrantClient, clock: ManualClock) -> RetrievalResources:
     index = SearchIndex.build(local, CHUNKS)
     return RetrievalResources(index, local, AsyncClient(local), clock, router_injection=True)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def noted(clock: ManualClock) -> Iterator[Recorder]:
-    with recording(Recorder("run", 1, Deadline.after(60, clock), clock)) as recorder:
-        yield recorder
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -114,25 +77,13 @@ def ask(door: str, resources: RetrievalResources) -> Callable[..., dict[str, Any
     def asked(router: Any = None, state: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
         context = more.pop("context", None if router is None else {"router_engine": router})
         tool: Any = create_retrieve_documents(more.pop("resources", resources))
-        runtime: ToolRuntime[Any, Any] = ToolRuntime(
-            state=dict(state or {}),
-            context=context,
-            config={},
-            stream_writer=lambda _: None,
-            tool_call_id="c1",
-            store=None,
-        )
-        arguments = {"query": "  The secret lock? ", "runtime": runtime, **more}
+        arguments = {"query": "  The secret lock? ", "runtime": runtime(state, context), **more}
         command = tool.func(**arguments) if door == "sync" else asyncio.run(tool.coroutine(**arguments))
         payload: dict[str, Any] = json.loads(command.update["messages"][0].text)
         assert command.update["documents"] == payload["documents"]
         return payload
 
     return asked
-
-
-def events(recorder: Recorder, name: str) -> list[dict[str, Any]]:
-    return [event.detail for event in recorder.snapshot().events if event.event == name]
 
 
 def raising(error: BaseException) -> Callable[[], Any]:
@@ -156,9 +107,9 @@ def test_the_documents_of_an_injected_router_are_the_result(ask, noted: Recorder
         {"id": "routed#1", "content": "Said by the router.", "metadata": {"topic": "routed"}, "score": 0.7}
     ]
     assert router.queries == ["The secret lock"]
-    (found,) = events(noted, "retrieved")
+    (found,) = details(noted, "retrieved")
     assert (found["router_used"], found["topics"]) == (True, ["routed"])
-    assert events(noted, "router_fallback") == []
+    assert details(noted, "router_fallback") == []
 
 
 @pytest.mark.parametrize(
@@ -191,14 +142,14 @@ def test_with_injection_off_a_router_is_never_touched(ask, resources: RetrievalR
     payload = ask(Untouchable(), resources=replace(resources, router_injection=False))
     assert (payload["router_used"], payload["documents"][0]["id"]) == (False, "lock#1")
     assert "router_error_type" not in payload
-    assert events(noted, "router_fallback") == []
+    assert details(noted, "router_fallback") == []
 
 
 def test_with_injection_on_and_nothing_injected_retrieval_is_explicit(ask, noted: Recorder):
     payload = ask(context={"tools_data": {}}, state={"tools_data": None})
     assert (payload["router_used"], payload["documents"][0]["id"]) == (False, "lock#1")
     assert set(payload) == KEYS
-    assert events(noted, "router_fallback") == []
+    assert details(noted, "router_fallback") == []
 
 
 def test_a_strategy_that_is_one_of_ours_is_named(ask):
@@ -239,7 +190,7 @@ def test_a_router_that_fails_is_empty_or_lies_falls_open_to_explicit_retrieval(
     assert (payload["router_used"], payload["router_error_type"]) == (False, error_type)
     assert payload["documents"][0]["id"] == "lock#1"
     assert payload["strategy_used"] == "hybrid"
-    assert events(noted, "router_fallback") == [{"reason": reason, "error_type": error_type}]
+    assert details(noted, "router_fallback") == [{"reason": reason, "error_type": error_type}]
     assert "secret" not in str(noted.snapshot().events)
 
 
@@ -282,14 +233,6 @@ def test_a_router_gets_its_share_of_what_is_left_of_the_deadline(ask, noted: Rec
     assert state == {"handoff_ordinal": 3, "fan_out_index": 1, "deadline_ts": deadline.at_s}
 
 
-def test_the_share_can_be_chosen(ask, resources: RetrievalResources):
-    router = Router()
-    ask(router, state={"deadline_ts": 110.0}, resources=replace(resources, router_share=0.2))
-    (deadline,) = router.deadlines
-    assert deadline is not None
-    assert deadline.at_s == pytest.approx(102.0)
-
-
 def test_under_a_per_read_policy_a_router_gets_a_bound_of_each_read_as_any_call(ask, noted: Recorder):
     router = Router()
     with policy_scope(PropagationPolicy(cap="per_read")):
@@ -321,8 +264,8 @@ def test_explicit_retrieval_after_a_router_is_held_to_the_same_deadline(ask, clo
 
     payload = ask(AsyncRouter(act), state={"deadline_ts": 105.0})
     assert (payload["router_error_type"], payload["error_type"]) == ("ConnectionError", "BudgetRefused")
-    assert events(noted, "router_fallback") == [{"reason": "timeout", "error_type": "ConnectionError"}]
-    assert events(noted, "refused") == [{"kind": "retrieval"}]
+    assert details(noted, "router_fallback") == [{"reason": "timeout", "error_type": "ConnectionError"}]
+    assert details(noted, "refused") == [{"kind": "retrieval"}]
 
 
 @pytest.mark.parametrize("left_s", [0.008, 0.0, -1.0])
@@ -331,7 +274,7 @@ def test_a_router_is_not_asked_with_too_little_left_for_its_share(ask, noted: Re
     payload = ask(router, state={"deadline_ts": 100.0 + left_s})
     assert router.queries == []
     assert payload["router_error_type"] == "BudgetRefused"
-    assert events(noted, "router_fallback") == [{"reason": "budget", "error_type": "BudgetRefused"}]
+    assert details(noted, "router_fallback") == [{"reason": "budget", "error_type": "BudgetRefused"}]
     assert ("error" in payload) == (left_s < 0.005)
 
 
@@ -368,18 +311,18 @@ def test_a_slow_router_is_left_at_its_share_and_explicit_retrieval_ends_inside_t
     assert payload["router_error_type"] == "TimeoutError"
     # The share is half of the budget; a local search and a new event loop take some hundredths of a second.
     assert 0.5 <= took_s < budget_s
-    assert events(recorder, "router_fallback") == [{"reason": "timeout", "error_type": "TimeoutError"}]
+    assert details(recorder, "router_fallback") == [{"reason": "timeout", "error_type": "TimeoutError"}]
     if isinstance(router, Sleeper):
         # What is abandoned keeps running, and is known to.
-        assert events(recorder, "router_abandoned") == [{"share": 0.5}]
+        assert details(recorder, "router_abandoned") == [{"share": 0.5}]
         assert not recorder.quiet()
         router.over.set()
         assert recorder.wait_quiet(5.0)
     else:
-        assert events(recorder, "router_abandoned") == []
+        assert details(recorder, "router_abandoned") == []
         assert recorder.quiet()
     # A thread that ends when nobody waits for it any more adds nothing to the story.
-    assert len(events(recorder, "router_fallback")) == 1
+    assert len(details(recorder, "router_fallback")) == 1
 
 
 @pytest.mark.wall
@@ -397,10 +340,7 @@ def test_a_cancellation_reaches_an_async_router_and_is_no_failure_of_it(resource
 
     async def run() -> None:
         tool: Any = create_retrieve_documents(replace(resources, router_engine=Waiting()))
-        runtime: ToolRuntime[Any, Any] = ToolRuntime(
-            state={}, context=None, config={}, stream_writer=lambda _: None, tool_call_id="c1", store=None
-        )
-        task = asyncio.create_task(tool.coroutine(query="lock", runtime=runtime))
+        task = asyncio.create_task(tool.coroutine(query="lock", runtime=runtime()))
         while not reached:
             await asyncio.sleep(0.001)
         task.cancel()
@@ -438,8 +378,8 @@ def test_a_router_that_declares_an_endpoint_off_the_allowlist_is_refused(
     assert router.queries == []
     assert (payload["router_used"], payload["router_error_type"]) == (False, "EndpointRefused")
     assert payload["documents"][0]["id"] == "lock#1"
-    assert events(noted, "router_refused") == [{"error_type": "EndpointRefused"}]
-    assert events(noted, "router_fallback") == [{"reason": "refused", "error_type": "EndpointRefused"}]
+    assert details(noted, "router_refused") == [{"error_type": "EndpointRefused"}]
+    assert details(noted, "router_fallback") == [{"reason": "refused", "error_type": "EndpointRefused"}]
 
 
 @pytest.mark.parametrize(
@@ -478,12 +418,6 @@ def test_a_method_named_like_an_endpoint_is_none():
 
 
 # ---- resources
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, float("nan")])
-def test_a_share_that_leaves_nothing_to_either_side_is_refused(resources: RetrievalResources, share: float):
-    with pytest.raises(ConfigurationError, match="router_share"):
-        replace(resources, router_share=share)
 
 
 def test_an_engine_without_query_is_refused_when_the_resources_are_made(resources: RetrievalResources):

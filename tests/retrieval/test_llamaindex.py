@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from langchain.tools import ToolRuntime
 from qdrant_client import AsyncQdrantClient, QdrantClient
+from retrieval_fakes import CHUNKS, AsyncClient
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
-from docmind_lab.systems.docmind.retrieval import Chunk, SearchIndex, search, search_async
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.strategies import search, search_async
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is an optional extra: docmind_lab[llamaindex]")
@@ -28,11 +29,6 @@ from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.tools import QueryEngineTool
 
-CHUNKS = (
-    Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
-    Chunk("lock#2", "lock", "Locks", "Waiting for a lock may time out."),
-    Chunk("yield#1", "yield", "Generators", "A generator yields values lazily."),
-)
 QUERY = "When is a lock released?"
 
 
@@ -85,13 +81,6 @@ def router_over(retriever: Any, error: Exception | None = None) -> RouterQueryEn
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[QdrantClient]:
-    client = QdrantClient(":memory:")
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
 def index(client: QdrantClient) -> SearchIndex:
     return SearchIndex.build(client, CHUNKS)
 
@@ -99,12 +88,7 @@ def index(client: QdrantClient) -> SearchIndex:
 def with_async_client(index: SearchIndex) -> Any:
     other: Any = QdrantClient(":memory:")
     SearchIndex.build(other, CHUNKS)
-
-    class Door:
-        async def query_points(self, **arguments: Any) -> Any:
-            return other.query_points(**arguments)
-
-    return Door()
+    return AsyncClient(other)
 
 
 def payload_of(door: str, resources: RetrievalResources, router: Any, **state: Any) -> dict[str, Any]:

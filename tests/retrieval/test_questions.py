@@ -8,13 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.systems.docmind.retrieval import (
-    Question,
-    RetrievedDocument,
-    answer_score,
-    source_recall,
-)
-from docmind_lab.systems.docmind.retrieval.questions import split_sentences
+from docmind_lab.systems.base.questions import Question, answer_score, source_recall, split_sentences
+from docmind_lab.systems.base.results import RetrievedDocument
 
 QUESTION = Question("q", "?", ("with", "try"), ("the suite is executed", "an exception is suppressed"))
 DOCUMENTS = (

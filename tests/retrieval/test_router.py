@@ -14,37 +14,27 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import Field
 from qdrant_client import QdrantClient
+from retrieval_fakes import CHUNKS, AsyncClient
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
+from docmind_lab.systems.base.model_calls import ModelCalls
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.observer import ObservedSaver
 from docmind_lab.systems.docmind.graphs import (
     MultiAgentGraphState,
     build_multi_agent_supervisor_graph,
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.graphs.observer import ObservedSaver
-from docmind_lab.systems.docmind.retrieval import Chunk, RetrievalResources, SearchIndex, search
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.injection import RouterCall
+from docmind_lab.systems.docmind.retrieval.strategies import search
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.systems.docmind.router import RouterEngine
-
-CHUNKS = (
-    Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
-    Chunk("lock#2", "lock", "Locks", "Waiting for a lock may time out."),
-    Chunk("yield#1", "yield", "Generators", "A generator yields values lazily."),
-)
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[QdrantClient]:
-    client = QdrantClient(":memory:")
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="module")
@@ -91,16 +81,6 @@ def engine_of(index: SearchIndex, client: Any, model: BaseChatModel, async_clien
     return RouterEngine(index, client, async_client, ModelClient(model, ModelCalls("router_engine")))
 
 
-class AsyncClient:
-    """The async door of a local client."""
-
-    def __init__(self, client: QdrantClient) -> None:
-        self.client = client
-
-    async def query_points(self, **arguments: Any) -> Any:
-        return self.client.query_points(**arguments)
-
-
 @pytest.mark.parametrize(
     "reply", [choosing("graph"), AIMessage("graph"), AIMessage('I choose "graph", not hybrid.'), AIMessage("Graph.")]
 )
@@ -130,7 +110,7 @@ def test_an_engine_without_an_async_client_says_so(client: QdrantClient, index: 
 
 
 def asked_by(engine: RouterEngine, state: Mapping[str, Any], deadline: Deadline | None) -> Any:
-    return RouterCall(engine, "When is a lock released?", 5, state, deadline, share=0.5)
+    return RouterCall(engine, "When is a lock released?", 5, state, deadline)
 
 
 def test_the_models_call_gets_what_is_left_of_the_routers_share(client: QdrantClient, index: SearchIndex):
@@ -184,7 +164,7 @@ def test_choice_and_search_are_observed_as_the_routers_calls_and_capped_by_its_s
     engine = engine_of(remote_index, remote, model)
     deadline = Deadline.after(30.0)  # generous: what is looked at is the cap, not the time
     recorder = Recorder("router-run", 3, deadline)
-    call = RouterCall(engine, "How is a lock related to a generator?", 5, {"handoff_ordinal": 2}, deadline, share=0.5)
+    call = RouterCall(engine, "How is a lock related to a generator?", 5, {"handoff_ordinal": 2}, deadline)
     with recording(recorder):
         routed = call.ask()
     assert routed.strategy == "graph"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from docmind_lab.core.errors import ServiceError
-from docmind_lab.systems.docmind.retrieval import RetrievedDocument
-from docmind_lab.systems.docmind.retrieval.results import read_source_nodes
+from docmind_lab.systems.base.results import RetrievedDocument
+from docmind_lab.systems.docmind.retrieval.source_nodes import read_source_nodes
 
 
 def node(name: Any = "a#1", text: Any = "Some text.", **more: Any) -> SimpleNamespace:

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -18,17 +17,17 @@ from hypothesis import strategies as st
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.retrieval import (
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.results import clean_metadata
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.strategies import (
     STRATEGIES,
-    Chunk,
-    SearchIndex,
     build_query,
-    clean_metadata,
+    read_documents,
     search,
     search_async,
+    strategy_in_effect,
 )
-from docmind_lab.systems.docmind.retrieval.results import read_documents
-from docmind_lab.systems.docmind.retrieval.strategies import strategy_in_effect
 
 CHUNKS = (
     Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
@@ -37,13 +36,6 @@ CHUNKS = (
     Chunk("yield#2", "yield", "Generators", "Iterators and generators produce values."),
     Chunk("enter#1", "enter", "Contexts", "Entering a context acquires the lock."),
 )
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[QdrantClient]:
-    client = QdrantClient(":memory:")
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +107,7 @@ def test_a_limit_below_one_is_refused(index: SearchIndex):
 def test_chunks_vectors_and_results_are_equal_in_every_process():
     code = (
         "from docmind_lab.systems.docmind.retrieval import *; from qdrant_client import QdrantClient;"
-        "from docmind_lab.systems.docmind.documents import handbook;"
+        "from docmind_lab.systems.base.documents import handbook;"
         "client = QdrantClient(':memory:'); chunks = handbook().chunks;"
         "index = SearchIndex.build(client, chunks);"
         "print(index.fingerprint, list(index.points(chunks[:3])));"

@@ -5,25 +5,26 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
-from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 from manual_clock import ManualClock
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+from retrieval_fakes import CHUNKS, KEYS, AsyncClient, details, runtime
 
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.network import current_call
-from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.systems.docmind.retrieval import STRATEGIES, Chunk, SearchIndex
+from docmind_lab.network.recorder import Recorder
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
+from docmind_lab.systems.docmind.retrieval.strategies import STRATEGIES
 from docmind_lab.systems.docmind.retrieval.tool import (
     RetrievalResources,
     create_retrieve_documents,
@@ -31,20 +32,6 @@ from docmind_lab.systems.docmind.retrieval.tool import (
     retrieve_documents,
 )
 
-CHUNKS = (
-    Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
-    Chunk("lock#2", "lock", "Locks", "Waiting for a lock may time out."),
-    Chunk("yield#1", "yield", "Generators", "A generator yields values lazily."),
-)
-KEYS = {
-    "documents",
-    "strategy_used",
-    "query_original",
-    "query_optimized",
-    "document_count",
-    "processing_time_ms",
-    "router_used",
-}
 QUERY = "  Where is the  secret lock?  "
 
 
@@ -83,50 +70,19 @@ class Client:
         return response
 
 
-class AsyncClient:
-    """The async door of a `Client`."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-
-    async def query_points(self, **arguments: Any) -> Any:
-        return self.client.query_points(**arguments)
-
-    async def scroll(self, **arguments: Any) -> Any:
-        return self.client.scroll(**arguments)
-
-
 @pytest.fixture(scope="module")
-def real() -> Iterator[QdrantClient]:
-    client = QdrantClient(":memory:")
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def index(real: QdrantClient) -> SearchIndex:
-    return SearchIndex.build(real, CHUNKS)
+def index(local: QdrantClient) -> SearchIndex:
+    return SearchIndex.build(local, CHUNKS)
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(100.0)
-
-
-@pytest.fixture
-def client(real: QdrantClient, clock: ManualClock) -> Client:
-    return Client(real, clock)
+def client(local: QdrantClient, clock: ManualClock) -> Client:
+    return Client(local, clock)
 
 
 @pytest.fixture
 def resources(index: SearchIndex, client: Client, clock: ManualClock) -> RetrievalResources:
     return RetrievalResources(index, client, AsyncClient(client), clock)  # type: ignore[arg-type]
-
-
-def runtime(state: Mapping[str, Any], context: Any = None) -> ToolRuntime[Any, Any]:
-    return ToolRuntime(
-        state=dict(state), context=context, config={}, stream_writer=lambda _: None, tool_call_id="c1", store=None
-    )
 
 
 Call = Callable[..., Command[Any]]
@@ -148,15 +104,9 @@ def call(door: Any, resources: RetrievalResources) -> Call:
 
     def made(query: str = QUERY, state: Mapping[str, Any] | None = None, **arguments: Any) -> Any:
         found_in = arguments.pop("resources", resources)
-        return door(create_retrieve_documents(found_in), query=query, runtime=runtime(state or {}), **arguments)
+        return door(create_retrieve_documents(found_in), query=query, runtime=runtime(state), **arguments)
 
     return made
-
-
-@pytest.fixture
-def noted(clock: ManualClock) -> Iterator[Recorder]:
-    with recording(Recorder("run", 1, Deadline.after(60, clock), clock)) as recorder:
-        yield recorder
 
 
 def message_of(command: Command[Any]) -> ToolMessage:
@@ -170,10 +120,6 @@ def payload_of(command: Command[Any]) -> dict[str, Any]:
     payload: dict[str, Any] = json.loads(message_of(command).text)
     assert command.update["documents"] == payload["documents"]  # type: ignore[index]
     return payload
-
-
-def events(recorder: Recorder, name: str) -> list[Any]:
-    return [event for event in recorder.snapshot().events if event.event == name]
 
 
 # ---- the payload
@@ -200,7 +146,7 @@ def test_a_search_returns_the_payload_and_puts_the_documents_into_the_state(
 
 def test_graph_over_a_corpus_without_references_says_that_it_is_hybrid(call: Call, noted: Recorder):
     assert payload_of(call(strategy="graph"))["strategy_used"] == "hybrid"
-    assert [event.detail["strategy"] for event in events(noted, "retrieved")] == ["hybrid"]
+    assert [detail["strategy"] for detail in details(noted, "retrieved")] == ["hybrid"]
 
 
 def test_a_strategy_of_two_requests_is_one_call_under_one_deadline(call: Call, client: Client, noted: Recorder):
@@ -276,7 +222,7 @@ def test_a_failure_is_the_same_payload_with_error_and_error_type(
     assert message_of(command).status == "error"
     assert "secret" not in payload["error"]
     assert payload["error"]
-    assert events(noted, "retrieved") == []
+    assert details(noted, "retrieved") == []
 
 
 def test_an_unknown_collection_is_a_failure_in_local_qdrant_too(
@@ -284,7 +230,7 @@ def test_an_unknown_collection_is_a_failure_in_local_qdrant_too(
 ):
     empty, empty_async = QdrantClient(":memory:"), AsyncQdrantClient(":memory:")
     elsewhere = dataclasses.replace(resources, client=empty, async_client=empty_async)
-    payload = payload_of(door(create_retrieve_documents(elsewhere), query="secret lock", runtime=runtime({})))
+    payload = payload_of(door(create_retrieve_documents(elsewhere), query="secret lock", runtime=runtime()))
     assert set(payload) == KEYS | {"error", "error_type"}
     assert payload["error_type"] == "ValueError"
     assert "secret" not in payload["error"]
@@ -336,9 +282,9 @@ def test_without_a_deadline_nothing_bounds_the_search(call: Call, client: Client
     assert client.deadlines == [None]
     (one,) = client.calls
     assert (one.call_id, one.cap_from_deadline, one.read_timeout_s) == ("retrieval/retrieval/3.1.1", False, None)
-    (found,) = events(noted, "retrieved")
-    assert found.detail["ids"][0].startswith("lock#")
-    assert "secret" not in str(found.detail)
+    (found,) = details(noted, "retrieved")
+    assert found["ids"][0].startswith("lock#")
+    assert "secret" not in str(found)
 
 
 @pytest.mark.parametrize("error", [ResponseHandlingException(httpx.ReadTimeout("x")), TimeoutError("x")])
@@ -348,13 +294,13 @@ def test_a_search_that_the_deadline_cuts_says_so(call: Call, client: Client, not
     assert set(payload) == KEYS | {"error", "error_type"}
     assert payload["error_type"] == "DeadlineExceeded"
     assert "secret" not in payload["error"]
-    assert [event.detail for event in events(noted, "deadline_cut")] == [{"kind": "retrieval", "source": "network"}]
+    assert details(noted, "deadline_cut") == [{"kind": "retrieval", "source": "network"}]
 
 
 def test_an_error_before_the_deadline_is_not_taken_for_a_cut(call: Call, client: Client, noted: Recorder):
     client.error = TimeoutError("x")
     assert payload_of(call(state={"deadline_ts": 105.0}))["error_type"] == "TimeoutError"
-    assert events(noted, "deadline_cut") == []
+    assert details(noted, "deadline_cut") == []
 
 
 @pytest.mark.parametrize("left_s", [0.005, 0.0, -1.0])
@@ -364,7 +310,7 @@ def test_too_little_left_is_refused_before_anything_is_sent(call: Call, client: 
     assert client.deadlines == []
     (attempt,) = noted.snapshot().attempts
     assert (attempt.outcome, attempt.call.kind) == ("refused", "retrieval")
-    assert [event.detail for event in events(noted, "refused")] == [{"kind": "retrieval"}]
+    assert details(noted, "refused") == [{"kind": "retrieval"}]
 
 
 # ---- resources
@@ -395,7 +341,7 @@ def test_resources_of_the_tool_come_before_those_of_the_context(
 def test_an_async_search_without_an_async_client_says_what_is_missing(resources: RetrievalResources):
     sync_only = create_retrieve_documents(dataclasses.replace(resources, async_client=None))
     with pytest.raises(ConfigurationError, match="async_client"):
-        asyncio.run(sync_only.coroutine(query=QUERY, runtime=runtime({})))  # type: ignore[attr-defined]
+        asyncio.run(sync_only.coroutine(query=QUERY, runtime=runtime()))  # type: ignore[attr-defined]
 
 
 def test_the_model_sees_query_strategy_and_limit_only():

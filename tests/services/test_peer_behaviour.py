@@ -9,10 +9,10 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services.peers import DEFAULT_HABITS, PeerBehaviour, PeerHabits
-from docmind_lab.services.peers.executor import answer_task
+from docmind_lab.services.peer_behaviour import DEFAULT_HABITS, PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.peers.executor import answer_task
 
 PROFILE = LatencyProfile.named("typical")
 KEYS = [DrawKey(seed, "reader_1", "0.0.1") for seed in range(400)]

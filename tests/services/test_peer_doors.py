@@ -12,9 +12,10 @@ import httpx
 import pytest
 from service_doors import Here, always, new_run, tags
 
+import docmind_lab.systems.peers  # noqa: F401 - it adds the server of the peers
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peers import PeerBehaviour, PeerHabits
+from docmind_lab.services.peer_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor

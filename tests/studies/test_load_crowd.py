@@ -19,7 +19,7 @@ from docmind_lab.experiments.load.tables import frames_of, rows_of_query
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, frozen_garbage, simulate
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.documents import handbook
+from docmind_lab.systems.base.documents import handbook
 
 GPU = LatencyProfile.named("local_gpu")
 # Alone, a query of the handbook takes some 7 s with these latencies.

@@ -20,6 +20,7 @@ from qdrant_client import AsyncQdrantClient, QdrantClient
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.scripted_model import Conversation, reply_to
+from docmind_lab.systems.base.corpus import Chunk
 from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -28,7 +29,7 @@ from docmind_lab.systems.docmind.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.systems.docmind.retrieval import Chunk, SearchIndex
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 
 Say = Callable[[list[BaseMessage], Mapping[str, Any]], AIMessage]

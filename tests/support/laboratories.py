@@ -16,8 +16,8 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measu
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems import SupervisorWorkload
-from docmind_lab.systems.kinds import Surroundings
+from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.docmind.supervisor import SupervisorWorkload
 
 
 @dataclass

@@ -21,7 +21,8 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems import Surroundings, workload_kind
+from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import own_graph
 
 with warnings.catch_warnings():

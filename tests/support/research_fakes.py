@@ -15,8 +15,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import RunControl
 
-from docmind_lab.systems.docmind.retrieval.encoders import SparseEncoder
-from docmind_lab.systems.docmind.sync_async import Operation
+from docmind_lab.core.sync_async import Operation
+from docmind_lab.systems.base.encoders import SparseEncoder
 from docmind_lab.systems.research.graph import ResearchGraph, config_of
 from docmind_lab.systems.research.ledger import ResearchLedger
 from docmind_lab.systems.research.loop import SourceLoop

@@ -16,8 +16,8 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.system import named_corpus
+from docmind_lab.systems.base.documents.library import named_corpus
+from docmind_lab.systems.base.node_modes import NodeMode
 
 # The first question takes 10.1 s when nothing goes wrong. At 8 s validation is under way until 8.966.
 TIMEOUT_S, CALL_ENDS_S, ALL_ENDS_S = 8.0, 8.966, 10.117

@@ -14,8 +14,8 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.documents import Library
-from docmind_lab.systems.docmind.retrieval import Chunk
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.documents import Library
 from docmind_lab.tables.manifest import manifest_of
 
 QUESTION_CANARY, DOCUMENT_CANARY = "zephyrquark", "marmaladeobelisk"

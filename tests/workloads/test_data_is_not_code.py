@@ -24,7 +24,8 @@ from docmind_lab.views.reports.build import build_report
 
 NAME = "made_up_elsewhere:KIND"
 MODULE = """
-from docmind_lab.systems.kinds import ExtraTable, WorkloadKind
+from docmind_lab.systems.kinds import ExtraTable
+from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.docmind.supervisor import KIND as SUPERVISOR
 
 TABLE = ExtraTable("mine", "Its runs.", (), lambda events, runs, calls: runs[["run_id"]])

@@ -28,13 +28,13 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.network import HttpClients
-from docmind_lab.services.hops import HopBehaviour, calls_below
-from docmind_lab.services.hops.processes import APART_S, HopServices
+from docmind_lab.services.hop_behaviour import HopBehaviour, calls_below
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.virtual_door import PORT
 from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
-from docmind_lab.systems.hops import KIND
+from docmind_lab.systems.hops.processes import APART_S, HopServices
+from docmind_lab.systems.hops.workload import KIND
 from docmind_lab.virtual_time import VirtualClock
 
 # Of its runs at 10 s about half are late, by 8 s on average.

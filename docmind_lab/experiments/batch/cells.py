@@ -14,9 +14,9 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.systems.docmind.documents import LibraryPlace
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.base.corpus import HANDBOOK
+from docmind_lab.systems.base.documents import LibraryPlace
+from docmind_lab.systems.base.node_modes import NodeMode
 
 # Small enough that little is lost with one and that a stop is quick, large enough that its file costs nothing beside.
 RUNS_PER_CELL = 10
@@ -30,7 +30,7 @@ class Simulated:
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: the
     handbook by its name, or the place of the user's documents. node_mode: of model calls and tools, see
-    `graphs/node_modes.py`. workload: its kind, as `workload_kind` takes it.
+    `base/node_modes.py`. workload: its kind, as `workload_kind` takes it.
     """
 
     settings: Settings

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.documents import LibraryPlace, read_questions
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
-from docmind_lab.systems.docmind.retrieval.questions import require_handbook
-from docmind_lab.systems.docmind.system import named_corpus
-from docmind_lab.systems.kinds import WorkloadKind
+from docmind_lab.systems.base.corpus import HANDBOOK
+from docmind_lab.systems.base.documents import LibraryPlace, read_questions
+from docmind_lab.systems.base.documents.library import named_corpus
+from docmind_lab.systems.base.questions import Question, require_handbook
+from docmind_lab.systems.base.workload_kind import WorkloadKind
 
 
 @dataclass(frozen=True)

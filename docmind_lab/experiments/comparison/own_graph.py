@@ -18,11 +18,11 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.request import OF_A_GRAPH, CompareRequest
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
-from docmind_lab.systems.agents import agent_graph, load_agent
-from docmind_lab.systems.kinds import WorkloadKind
+from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.own import OwnGraph, Services, own_graph
+from docmind_lab.systems.own.agents import agent_graph, load_agent
+from docmind_lab.systems.own.programs import own_program
 from docmind_lab.systems.own.references import AGENT_PREFIX
-from docmind_lab.systems.programs import own_program
 
 _EVERY_ROLE = "*"
 

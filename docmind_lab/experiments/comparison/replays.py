@@ -28,7 +28,8 @@ from docmind_lab.experiments.comparison.virtual import replaying, simulated
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.kinds import OWN_PREFIX, WORKLOADS
+from docmind_lab.systems.base.workload_kind import OWN_PREFIX
+from docmind_lab.systems.kinds import WORKLOADS
 from docmind_lab.tables.traces.importers.recordings import Recording
 
 # Inputs that lead through other nodes are rare beside the first ones, and each costs a run.

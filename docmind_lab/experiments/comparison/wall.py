@@ -20,8 +20,7 @@ from docmind_lab.experiments.recordings.caps import CapReached
 from docmind_lab.network.endpoints import require_endpoints
 from docmind_lab.network.taps import Tap, attach_taps
 from docmind_lab.services.server import LogClient
-from docmind_lab.systems import Surroundings
-from docmind_lab.systems.kinds import Workload, itself
+from docmind_lab.systems.base.workload_kind import Surroundings, Workload, itself
 from docmind_lab.tables.manifest import MachineUse
 
 # Long enough for the first use of every code path, short enough not to be noticed.

@@ -29,7 +29,7 @@ from docmind_lab.experiments.examination import Bench, Trial
 from docmind_lab.services.plan import Chunk, Headers
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.virtual_door import VirtualDoor
-from docmind_lab.systems.kinds import OWN_PREFIX
+from docmind_lab.systems.base.workload_kind import OWN_PREFIX
 from docmind_lab.systems.own import GraphInput, Inputs, graph_named, load_graph, own_graph
 from docmind_lab.systems.own.inputs import inputs_named
 from docmind_lab.systems.own.making import simulated_while_made

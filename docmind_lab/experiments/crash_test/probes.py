@@ -26,7 +26,7 @@ from docmind_lab.experiments.crash_test.observation import WRITE_S, Journal
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointService
 from docmind_lab.services.plan import Chunk, Headers, Plan, Service, ServiceRequest
-from docmind_lab.systems.docmind.graphs.observer import is_node
+from docmind_lab.systems.base.observer import is_node
 
 _KEY_HEADERS = ("idempotency-key", "x-idempotency-key")
 

@@ -20,7 +20,7 @@ from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.examination import Bench, Trial
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.services.unanswered import Unanswered
-from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.own import Inputs, OwnWorkload, graph_named, own_graph
 from docmind_lab.systems.own.references import AGENT_PREFIX
 from docmind_lab.systems.own.unsimulated import REMEDY, RUNS_FOR_REAL

@@ -30,7 +30,7 @@ from docmind_lab.experiments.lint.facts import (
 )
 from docmind_lab.experiments.lint.overruns import length_of
 from docmind_lab.experiments.lint.scenes import INTERRUPTED, UNTIMED, UNTIMED_ASYNC, Scene, observe_run
-from docmind_lab.systems.docmind.graphs.observer import role_of
+from docmind_lab.systems.base.observer import role_of
 from docmind_lab.systems.own.references import AnyGraph
 
 # Of a stretch that cannot be cut: early enough that most of it is still to come.

@@ -29,7 +29,7 @@ from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_door import VirtualDoor
-from docmind_lab.systems.kinds import Workload
+from docmind_lab.systems.base.workload_kind import Workload
 from docmind_lab.virtual_time import VirtualClock
 
 Kept = TypeVar("Kept")

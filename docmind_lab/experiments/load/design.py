@@ -29,8 +29,8 @@ from docmind_lab.experiments.load.on_traces.shapes import Recorded
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, horizon_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Pace
-from docmind_lab.systems.docmind.retrieval import load_questions
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.base.corpus import HANDBOOK
+from docmind_lab.systems.base.questions import load_questions
 from docmind_lab.tables.traces.rules import NamedRule
 
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.

@@ -36,7 +36,8 @@ from docmind_lab.findings.study import prepare_folder
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.statistics.latency.by_role import ProfileChoice, latency_profile
-from docmind_lab.systems import Surroundings, workload_kind
+from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.tables.manifest import MachineUse, manifest_of
 
 # The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The

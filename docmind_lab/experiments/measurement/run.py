@@ -20,8 +20,8 @@ from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_re
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import RawEvent
 from docmind_lab.services.log import RequestRow
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.kinds import Workload
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.workload_kind import Workload
 from docmind_lab.tables.records import RunRows
 
 # A request whose bytes were written reaches the service within a round trip on loopback; one that has not after this

@@ -28,11 +28,11 @@ from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems import Surroundings, workload_kind
-from docmind_lab.systems.docmind.documents import Library, LibraryPlace
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
-from docmind_lab.systems.kinds import Workload
+from docmind_lab.systems.base.corpus import HANDBOOK
+from docmind_lab.systems.base.documents import Library, LibraryPlace
+from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.workload_kind import Surroundings, Workload
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.virtual_time import VirtualClock
 
 # Beyond a run's own horizon: for what was cut there to unwind, and for a thread that sleeps to be left.

@@ -46,7 +46,7 @@ from docmind_lab.experiments.sweeps.settled import (
     with_own_graph,
 )
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
-from docmind_lab.systems.kinds import shown_name
+from docmind_lab.systems.base.workload_kind import shown_name
 
 MOST_RUNS = 1_000_000
 

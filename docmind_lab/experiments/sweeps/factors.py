@@ -24,7 +24,7 @@ from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.statistics.latency.by_role import latency_profile
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.base.corpus import HANDBOOK
 
 NoLimit = Literal["none"]
 """The level of a factor that sets no limit: `NO_BUDGETS`."""

@@ -29,8 +29,8 @@ from docmind_lab.experiments.sweeps.factors import (
 )
 from docmind_lab.experiments.sweeps.settled import replay_comparison
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.hops import checked_adoption
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, checked_node_mode
+from docmind_lab.services.hop_behaviour import checked_adoption
+from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode
 from docmind_lab.systems.kinds import WORKLOADS, workload_kind
 
 

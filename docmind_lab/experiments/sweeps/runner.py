@@ -30,8 +30,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.study_folder import StudyFolder
-from docmind_lab.systems import systems_said
-from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.kinds import systems_said, workload_kind
 from docmind_lab.systems.own import Inputs
 from docmind_lab.tables.manifest import MachineUse, manifest_of
 

@@ -30,7 +30,8 @@ from docmind_lab.experiments.comparison.replays import (
 from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
 from docmind_lab.experiments.recordings.replay import open_recording
 from docmind_lab.experiments.sweeps.factors import FIELDS
-from docmind_lab.systems.kinds import OWN_PREFIX, WORKLOADS
+from docmind_lab.systems.base.workload_kind import OWN_PREFIX
+from docmind_lab.systems.kinds import WORKLOADS
 from docmind_lab.tables.traces.importers.recordings import Recording
 
 OWN_FIELDS: Final = ("graph", "agent", "inputs", "deadline_key", "context", "config", "store", "resume", "endpoints")

@@ -14,7 +14,6 @@ decisions.py      choices between options, made so that every loop ends
 text_protocols.py replies in the protocols that prompts describe in words
 shown_json.py     the JSON that a prompt describes, as a schema
 tokens.py         the model's own tokenizer
-research.py, staged.py   the roles of the other systems under a deadline
 """
 
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall

@@ -10,22 +10,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from docmind_lab.services.scripted_model import research, staged
 from docmind_lab.services.scripted_model.any_agent import calls_of_own_tools, reply_of_assistant
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
 
-PEER_TOOL_PREFIX = "ask_"
-"""Of a tool that asks a peer agent."""
-
-# Those of other systems are told by a phrase of their prompts.
-_ROLE_OF_PHRASE: Mapping[str, str] = {
-    **research.ROLES,
-    **staged.ROLES,
+ROLE_OF_PHRASE: dict[str, str] = {
     # One that was given no tools any more has nothing else by which it could be told.
     "You are the supervisor of DocMind": "supervisor",
-    "You delegate to peer agents": "delegate",
-    "You conclude from what peer agents found": "conclude",
 }
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
 _OWN_SYSTEM = "DocMind"
@@ -61,7 +52,7 @@ MAX_CORRECTIONS = 1
 def role_of(conversation: Conversation) -> str:
     """Return the role that a request is for: "supervisor", one of `ROLES`, a role of another system, or "assistant"."""
     prompt = conversation.system_prompt
-    for phrase, role in _ROLE_OF_PHRASE.items():
+    for phrase, role in ROLE_OF_PHRASE.items():
         if phrase in prompt:
             return role
     if any(name.startswith(HANDOFF_PREFIX) for name in conversation.tools):
@@ -78,7 +69,7 @@ def role_of(conversation: Conversation) -> str:
 
 def reply_to(conversation: Conversation) -> Reply:
     """Return the model's reply; the same request gets the same reply."""
-    return _PLAYED[role_of(conversation)](conversation)
+    return REPLIES[role_of(conversation)](conversation)
 
 
 def strategy_for(question: str, offered: Sequence[str]) -> str:
@@ -236,22 +227,7 @@ def end_of_supervision(conversation: Conversation) -> Reply:
     return Reply(answer or NOT_FOUND)
 
 
-def _delegate(conversation: Conversation) -> Reply:
-    """Ask every peer on offer, each once; then answer from the passages that the peers returned."""
-    asked = {call.name for call in conversation.called_tools()}
-    calls = tuple(
-        ToolCall(name, {_parameter_of(schema): conversation.task})
-        for name, schema in conversation.tools.items()
-        if name.startswith(PEER_TOOL_PREFIX) and name not in asked
-    )
-    return Reply(tool_calls=calls) if calls else _synthesis(conversation)
-
-
-def _parameter_of(schema: Mapping[str, Any]) -> str:
-    return next(iter(schema.get("properties", {})), "question")
-
-
-_PLAYED: dict[str, Callable[[Conversation], Reply]] = {
+REPLIES: dict[str, Callable[[Conversation], Reply]] = {
     "supervisor": _supervisor,
     "router": _router,
     "router_engine": _router_engine,
@@ -260,8 +236,4 @@ _PLAYED: dict[str, Callable[[Conversation], Reply]] = {
     "synthesis": _synthesis,
     "validation": _validation,
     "assistant": reply_of_assistant,
-    **research.PLAYED,
-    **staged.PLAYED,
-    "delegate": _delegate,
-    "conclude": _synthesis,
 }

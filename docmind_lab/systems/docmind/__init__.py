@@ -1,7 +1,6 @@
 """DocMind, the system that the lab was made for: a supervisor over five roles that answers questions from documents.
 
-documents    a user's documents as an index folder; the handbook
-retrieval    the index, strategies, router engines, questions, the retrieve_documents tool
+retrieval    the index, strategies, router engines, the retrieve_documents tool
 graphs       the supervisor graph and its agents
 router       a router engine over the search strategies
 system       clients, index, model and graph as one

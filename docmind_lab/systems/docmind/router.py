@@ -10,19 +10,18 @@ costs a model call before anything is searched: that is what an honest compariso
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, HumanMessage
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.results import RetrievedDocument
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
-from docmind_lab.systems.docmind.retrieval.injection import calling_state
-from docmind_lab.systems.docmind.retrieval.results import RetrievedDocument
 from docmind_lab.systems.docmind.retrieval.strategies import STRATEGIES, search, search_async
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, afinish, finish
 
 SELECTOR_PROMPT = """You are the router engine of DocMind. Choose with select_engine how to search for the query: \
 "graph" for what is related, compared or different, "hierarchical" for an overview \
@@ -50,12 +49,17 @@ class RouterAnswer:
 
 @dataclass(frozen=True)
 class RouterEngine:
-    """A router over the strategies of one index, through the given clients, at the place of the agent that asks."""
+    """A router over the strategies of one index, through the given clients. place: of its calls, as a graph's state."""
 
     index: SearchIndex
     client: QdrantClient
     async_client: AsyncQdrantClient | None
     model_client: ModelClient
+    place: Mapping[str, Any] = field(default_factory=dict)
+
+    def placed_at(self, place: Mapping[str, Any]) -> RouterEngine:
+        """Return the engine for an agent at this place in the run, with the deadline in it."""
+        return replace(self, place=place)
 
     def query(self, query: str) -> RouterAnswer:
         """Search with the strategy that the model chooses. Raises: ServiceError for one that was not offered."""
@@ -68,9 +72,8 @@ class RouterEngine:
         return await afinish(self._answer(query))
 
     def _answer(self, query: str) -> Steps[RouterAnswer]:
-        place = calling_state()
         message = yield self.model_client.ask(
-            [HumanMessage(query)], place, system=SELECTOR_PROMPT, tools=[_SELECT_ENGINE]
+            [HumanMessage(query)], self.place, system=SELECTOR_PROMPT, tools=[_SELECT_ENGINE]
         )
         strategy, async_client = _choice(message), self.async_client
         found = yield Operation(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.base import GraphWorkload
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.retrieval import Question, load_questions
+from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.questions import Question, load_questions
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, with_policies_but
+from docmind_lab.systems.base.workloads import GraphWorkload
 from docmind_lab.systems.docmind.system import DocmindSystem
-from docmind_lab.systems.kinds import Defaults, WorkloadKind, with_policies_but
 
 
 class SupervisorWorkload(GraphWorkload):

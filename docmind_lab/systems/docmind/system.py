@@ -5,31 +5,30 @@ Everything slow (imports, clients, the index, the graph) is done when it is made
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from qdrant_client import AsyncQdrantClient, QdrantClient
-from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
+from qdrant_client import QdrantClient
 
+from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.bound import bound
-from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.core.addresses import redact_url
-from docmind_lab.core.errors import ConfigurationError, DocmindLabError, EndpointRefused, ServiceError
+from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 from docmind_lab.core.levels import SUPERVISOR_ROLE
 from docmind_lab.core.settings import Settings
 from docmind_lab.network import HttpClients
-from docmind_lab.network.endpoints import reason_of
 from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.systems.docmind.documents import Library, LibraryPlace, handbook
+from docmind_lab.systems.base.documents import Library
+from docmind_lab.systems.base.model_calls import ModelCalls
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.node_modes import NodeMode, chat_model
+from docmind_lab.systems.base.observer import RunCallbacks
+from docmind_lab.systems.base.services import ServiceSystem
 from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -38,75 +37,11 @@ from docmind_lab.systems.docmind.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, chat_model
-from docmind_lab.systems.docmind.graphs.observer import RunCallbacks
 from docmind_lab.systems.docmind.graphs.roles import ANSWERING_AGENT, role_middleware
-from docmind_lab.systems.docmind.retrieval import SearchIndex
+from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.injection import ROUTER_ROLE
-from docmind_lab.systems.docmind.retrieval.questions import require_handbook
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.systems.docmind.router import RouterEngine
-
-Runnable = CompiledStateGraph[Any, Any, Any, Any]
-
-
-def named_corpus(name: str | LibraryPlace) -> Library:
-    """Return the handbook, or the library at this place. Raises: as `require_handbook` and `LibraryPlace.open`."""
-    if isinstance(name, LibraryPlace):
-        return name.open()
-    require_handbook(name)
-    return handbook()
-
-
-def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
-    """Convert an error of building the index to one that names the vector store and the remedy."""
-    remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
-    if isinstance(error, UnexpectedResponse):
-        return ServiceError(f"vector store at {redact_url(url)} answered HTTP {error.status_code}; {remedy}")
-    source = getattr(error, "source", error)
-    if isinstance(source, DocmindLabError):
-        return source
-    return ServiceError(f"vector store at {redact_url(url)} cannot be reached ({reason_of(source)}); {remedy}")
-
-
-class ServiceSystem:
-    """A system that reaches a model and a vector store over HTTP clients of its own."""
-
-    addresses: ServiceAddresses
-    settings: Settings
-    http: HttpClients
-    qdrant: QdrantClient
-    qdrant_async: AsyncQdrantClient | None
-
-    def _connect(self) -> None:
-        """Make the clients of the vector store."""
-        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
-        backstop_s, url = math.ceil(self.settings.database.qdrant_timeout), self.addresses.qdrant_url
-        self.qdrant, self.qdrant_async = self.http.qdrant(url, backstop_s), self.http.qdrant_async(url, backstop_s)
-
-    @contextlib.contextmanager
-    def _built(self) -> Iterator[None]:
-        """Close the clients if the block, which fills the vector store, fails. Raises: an error with the remedy."""
-        with contextlib.ExitStack() as unless_built:
-            unless_built.callback(self.close)
-            try:
-                yield
-            except ApiException as error:
-                raise _vector_store_error(error, self.addresses.qdrant_url) from error
-            unless_built.pop_all()
-
-    def close(self) -> None:
-        """Close the clients, the async ones on the loop they were used on."""
-        self.qdrant.close()
-        self.http.close()
-        shared_loop().run(self._close_async())
-
-    async def _close_async(self) -> None:
-        if self.qdrant_async is not None:
-            await self.qdrant_async.close()
-        await self.http.aclose()
 
 
 @dataclass
@@ -199,7 +134,7 @@ class DocmindSystem(ServiceSystem):
         """Compile the graph.
 
         streaming: the model sends its replies token by token, and callbacks hear of each. mode: of the async side of
-        model and tools, see `graphs/node_modes.py`; for replies in one piece only.
+        model and tools, see `base/node_modes.py`; for replies in one piece only.
         Raises: ConfigurationError for both.
         """
         if streaming and mode != "own":

@@ -16,39 +16,35 @@ import contextlib
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, NotRequired
+from typing import Any, Final
 
 import httpx2
-from langchain.agents import AgentState
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadline_headers import to_header
-from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
+from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import DeadlineExceeded, ServiceError
-from docmind_lab.network.recorder import current_recorder, note_event
-from docmind_lab.services.hops import calls_below, role_of
-from docmind_lab.systems.base import ClientWorkload
-from docmind_lab.systems.docmind.graphs.node_modes import CALL_SYNC, NodeMode
-from docmind_lab.systems.docmind.graphs.state import Merged, merge_documents
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.docmind.retrieval.results import record_retrieved
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, StepsNode
+from docmind_lab.core.sync_async import Operation, Steps
+from docmind_lab.network.recorder import note_event
+from docmind_lab.services.hop_behaviour import LEVELS, calls_below, role_of
+from docmind_lab.systems.base.bounded_calls import bounded_call
+from docmind_lab.systems.base.node_modes import NodeMode, in_mode
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.results import record_retrieved
+from docmind_lab.systems.base.retries import no_retries
+from docmind_lab.systems.base.state import SystemState
+from docmind_lab.systems.base.steps_node import StepsNode
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, no_policies
+from docmind_lab.systems.base.workloads import ClientWorkload
+from docmind_lab.systems.hops.processes import HopProcesses
 
 _FIRST: Final = role_of(1)
 _POSITION: Final = "0"
 _GATEWAY_TIMEOUT: Final = 504
-
-
-class CallerState(AgentState[Any]):
-    """State of the caller. documents: services that answered. deadline_ts: see `graphs/state.py`; never saved."""
-
-    deadline_ts: NotRequired[Annotated[float, UntrackedValue]]
-    documents: NotRequired[Annotated[list[Mapping[str, Any]], Merged(list, merge_documents)]]
 
 
 def requests(corpus: str = "") -> tuple[Question, ...]:
@@ -74,7 +70,7 @@ class HopsWorkload(ClientWorkload):
     name = "hops"
 
     def _graph(self, mode: NodeMode) -> Runnable:
-        built = StateGraph(CallerState)
+        built = StateGraph(SystemState)
         built.add_node("ask", StepsNode("ask", functools.partial(self._ask, mode)))
         built.add_edge(START, "ask")
         built.add_edge("ask", END)
@@ -101,32 +97,19 @@ class HopsWorkload(ClientWorkload):
             with self._call(state) as (deadline, options):
                 return _services_in(await self.http.openai_async.post(url, **options), deadline)
 
-        in_name_only = CALL_SYNC.get(mode)
-        return Operation(blocking, awaited if in_name_only is None else lambda: in_name_only(blocking))
+        return in_mode(mode, Operation(blocking, awaited))
 
     @contextlib.contextmanager
     def _call(self, state: Mapping[str, Any]) -> Iterator[tuple[Deadline | None, dict[str, Any]]]:
         """Record the block as a call under the deadline in the state, and yield that and the options of its request."""
-        deadline, policy, recorder = Deadline.from_state(state, self.clock), current_policy(), current_recorder()
-        if deadline is not None and deadline.remaining() <= policy.floor_s:
-            if recorder is not None:
-                recorder.refuse("peer", _FIRST, _POSITION)
-            raise deadline.refused(_FIRST, "graph")
-        options: dict[str, Any] = {}
-        if deadline is not None:
-            options["headers"] = dict([to_header(deadline.remaining())])
-            if policy.cap == "per_read":
-                options["timeout"] = deadline.remaining()
-        with contextlib.ExitStack() as scopes:
-            if recorder is not None:
-                scopes.enter_context(recorder.call("peer", _FIRST, _POSITION, cap_from_deadline=deadline is not None))
-            scopes.enter_context(deadline_scope(deadline if policy.cap == "total" else None))
-            try:
+        deadline = Deadline.from_state(state, self.clock)
+        options = {} if deadline is None else {"headers": dict([to_header(deadline.remaining())])}
+        call = bounded_call("peer", _FIRST, _POSITION, deadline, failures=(httpx2.HTTPError,), source="graph")
+        try:
+            with call:
                 yield deadline, options
-            except httpx2.HTTPError as error:
-                if deadline is not None and deadline.remaining() <= policy.floor_s:
-                    raise _cut(deadline) from error
-                raise ServiceError(f"{_FIRST} has not answered: {type(error).__name__}") from error
+        except httpx2.HTTPError as error:
+            raise ServiceError(f"{_FIRST} has not answered: {type(error).__name__}") from error
 
 
 def _services_in(response: httpx2.Response, deadline: Deadline | None) -> list[str]:
@@ -143,3 +126,21 @@ def _services_in(response: httpx2.Response, deadline: Deadline | None) -> list[s
 def _cut(deadline: Deadline) -> DeadlineExceeded:
     note_event("deadline_cut", _FIRST, kind="peer", source="network")
     return deadline.exceeded(_FIRST, "network")
+
+
+KIND = WorkloadKind(
+    name="hops",
+    title="Tree of services, three hops deep",
+    asked="requests",
+    cases=requests,
+    build=HopsWorkload,
+    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
+    defaults={"virtual": Defaults(10.0, 40, "heavy_tail/3"), "wall": Defaults(1.0, 8, "heavy_tail/30")},
+    roles=tuple(role_of(level) for level in range(1, LEVELS + 1)),
+    retries=no_retries,
+    reads_settings=True,
+    has_hops=True,
+    refusal=no_policies,
+    serve=HopProcesses,
+)
+"""A caller that asks a tree of seven services."""

@@ -1,4 +1,4 @@
-"""The workload `own`: a user's graph, run unchanged under every alternative.
+"""The workload `own`: a user's graph, run unchanged under every alternative; and agents and programs.
 
 inputs.py        the graph's inputs, checked against its schema
 references.py    a module, a file or an entry of langgraph.json as a compiled graph
@@ -11,6 +11,8 @@ making.py        what answers a user's code while it makes its graph
 tokenizer.py     vocabularies in place of files that tiktoken downloads
 watch.py         requests, from hooks below HTTP clients, and where they go
 unsimulated.py   what has no virtual time, refused by name: other connections, drivers, programs
+agents           agents that are no LangGraph graph
+programs         programs in any language
 """
 
 from docmind_lab.systems.own.inputs import GraphInput, Inputs, read_inputs

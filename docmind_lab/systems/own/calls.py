@@ -26,7 +26,7 @@ from docmind_lab.core.deadlines import Deadline, PropagationPolicy
 from docmind_lab.core.errors import RunCut
 from docmind_lab.network.attempts import Attempt, AttemptOutcome, CallKind, LogicalCall, call_scope
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.docmind.graphs.observer import RunCallbacks, is_node, role_of
+from docmind_lab.systems.base.observer import RunCallbacks, is_node, role_of
 
 _PUSHED = "__pregel_push"
 

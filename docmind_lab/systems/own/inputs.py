@@ -27,7 +27,7 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
-from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.own.references import one_line
 from docmind_lab.systems.own.settings import RunSettings
 

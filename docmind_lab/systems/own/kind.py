@@ -27,11 +27,12 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.endpoints import EndpointTable, read_endpoints
-from docmind_lab.systems.agents import AgentGraph
-from docmind_lab.systems.agents.enforcing import carried_out_by, notes_on, refusal_of
-from docmind_lab.systems.agents.load import as_question
-from docmind_lab.systems.docmind.graphs.observer import role_of
-from docmind_lab.systems.kinds import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, shown_name
+from docmind_lab.systems.base.observer import role_of
+from docmind_lab.systems.base.retries import own_retries
+from docmind_lab.systems.base.workload_kind import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, shown_name
+from docmind_lab.systems.own.agents import AgentGraph
+from docmind_lab.systems.own.agents.enforcing import carried_out_by, notes_on, refusal_of
+from docmind_lab.systems.own.agents.load import as_question
 from docmind_lab.systems.own.inputs import Inputs, inputs_named, read_inputs, register, register_inputs
 from docmind_lab.systems.own.making import simulated_while_made
 from docmind_lab.systems.own.references import (
@@ -48,7 +49,6 @@ from docmind_lab.systems.own.references import (
 from docmind_lab.systems.own.settings import RunSettings, StoreMaker
 from docmind_lab.systems.own.watch import Services, SimulatedDestinations
 from docmind_lab.systems.own.workload import OwnWorkload
-from docmind_lab.systems.retries import own_retries
 from docmind_lab.virtual_time import current_clock, outside_simulation
 
 # How long a user's graph takes is unknown; these are the defaults of DocMind itself.

@@ -36,7 +36,7 @@ from langgraph.pregel import Pregel
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.users_code import line_of_error
-from docmind_lab.systems.agents import agent_graph, load_agent
+from docmind_lab.systems.own.agents import agent_graph, load_agent
 
 AnyGraph = Pregel[Any, Any, Any, Any]
 

@@ -22,8 +22,8 @@ from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.core.levels import NAN
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.unanswered import Unanswered, in_words
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.own.calls import GraphCallbacks
 from docmind_lab.systems.own.doorway import RunDoorway
 from docmind_lab.systems.own.inputs import GraphInput, declared_outputs, input_keys, share_of_gold

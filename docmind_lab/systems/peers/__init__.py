@@ -9,35 +9,11 @@ events.py        events of a call, and the table `peer_tasks`
 shelves.py       the corpus divided among the peers
 graph.py         the parent agent
 workload.py      the parent as a system under a deadline
+script.py        what the parent's model says; the path of the peers
+host.py          the SDK's server for all peers, as one ASGI application with the service's log
+executor.py      one task of a peer, run by the A2A SDK, and its answer
 
-The peers themselves are in docmind_lab/services/peers. The package needs a2a-sdk (extra "peers").
+The package needs a2a-sdk (extra "peers").
 """
 
-import logging
-
-from docmind_lab.systems.docmind.retrieval import load_questions
-from docmind_lab.systems.kinds import Defaults, WorkloadKind
-from docmind_lab.systems.peers.events import EVENTS, PEER_TASKS
-from docmind_lab.systems.peers.workload import PEERS, PeersWorkload
-
-# Late answers and failed cancels are studied here: they are logged, and printed where logging is configured.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
-
-KIND = WorkloadKind(
-    adapts=True,
-    name="peers",
-    title="Parent of four A2A peers",
-    asked="questions",
-    cases=load_questions,
-    build=PeersWorkload,
-    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
-    defaults={"virtual": Defaults(20.0, 40, "heavy_tail/3"), "wall": Defaults(2.0, 8, "typical/5")},
-    roles=("delegate", *PEERS, "conclude"),
-    events=EVENTS,
-    tables=(PEER_TASKS,),
-    takes_questions=True,
-    reads_settings=True,
-)
-"""A parent agent that delegates each question to four peers."""
-
-__all__ = ["KIND", "PeersWorkload"]
+import docmind_lab.systems.peers.script  # noqa: F401 - it adds what the parent's model says, and the server of the peers

@@ -17,30 +17,29 @@ import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired
+from typing import Any
 
-from langchain.agents import AgentState
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 
+from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
+from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import current_recorder
-from docmind_lab.services.scripted_model.roles import PEER_TOOL_PREFIX
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, in_thread
-from docmind_lab.systems.docmind.graphs.state import Merged, merge_documents
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, StepsNode
-from docmind_lab.systems.docmind.system import Runnable
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.node_modes import NodeMode, in_thread
+from docmind_lab.systems.base.state import SystemState
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
 from docmind_lab.systems.peers.client import PeerClients
 from docmind_lab.systems.peers.correlation import PeerResult, PeerTimeouts
 from docmind_lab.systems.peers.correlator import Correlator
+from docmind_lab.systems.peers.script import PEER_TOOL_PREFIX
 from docmind_lab.systems.peers.shelves import Shelf, task_for
 
 DELEGATE_PROMPT = (
@@ -54,19 +53,12 @@ CONCLUDE_PROMPT = (
 _STEP = "0"
 
 
-class ParentState(AgentState[Any]):
-    """State of the parent agent. documents: what peers found. deadline_ts: see `graphs/state.py`; never saved."""
-
-    deadline_ts: NotRequired[Annotated[float, UntrackedValue]]
-    documents: NotRequired[Annotated[list[Mapping[str, Any]], Merged(list, merge_documents)]]
-
-
 @dataclass(frozen=True)
 class Parent:
     """The clients, peers and limits that the parent's nodes use.
 
     timeouts: of each call. concluding_share: of what is left of a propagated deadline, kept for the conclusion, in
-    [0, 1). mode: of the async side, see `graphs/node_modes.py`.
+    [0, 1). mode: of the async side, see `base/node_modes.py`.
     """
 
     delegating: ModelClient
@@ -82,7 +74,7 @@ class Parent:
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> Runnable:
         """Compile the parent's graph."""
-        built = StateGraph(ParentState)
+        built = StateGraph(SystemState)
         built.add_node("delegate", StepsNode("delegate", self._delegate))
         built.add_node("peers", StepsNode("peers", self._peers))
         built.add_node("conclude", StepsNode("conclude", self._conclude))

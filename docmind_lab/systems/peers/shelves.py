@@ -15,7 +15,7 @@ from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.scripted_model.extraction import content_words
-from docmind_lab.systems.docmind.retrieval import Chunk
+from docmind_lab.systems.base.corpus import Chunk
 
 PASSAGES = 5  # as many as a search of the supervisor gives
 

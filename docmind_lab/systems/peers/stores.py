@@ -1,7 +1,7 @@
 """Stores of pending calls, where one atomic claim lets exactly one party decide each call.
 
-    InProcessStore()                   a dictionary and a lock: the parent is one process
-    SqliteStore("pending.db")          DELETE … RETURNING: processes of one machine
+    SqliteStore()                      DELETE … RETURNING, in memory: the parent is one process
+    SqliteStore("pending.db")          the same in a file: processes of one machine
     RedisStore("redis://host:6379")    RENAMENX: processes of several machines (extra "redis"; not in virtual time)
 
 No pending entry expires by itself: a timeout is a reason to claim an entry, and data that vanished would leave nobody
@@ -14,14 +14,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import threading
 import uuid
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
 
 from docmind_lab.core.errors import ConfigurationError, StoreError
+from docmind_lab.systems.base.sqlite_tables import IN_MEMORY, SqliteTables
 from docmind_lab.systems.peers.correlation import CorrelationEntry
 
 _Reply = TypeVar("_Reply")
@@ -69,81 +68,40 @@ def _pending_error(sub_task_id: str) -> ConfigurationError:
     return ConfigurationError(f"call {sub_task_id!r} is pending already; give each call a name of its own")
 
 
-class InProcessStore:
-    """A store in this process: a dictionary and a lock."""
-
-    blocks: Final = False
-
-    def __init__(self) -> None:
-        self._entries: dict[str, CorrelationEntry] = {}
-        self._lock = threading.Lock()
-
-    def register(self, entries: Sequence[CorrelationEntry]) -> None:
-        """Add entries, all of them or none. Raises: ConfigurationError if one exists already."""
-        with self._lock:
-            made = dict(self._entries)
-            for entry in entries:
-                if made.setdefault(entry.sub_task_id, entry) is not entry:
-                    raise _pending_error(entry.sub_task_id)
-            self._entries = made
-
-    def claim(self, sub_task_id: str) -> CorrelationEntry | None:
-        """Remove an entry and return it; None if it was claimed before."""
-        with self._lock:
-            return self._entries.pop(sub_task_id, None)
-
-    def extend(self, sub_task_id: str, seen: int) -> bool:
-        """Count one more extension of a pending call if it has `seen` of them; return whether it was so."""
-        with self._lock:
-            entry = self._entries.get(sub_task_id)
-            if entry is None or entry.extensions != seen:
-                return False
-            self._entries[sub_task_id] = replace(entry, extensions=seen + 1)
-            return True
-
-    def pending(self) -> tuple[str, ...]:
-        """Return the names of the calls that are not claimed, in order."""
-        with self._lock:
-            return tuple(sorted(self._entries))
-
-    def close(self) -> None:
-        """Do nothing: no file or connection is open."""
+_SCHEMA = """
+PRAGMA journal_mode=WAL;
+CREATE TABLE IF NOT EXISTS pending (sub_task_id TEXT PRIMARY KEY, entry TEXT NOT NULL, extensions INTEGER);
+"""
 
 
-class SqliteStore:
-    """A store in an SQLite file, shared by processes of one machine. Raises: ConfigurationError for an old SQLite."""
+class SqliteStore(SqliteTables):
+    """A store in this process's memory, or in a file shared by processes of one machine.
 
-    blocks: Final = True
+    Raises: ConfigurationError for an old SQLite.
+    """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str] = IN_MEMORY) -> None:
         if sqlite3.sqlite_version_info < _RETURNING_SINCE:
             raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} has no DELETE … RETURNING; use 3.35 or newer")
-        # One connection and a lock for it: statements are short, and a connection is not made for several threads.
-        self._lock = threading.Lock()
-        self._database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-        # By `close`, or when the store is garbage.
-        self._closing = weakref.finalize(self, self._database.close)
-        self._database.execute("PRAGMA journal_mode=WAL")
-        self._database.execute(
-            "CREATE TABLE IF NOT EXISTS pending (sub_task_id TEXT PRIMARY KEY, entry TEXT NOT NULL, extensions INTEGER)"
-        )
+        super().__init__(path, _SCHEMA, timeout_s=_BUSY_S)
+        self.blocks: Final = path != IN_MEMORY
 
     def register(self, entries: Sequence[CorrelationEntry]) -> None:
         """Add entries, all of them or none. Raises: ConfigurationError if one exists already."""
         rows = [(entry.sub_task_id, entry.as_json(), entry.extensions) for entry in entries]
         with self._lock, _sqlite_errors():
-            self._database.execute("BEGIN IMMEDIATE")
+            self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._database.executemany("INSERT INTO pending VALUES (?, ?, ?)", rows)
+                self._connection.executemany("INSERT INTO pending VALUES (?, ?, ?)", rows)
             except sqlite3.IntegrityError as error:
-                self._database.execute("ROLLBACK")
+                self._connection.execute("ROLLBACK")
                 raise _pending_error(", ".join(row[0] for row in rows)) from error
-            self._database.execute("COMMIT")
+            self._connection.execute("COMMIT")
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
         """Remove an entry and return it; None if it was claimed before."""
         with self._lock, _sqlite_errors():
-            rows = self._database.execute(
+            rows = self._connection.execute(
                 "DELETE FROM pending WHERE sub_task_id = ? RETURNING entry, extensions", (sub_task_id,)
             ).fetchall()
         return replace(CorrelationEntry.from_json(rows[0][0]), extensions=rows[0][1]) if rows else None
@@ -151,7 +109,7 @@ class SqliteStore:
     def extend(self, sub_task_id: str, seen: int) -> bool:
         """Count one more extension of a pending call if it has `seen` of them; return whether it was so."""
         with self._lock, _sqlite_errors():
-            cursor = self._database.execute(
+            cursor = self._connection.execute(
                 "UPDATE pending SET extensions = extensions + 1 WHERE sub_task_id = ? AND extensions = ?",
                 (sub_task_id, seen),
             )
@@ -160,13 +118,8 @@ class SqliteStore:
     def pending(self) -> tuple[str, ...]:
         """Return the names of the calls that are not claimed, in order."""
         with self._lock:
-            rows = self._database.execute("SELECT sub_task_id FROM pending ORDER BY sub_task_id").fetchall()
+            rows = self._connection.execute("SELECT sub_task_id FROM pending ORDER BY sub_task_id").fetchall()
         return tuple(row[0] for row in rows)
-
-    def close(self) -> None:
-        """Close the database file."""
-        with self._lock:
-            self._closing()
 
 
 @contextlib.contextmanager

@@ -7,20 +7,23 @@ those passages. A call that timed out has none: what a peer costs when it is lat
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
+from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.base import ClientWorkload
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.docmind.system import Runnable
+from docmind_lab.systems.base.model_calls import ModelCalls
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.questions import Question, load_questions
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind
+from docmind_lab.systems.base.workloads import ClientWorkload
 from docmind_lab.systems.peers.caller import PeerCaller
 from docmind_lab.systems.peers.client import PeerClients
 from docmind_lab.systems.peers.correlation import PeerTimeouts
 from docmind_lab.systems.peers.correlator import Correlator
+from docmind_lab.systems.peers.events import EVENTS, PEER_TASKS
 from docmind_lab.systems.peers.graph import Parent
 from docmind_lab.systems.peers.shelves import shelves
 from docmind_lab.systems.peers.stores import CorrelationStore
@@ -82,3 +85,24 @@ class PeersWorkload(ClientWorkload):
         """Close the clients, the async ones on the loop they were used on."""
         shared_loop().run(self.clients.aclose())
         super().close()
+
+
+# Late answers and failed cancels are studied here: they are logged, and printed where logging is configured.
+logging.getLogger("docmind_lab.systems.peers").addHandler(logging.NullHandler())
+
+KIND = WorkloadKind(
+    adapts=True,
+    name="peers",
+    title="Parent of four A2A peers",
+    asked="questions",
+    cases=load_questions,
+    build=PeersWorkload,
+    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
+    defaults={"virtual": Defaults(20.0, 40, "heavy_tail/3"), "wall": Defaults(2.0, 8, "typical/5")},
+    roles=("delegate", *PEERS, "conclude"),
+    events=EVENTS,
+    tables=(PEER_TASKS,),
+    takes_questions=True,
+    reads_settings=True,
+)
+"""A parent agent that delegates each question to four peers."""

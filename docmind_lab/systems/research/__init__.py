@@ -13,31 +13,7 @@ system.py          clients, sources, model, graph
 running.py         research(task, system), SimulatedResearch
 counterfactual.py  what each source would have given after its stop
 workload.py        the workload: a research under a deadline enforced from outside
+script.py          what the simulated model says in the four roles
 """
 
-from docmind_lab.systems.research.counterfactual import past_the_stop
-from docmind_lab.systems.research.exits import EXIT_REASONS
-from docmind_lab.systems.research.report import ResearchReport
-from docmind_lab.systems.research.running import SimulatedResearch, research, research_async
-from docmind_lab.systems.research.sources import SourceSpec, load_sources
-from docmind_lab.systems.research.system import ResearchSystem
-from docmind_lab.systems.research.tasks import Hypothesis, ResearchLimits, ResearchTask, load_tasks
-from docmind_lab.systems.research.workload import KIND, ResearchWorkload
-
-__all__ = [
-    "EXIT_REASONS",
-    "KIND",
-    "Hypothesis",
-    "ResearchLimits",
-    "ResearchReport",
-    "ResearchSystem",
-    "ResearchTask",
-    "ResearchWorkload",
-    "SimulatedResearch",
-    "SourceSpec",
-    "load_sources",
-    "load_tasks",
-    "past_the_stop",
-    "research",
-    "research_async",
-]
+import docmind_lab.systems.research.script  # noqa: F401 - it adds what the model says in its roles

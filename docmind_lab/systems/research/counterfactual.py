@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.sync_async import Steps, finish
 from docmind_lab.network.recorder import recording
-from docmind_lab.systems.docmind.sync_async import Steps, finish
 from docmind_lab.systems.research.exits import Completion, ExitReason
 from docmind_lab.systems.research.graph import Compiled, config_of, run_to_end
 from docmind_lab.systems.research.ledger import ResearchLedger
@@ -70,7 +70,7 @@ def _continue_source(
     ledger = ResearchLedger(system.limits)
     ledger.begin(report.task)
     for attempt in report.attempts:
-        ledger.asked.add(attempt.source, attempt.query)
+        ledger.ask(attempt.source, attempt.query)
     run = _resume(report, stopped, system, ledger, further)
     before = len(run.history)
     yield from run_to_end(run, loop, config_of(ledger))

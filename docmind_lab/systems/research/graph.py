@@ -26,10 +26,11 @@ from langgraph.types import Send
 
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy
 from docmind_lab.core.errors import BudgetError, GraphError
+from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.docmind.graphs.model_calls import FAILURES
-from docmind_lab.systems.docmind.graphs.state import Merged, keep_reason
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, StepsNode
+from docmind_lab.systems.base.model_calls import FAILURES
+from docmind_lab.systems.base.state import Merged, keep_reason
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import Completion
 from docmind_lab.systems.research.ledger import ResearchLedger
@@ -56,7 +57,7 @@ class ResearchState(TypedDict, total=False):
 
     task: what is researched. documents: what was kept, seen through the run's ledger. jobs: hypothesis and source, by
     place, of what is to be started next. following: place of the first hypothesis after those. deadline_ts: as in
-    `graphs/state.py`. Neither task, documents nor deadline is in a checkpoint: the ledger has what must outlive one.
+    `base/state.py`. Neither task, documents nor deadline is in a checkpoint: the ledger has what must outlive one.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -90,9 +91,8 @@ class ResearchGraph:
         graph.add_edge("report", END)
         return graph.compile(checkpointer=checkpointer)
 
-    def begin(self, state: ResearchState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+    def begin(self, state: ResearchState, config: RunnableConfig) -> dict[str, Any]:
         """Begin the research, and dispatch the sources of the first hypotheses."""
-        yield from ()  # steps, though there is nothing to wait for
         ledger = ledger_of(config)
         ledger.begin(state["task"])
         return {"documents": ledger.documents, **_next_jobs(0, _place(state, config))}

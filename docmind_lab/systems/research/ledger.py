@@ -10,7 +10,6 @@ has all queries but the one under way. Several sources write at once; the ledger
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.core.whole_files import as_text, write_whole
 from docmind_lab.network.recorder import current_recorder, note_event
 from docmind_lab.systems.research.exits import COMPLETE, Completion
 from docmind_lab.systems.research.sources import Item
@@ -39,24 +39,6 @@ def word_jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     """Return shared words divided by all words of two queries, in [0, 1]; 1 if neither has any."""
     everything = one | other
     return len(one & other) / len(everything) if everything else 1.0
-
-
-class AskedQueries:
-    """The queries asked in one task, shared by hypotheses that run side by side."""
-
-    def __init__(self) -> None:
-        self._asked: dict[str, list[frozenset[str]]] = {}
-        self._lock = threading.Lock()
-
-    def add(self, source: str, query: str) -> bool:
-        """Add the query if it is new to the source, and return whether it was; check and addition are atomic."""
-        words = words_of(query)
-        with self._lock:
-            asked = self._asked.setdefault(source, [])
-            if any(word_jaccard(words, other) >= SAME_FROM for other in asked):
-                return False
-            asked.append(words)
-            return True
 
 
 RESULTS, EVENTS = "results.json", "events.jsonl"
@@ -122,7 +104,7 @@ class ResearchLedger:
         self.limits, self.folder, self.clock = limits, folder, clock
         self.task: ResearchTask | None = None
         self.started_at: float | None = None
-        self.asked = AskedQueries()
+        self._asked: dict[str, list[frozenset[str]]] = {}
         self.documents = KeptDocuments(self)
         self._kept: dict[str, Item] = {}
         self._attempts: list[SearchAttempt] = []
@@ -149,6 +131,19 @@ class ResearchLedger:
         return self.limits.budget_s - self.elapsed_s()
 
     # ---- what was done
+
+    def ask(self, source: str, query: str) -> bool:
+        """Note a query if it is new to the source, and return whether it was; check and note are atomic.
+
+        Hypotheses that run side by side share what was asked.
+        """
+        words = words_of(query)
+        with self._lock:
+            asked = self._asked.setdefault(source, [])
+            if any(word_jaccard(words, other) >= SAME_FROM for other in asked):
+                return False
+            asked.append(words)
+            return True
 
     def record(self, attempt: SearchAttempt, items: Sequence[Item] = ()) -> None:
         """Record an attempt that is over and the items to keep; they are on disk when this returns."""
@@ -210,11 +205,5 @@ class ResearchLedger:
                 "items": [{"key": item.key, **asdict(item)} for item in self._kept.values()],
                 "attempts": [asdict(attempt) for attempt in self._attempts],
             }
-            _replace(self.folder / RESULTS, json.dumps(content, ensure_ascii=False, indent=1))
-
-
-def _replace(path: Path, text: str) -> None:
-    """Replace the file's content atomically: a reader sees the old content or the new."""
-    beside = path.with_name(path.name + ".new")
-    beside.write_text(text, encoding="utf-8")
-    os.replace(beside, path)
+            text = json.dumps(content, ensure_ascii=False, indent=1)
+            write_whole(self.folder / RESULTS, as_text(text))

@@ -20,10 +20,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from docmind_lab.core.errors import BudgetError
-from docmind_lab.systems.docmind.graphs.model_calls import FAILURES
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.retrieval.tool import SEARCH_FAILURES
-from docmind_lab.systems.docmind.sync_async import Steps, StepsNode
+from docmind_lab.core.sync_async import Steps
+from docmind_lab.systems.base.bounded_calls import SEARCH_FAILURES
+from docmind_lab.systems.base.model_calls import FAILURES
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import Completion, ExitReason, exit_after_attempt
 from docmind_lab.systems.research.ledger import ResearchLedger, SearchAttempt
@@ -216,7 +217,7 @@ class SourceLoop:
             run.leave("research_budget_exhausted", "The budget ended while the query was written")
         elif not query:
             run.leave("empty_query_suggestion", "The query writer had no further query")
-        elif not run.ledger.asked.add(run.name, query):
+        elif not run.ledger.ask(run.name, query):
             run.leave("duplicate_query_skipped", "The query was asked before, or nearly so")
         else:
             run.begin_attempt(query)
@@ -252,9 +253,8 @@ class SourceLoop:
             run.chosen = tuple(run.found[number - 1] for number in chosen.accepted)
         return {}
 
-    def record(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
+    def record(self, state: LoopState, config: RunnableConfig) -> dict[str, Any]:
         """End the attempt: deduplicate its results, and record them on disk."""
-        yield from ()  # steps, though there is nothing to wait for
         state["run"].end_attempt()
         return {}
 

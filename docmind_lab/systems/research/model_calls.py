@@ -20,11 +20,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from docmind_lab.core.deadlines import Deadline, current_policy
 from docmind_lab.core.errors import DocmindLabError
+from docmind_lab.core.sync_async import Steps, pause
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.docmind.graphs.model_calls import FIRST_BACKOFF_S, RETRYABLE, TIMEOUTS, retry_after_s
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.graphs.timed_calls import note_wound_down, winds_down
-from docmind_lab.systems.docmind.sync_async import Steps, pause
+from docmind_lab.systems.base.model_calls import FIRST_BACKOFF_S, RETRYABLE, TIMEOUTS, retry_after_s
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.timed_calls import note_wound_down, winds_down
 from docmind_lab.systems.research.ledger import ResearchLedger
 from docmind_lab.systems.research.prompts import PROMPTS
 

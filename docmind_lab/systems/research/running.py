@@ -19,6 +19,7 @@ import pandas as pd
 from langchain_core.messages import HumanMessage
 
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.network.recorder import recording
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
@@ -26,9 +27,8 @@ from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.documents import Library, handbook
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, afinish, finish
+from docmind_lab.systems.base.documents import Library, handbook
+from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.research.counterfactual import past_the_stop
 from docmind_lab.systems.research.report import ResearchReport, report_of
 from docmind_lab.systems.research.sources import SourceSpec, load_sources

@@ -24,14 +24,14 @@ from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
-from docmind_lab.systems.docmind.graphs.node_modes import CALL_SYNC, NodeMode
-from docmind_lab.systems.docmind.retrieval.corpus import Chunk
-from docmind_lab.systems.docmind.retrieval.encoders import SparseEncoder
-from docmind_lab.systems.docmind.retrieval.index import BATCH_SIZE
-from docmind_lab.systems.docmind.retrieval.questions import normalise, split_sentences
-from docmind_lab.systems.docmind.retrieval.results import clean_metadata, record_retrieved
-from docmind_lab.systems.docmind.retrieval.tool import ROLE, bounded_search
-from docmind_lab.systems.docmind.sync_async import Operation
+from docmind_lab.core.sync_async import Operation
+from docmind_lab.systems.base.bounded_calls import RETRIEVAL, bounded_search
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.encoders import SparseEncoder
+from docmind_lab.systems.base.node_modes import NodeMode, in_mode
+from docmind_lab.systems.base.questions import normalise, split_sentences
+from docmind_lab.systems.base.results import clean_metadata, record_retrieved
+from docmind_lab.systems.base.services import BATCH_SIZE
 
 # A score carries seven digits of a 32-bit float, the last of which depend on where arrays lie in memory.
 _SCORE_DIGITS = 4
@@ -285,7 +285,7 @@ def _encode(spec: SourceSpec, chunks: tuple[Chunk, ...]) -> tuple[tuple[Passage,
 
 @dataclass(frozen=True)
 class SourceSearch:
-    """Searches sources with a sync or an async client. mode: of the async side, see `graphs/node_modes.py`."""
+    """Searches sources with a sync or an async client. mode: of the async side, see `base/node_modes.py`."""
 
     client: QdrantClient
     async_client: AsyncQdrantClient | None
@@ -299,27 +299,28 @@ class SourceSearch:
         """
         arguments = source.request(query)
         name = source.spec.name
+        if arguments is None:
+            return Operation(tuple, _nothing)
 
         def blocking() -> tuple[Item, ...]:
-            if arguments is None:
-                return ()
             with bounded_search(state):
                 response = self.client.query_points(**arguments)
             return _record(items_of(response.points, name, hypothesis), name)
 
         async def awaited() -> tuple[Item, ...]:
-            if arguments is None:
-                return ()
             if self.async_client is None:
                 raise ConfigurationError("an async run needs an async client: leave database.qdrant_path out")
             with bounded_search(state):
                 response = await self.async_client.query_points(**arguments)
             return _record(items_of(response.points, name, hypothesis), name)
 
-        in_name_only = CALL_SYNC.get(self.mode)
-        return Operation(blocking, awaited if in_name_only is None else lambda: in_name_only(blocking))
+        return in_mode(self.mode, Operation(blocking, awaited))
+
+
+async def _nothing() -> tuple[Item, ...]:
+    return ()
 
 
 def _record(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:
-    record_retrieved(ROLE, [item.key for item in items], [item.topic for item in items if item.topic], source)
+    record_retrieved(RETRIEVAL, [item.key for item in items], [item.topic for item in items if item.topic], source)
     return items

@@ -20,11 +20,11 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.systems.docmind.documents import Library, handbook
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, chat_model
-from docmind_lab.systems.docmind.system import ServiceSystem
+from docmind_lab.systems.base.documents import Library, handbook
+from docmind_lab.systems.base.model_calls import ModelCalls
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.node_modes import NodeMode, chat_model
+from docmind_lab.systems.base.services import ServiceSystem
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.graph import Compiled, ResearchGraph, config_of
 from docmind_lab.systems.research.ledger import ResearchLedger

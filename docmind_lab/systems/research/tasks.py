@@ -23,8 +23,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.retrieval import Question, load_questions
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.base.corpus import HANDBOOK
+from docmind_lab.systems.base.questions import Question, load_questions
 
 DEFAULT_SOURCES = ("manual", "archive", "forum")
 """Sources of a task that names none."""

@@ -18,17 +18,17 @@ from typing import Any
 
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.base import GraphWorkload
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.graphs.observer import RunCallbacks
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.docmind.retrieval.tool import ROLE as RETRIEVAL_ROLE
-from docmind_lab.systems.kinds import Defaults, WorkloadKind, with_policies_but
+from docmind_lab.systems.base.bounded_calls import RETRIEVAL
+from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.observer import RunCallbacks
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.retries import retries_of_own_loop
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, with_policies_but
+from docmind_lab.systems.base.workloads import GraphWorkload
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import COMPLETE, SOURCES
 from docmind_lab.systems.research.system import ResearchSystem
 from docmind_lab.systems.research.tasks import ResearchLimits, as_task, load_tasks
-from docmind_lab.systems.retries import retries_of_own_loop
 
 LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum": 3})
 """Queries that a measured run may put to each source: more where a source is rich, fewer where it is noisy."""
@@ -98,7 +98,7 @@ KIND = WorkloadKind(
     build=ResearchWorkload,
     # The budget falls among the run times of the tasks, which have two or three hypotheses.
     defaults={"virtual": Defaults(35.0, 8, "typical"), "wall": Defaults(3.5, 4, "typical/10")},
-    roles=(prompts.WRITER, RETRIEVAL_ROLE, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),
+    roles=(prompts.WRITER, RETRIEVAL, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),
     events={
         "source_started": "Work on a source began. detail: hypothesis, source.",
         "query_recorded": (

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from docmind_lab.core.levels import NAN
-from docmind_lab.systems.docmind.documents import handbook
-from docmind_lab.systems.docmind.retrieval import Question
+from docmind_lab.systems.base.documents import handbook
+from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.staged.calls import gold_entity, gold_relation
 from docmind_lab.systems.staged.events import digest
 

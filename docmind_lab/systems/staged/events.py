@@ -17,7 +17,7 @@ import pandas as pd
 from docmind_lab.core.clock import WALL
 from docmind_lab.core.levels import NAN
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.docmind.retrieval.results import record_retrieved
+from docmind_lab.systems.base.results import record_retrieved
 from docmind_lab.systems.staged.calls import Write
 from docmind_lab.systems.staged.graph_store import ORIGINS
 from docmind_lab.tables.frames import ExtraTable, blank_row, rows_to_frame

@@ -20,8 +20,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
+from docmind_lab.systems.base.model_calls import ModelCalls
+from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.staged.graph_store import GraphWriter
 from docmind_lab.systems.staged.ledger import StageLedger
 from docmind_lab.systems.staged.primary import Primary

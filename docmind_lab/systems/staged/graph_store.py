@@ -11,14 +11,12 @@ name whatever its case and spaces. What a write returns is an object with "statu
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.systems.base.sqlite_tables import IN_MEMORY, SqliteTables
 
 Origin = Literal["agent", "suggested", "generated", "forced"]
 ORIGINS: tuple[Origin, ...] = ("agent", "suggested", "generated", "forced")
@@ -96,19 +94,14 @@ def is_confirmed(result: object) -> bool:
     )
 
 
-class GraphStore:
+class GraphStore(SqliteTables):
     """A graph in SQLite. Any thread may use it; each write is one transaction.
-
-    It is closed by `close`, or when it is garbage, which it is not while an abandoned writer uses it.
 
     Raises: sqlite3.Error where the file cannot be written, at the making or at a write.
     """
 
-    def __init__(self, path: str = ":memory:") -> None:
-        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        self._closing = weakref.finalize(self, self._connection.close)
-        self._lock = threading.Lock()
-        self._connection.executescript(_SCHEMA)
+    def __init__(self, path: str = IN_MEMORY) -> None:
+        super().__init__(path, _SCHEMA)
 
     def add_entity(self, name: str, kind: str, written: Written) -> dict[str, Any]:
         """Write an entity; an existing one without a type gets the type."""
@@ -180,10 +173,6 @@ class GraphStore:
     def count(self) -> int:
         """Count all rows except dead letters."""
         return sum(len(self.rows(table)) for table in TABLES if table != "dead_letters")
-
-    def close(self) -> None:
-        """Close the connection; a store in memory is then gone."""
-        self._closing()
 
     def _put(self, table: str, values: tuple[str, ...]) -> bool:
         """Insert a row unless it exists, and return whether it is new."""

@@ -20,9 +20,10 @@ from langgraph.types import Command
 from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy
 from docmind_lab.core.errors import BudgetError
+from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.docmind.graphs.model_client import ModelClient
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, StepsNode
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.staged.calls import TOOLS
 from docmind_lab.systems.staged.events import note_stage_start
 from docmind_lab.systems.staged.ledger import StageLedger
@@ -74,8 +75,7 @@ class Primary:
     def tools(self) -> StepsNode:
         """Return the node that runs the calls of the last message."""
 
-        def run(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
-            yield from ()  # nothing to wait for: the store is local
+        def run(state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
             message, ledger = last_reply(state["messages"]), StageLedger.of(state)
             if message is None:
                 return Command(goto=STAGE)

@@ -20,7 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.docmind.sync_async import Steps, StepsNode
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.staged.calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
 from docmind_lab.systems.staged.events import note_stage_start
 from docmind_lab.systems.staged.graph_store import Origin, Written, is_confirmed, key_of
@@ -153,8 +153,7 @@ def _rung_of_calls(
 
 
 def _rung(options: StagedOptions, stage: str, work: Work, next_stage: str) -> StepsNode:
-    def climb(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
-        yield from ()  # nothing to wait for: the store is local
+    def climb(state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
         note_stage_start(stage)
         ledger = StageLedger.of(state)
         before = ledger.counts()
@@ -178,8 +177,7 @@ STAGE = "finalize"
 def finalize(options: StagedOptions) -> StepsNode:
     """Return the final node. Raises: LadderFailed if no write is confirmed, though there was something to write."""
 
-    def end(state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
-        yield from ()  # nothing to wait for: the store is local
+    def end(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         note_stage_start(STAGE)
         ledger, desk = StageLedger.of(state), desk_of(options, state, config)
         before = ledger.counts()

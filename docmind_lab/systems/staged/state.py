@@ -12,7 +12,7 @@ from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
 
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
-from docmind_lab.systems.docmind.graphs.state import Merged, keep_reason, merge_documents, newest
+from docmind_lab.systems.base.state import Merged, keep_reason, merge_documents, newest
 from docmind_lab.systems.staged.calls import CallOrder
 from docmind_lab.systems.staged.graph_store import GraphWriter
 from docmind_lab.systems.staged.ledger import Desk

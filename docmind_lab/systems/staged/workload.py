@@ -8,11 +8,11 @@ from typing import Any
 
 from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.base import ClientWorkload
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode
-from docmind_lab.systems.docmind.retrieval import Question
-from docmind_lab.systems.kinds import Defaults, WorkloadKind
-from docmind_lab.systems.retries import retries_within_own_limits
+from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.retries import retries_within_own_limits
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind
+from docmind_lab.systems.base.workloads import ClientWorkload
 from docmind_lab.systems.staged.chunks import StagedChunk, found_in, recall_and_f1, staged_chunks
 from docmind_lab.systems.staged.events import EVENTS, STAGES, STAGES_TABLE
 from docmind_lab.systems.staged.graph import Compiled, build_staged_graph

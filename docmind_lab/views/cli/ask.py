@@ -12,8 +12,8 @@ from docmind_lab.views.cli import options
 from docmind_lab.views.cli.console import json_safe, load_settings
 
 if TYPE_CHECKING:
+    from docmind_lab.systems.base.documents import Library
     from docmind_lab.systems.docmind.coordinator import AgentResponse
-    from docmind_lab.systems.docmind.documents import Library
 
 NOT_ANSWERED = 1
 
@@ -85,7 +85,7 @@ def ask(
 def _corpus(documents: str) -> Library | None:
     if documents in ("", "handbook"):
         return None
-    from docmind_lab.systems.docmind.documents import read_library
+    from docmind_lab.systems.base.documents import read_library
 
     return read_library(documents)
 

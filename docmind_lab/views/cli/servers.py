@@ -66,6 +66,7 @@ def serve(
     server_behaviour: options.ServerBehaviour = "",
 ) -> None:
     """Serve the simulated model and vector store on loopback; print their addresses as one JSON line when ready."""
+    import docmind_lab.systems.kinds  # noqa: F401 - it adds the systems' roles and servers to the services
     from docmind_lab.core.server_behaviour import ServerBehaviour
     from docmind_lab.services.faults import Fault
     from docmind_lab.services.server import ServiceOptions

@@ -22,8 +22,8 @@ from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems import workload_kind
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.base.corpus import HANDBOOK
+from docmind_lab.systems.kinds import workload_kind
 
 PropagationLevel = Literal["own", "on", "off"]
 PROPAGATION_LEVELS: Final[tuple[PropagationLevel, ...]] = ("own", "on", "off")

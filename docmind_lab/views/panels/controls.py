@@ -15,7 +15,7 @@ from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import one_line
 from docmind_lab.services.faults import FAULT_KINDS
-from docmind_lab.systems import WORKLOADS, workload_kind
+from docmind_lab.systems.kinds import WORKLOADS, workload_kind
 from docmind_lab.views.panels.choice import LEAST_TIMEOUT_S, MOST_TIMEOUT_S, PROPAGATION_LEVELS
 
 # A press of a key is 5 %: from one second to a hundred in as many presses as there are tones on a piano.

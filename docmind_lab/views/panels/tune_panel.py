@@ -25,8 +25,8 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.findings.study import Study
-from docmind_lab.systems import workload_kind
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK
+from docmind_lab.systems.base.corpus import HANDBOOK
+from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.views.panels import page
 from docmind_lab.views.panels.choice import SETTINGS, ChoiceTraits, PanelChoice
 from docmind_lab.views.panels.controls import Controls

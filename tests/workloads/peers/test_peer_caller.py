@@ -15,7 +15,7 @@ from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import RawEvent
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peers import PeerBehaviour, PeerHabits
+from docmind_lab.services.peer_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable

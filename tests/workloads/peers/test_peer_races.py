@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.peer_races import NEWS, explored
 from docmind_lab.systems.peers.correlation import CorrelationEntry
-from docmind_lab.systems.peers.stores import InProcessStore, SqliteStore
+from docmind_lab.systems.peers.stores import SqliteStore
 
 WITHOUT_CANCEL = tuple(name for name in NEWS if name != "cancel")
 
@@ -42,15 +42,16 @@ def test_the_same_schedule_has_the_same_course() -> None:
     assert explored(range(5)).equals(explored(range(5)))
 
 
-class _LooksFirst(InProcessStore):
+class _LooksFirst(SqliteStore):
     """A store that looks, lets the lock go, and removes: what a claim must not be."""
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
+        of_it = (sub_task_id,)
         with self._lock:
-            found = self._entries.get(sub_task_id)
+            rows = self._connection.execute("SELECT entry FROM pending WHERE sub_task_id = ?", of_it).fetchall()
         with self._lock:
-            self._entries.pop(sub_task_id, None)
-        return found
+            self._connection.execute("DELETE FROM pending WHERE sub_task_id = ?", of_it)
+        return CorrelationEntry.from_json(rows[0][0]) if rows else None
 
 
 def test_the_explorer_finds_a_claim_that_is_not_atomic() -> None:

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.retrieval import Chunk, load_questions
-from docmind_lab.systems.docmind.system import named_corpus
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.documents.library import named_corpus
+from docmind_lab.systems.base.questions import load_questions
 from docmind_lab.systems.peers.shelves import PASSAGES, shelves, task_for
 
 PEERS = ("a", "b", "c", "d")

@@ -14,7 +14,7 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.peers.correlation import CorrelationEntry
-from docmind_lab.systems.peers.stores import CorrelationStore, InProcessStore, RedisStore, SqliteStore
+from docmind_lab.systems.peers.stores import CorrelationStore, RedisStore, SqliteStore
 
 ENTRY = CorrelationEntry("s/1", "call_1", {"position": "0.0"}, "ask_reader_1", "reader_1", "task", "task/0", 8.0)
 
@@ -26,7 +26,7 @@ def entry(name: str) -> CorrelationEntry:
 @pytest.fixture(params=["in_process", "sqlite", "redis"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CorrelationStore]:
     made: dict[str, Callable[[], CorrelationStore]] = {
-        "in_process": InProcessStore,
+        "in_process": SqliteStore,
         "sqlite": lambda: SqliteStore(tmp_path / "pending.db"),
         "redis": lambda: RedisStore(fakeredis.FakeRedis()),
     }

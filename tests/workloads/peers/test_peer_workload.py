@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,11 +16,9 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
-from docmind_lab.services.peers import PeerHabits
+from docmind_lab.services.peer_behaviour import PeerHabits
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems import workload_kind
-from docmind_lab.systems.peers import KIND
 from docmind_lab.systems.peers.events import PEER_TASKS
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.records import DTYPES
@@ -175,28 +172,3 @@ def test_the_table_has_one_row_for_each_call_and_says_what_was_wasted(system: Si
         assert table[column.name].dtype.name == DTYPES[column.kind], column.name
         if column.levels:
             assert set(table[column.name].cat.categories) == set(column.levels), column.name
-
-
-def test_a_table_of_no_events_has_its_columns(system: SimulatedSystem) -> None:
-    table = PEER_TASKS.derive(*(to_frame(name, []) for name in ("events", "runs", "calls")))
-    assert list(table.columns) == [column.name for column in PEER_TASKS.columns]
-
-
-def test_equal_runs_are_equal_bit_for_bit(system: SimulatedSystem) -> None:
-    odd = replace(OBEDIENT, peers=PeerHabits(heartbeats=0.5, ignores_cancel=0.5, twice=0.5, late=0.5))
-    first, again = (measured(system, Cooperative(), AT_WORK_S, odd) for _ in range(2))
-    # As text, since NaN is not equal to itself.
-    assert repr((first.run, first.calls, first.events)) == repr((again.run, again.calls, again.events))
-
-
-def test_what_events_say_is_names_and_numbers(system: SimulatedSystem) -> None:
-    run = measured(system, Unguarded(), 60.0)
-    question = " ".join(next(q for q in KIND.cases("handbook") if q.id == run.run.question_id).text.split())
-    assert {event.event for event in run.events if event.event.startswith("peer_")} <= set(KIND.events)
-    assert not any(question in event.detail for event in run.events)
-
-
-def test_it_is_found_by_its_name_and_its_cases_can_be_sent_to_workers() -> None:
-    assert workload_kind("peers") is KIND
-    cases = KIND.cases("handbook")
-    assert pickle.loads(pickle.dumps(cases)) == cases

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, task, two_items
 
-from docmind_lab.systems.docmind.sync_async import finish
-from docmind_lab.systems.research import ledger as ledger_module
+from docmind_lab.core.sync_async import finish
 from docmind_lab.systems.research.exits import COMPLETE, EXIT_REASONS
 from docmind_lab.systems.research.graph import run_to_end
 from docmind_lab.systems.research.ledger import ResearchLedger
@@ -170,6 +169,6 @@ def test_results_are_on_disk_after_each_query_and_never_half(tmp_path, monkeypat
         replace(beside, path)
         json.loads(Path(path).read_text(encoding="utf-8"))
 
-    monkeypatch.setattr(ledger_module.os, "replace", watched)
+    monkeypatch.setattr(os, "replace", watched)
     run(limits=ResearchLimits(max_queries_per_source=3), folder=tmp_path)
     assert seen == [0, 1, 2, 3]

@@ -13,7 +13,7 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.research.exits import CUT_SHORT, EXIT_REASONS, exit_after_attempt
-from docmind_lab.systems.research.ledger import AskedQueries, word_jaccard, words_of
+from docmind_lab.systems.research.ledger import ResearchLedger, word_jaccard, words_of
 from docmind_lab.systems.research.model_calls import Accepted, MalformedDecision, NextQuery, Saturation
 from docmind_lab.systems.research.sources import Item, unseen
 from docmind_lab.systems.research.tasks import DEFAULT_MAX_QUERIES, ResearchLimits
@@ -92,20 +92,20 @@ def test_there_are_ten_reasons_of_the_loop_and_one_of_a_policy_and_eight_leave_a
 def test_queries_that_share_four_words_of_five_are_one():
     one, other = words_of("How are generators closed?"), words_of("how are GENERATORS closed early")
     assert word_jaccard(one, other) == 0.8
-    asked = AskedQueries()
-    assert asked.add("manual", "How are generators closed?")
-    assert not asked.add("manual", "how are GENERATORS closed early")
-    assert asked.add("manual", "how are generators closed early today")
-    assert asked.add("forum", "How are generators closed?"), "another source knows nothing of it"
+    ledger = ResearchLedger(ResearchLimits())
+    assert ledger.ask("manual", "How are generators closed?")
+    assert not ledger.ask("manual", "how are GENERATORS closed early")
+    assert ledger.ask("manual", "how are generators closed early today")
+    assert ledger.ask("forum", "How are generators closed?"), "another source knows nothing of it"
 
 
 def test_of_hypotheses_that_ask_the_same_at_once_exactly_one_gets_through():
     for _ in range(20):
-        asked, gate = AskedQueries(), threading.Barrier(8)
+        ledger, gate = ResearchLedger(ResearchLimits()), threading.Barrier(8)
 
-        def ask(_: int, asked: AskedQueries = asked, gate: threading.Barrier = gate) -> bool:
+        def ask(_: int, ledger: ResearchLedger = ledger, gate: threading.Barrier = gate) -> bool:
             gate.wait()
-            return asked.add("manual", "the very same query")
+            return ledger.ask("manual", "the very same query")
 
         with ThreadPoolExecutor(8) as pool:
             assert sum(pool.map(ask, range(8))) == 1

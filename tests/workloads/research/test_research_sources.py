@@ -11,12 +11,12 @@ from qdrant_client import models
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model import Conversation, reply_to
-from docmind_lab.services.scripted_model.research import ROLES
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.documents import handbook
-from docmind_lab.systems.docmind.retrieval import load_questions
+from docmind_lab.systems.base.documents import handbook
+from docmind_lab.systems.base.questions import load_questions
 from docmind_lab.systems.research.prompts import PROMPTS
+from docmind_lab.systems.research.script import ROLES
 from docmind_lab.systems.research.sources import SourceSpec, load_sources, passages_of
 from docmind_lab.systems.research.tasks import as_task, load_tasks
 

@@ -20,16 +20,12 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.documents import handbook
-from docmind_lab.systems.kinds import Surroundings
-from docmind_lab.systems.research import (
-    KIND,
-    ResearchLimits,
-    SimulatedResearch,
-    load_tasks,
-    research_async,
-)
+from docmind_lab.systems.base.documents import handbook
+from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.research.exits import COMPLETE
+from docmind_lab.systems.research.running import SimulatedResearch, research_async
+from docmind_lab.systems.research.tasks import ResearchLimits, load_tasks
+from docmind_lab.systems.research.workload import KIND
 from docmind_lab.tables.frames import to_frame
 
 TIMEOUT_S = 20.0
@@ -133,20 +129,6 @@ def test_nothing_of_a_run_is_left_in_the_folder_of_the_workload(system, measured
     assert list(system.workload.folder.iterdir()) == []
 
 
-def test_events_hold_no_text_of_models_or_documents(measured):
-    for item in measured.values():
-        for detail in events_of(item, COMPLETE) + events_of(item, "query_recorded"):
-            assert not {"reasoning", "note", "query"} & detail.keys()
-
-
-@pytest.mark.parametrize("letter", ["A", "C"])
-def test_a_run_is_the_same_to_the_last_bit_whatever_was_measured_before(system, measured, letter):
-    made = orders(options(), [kind() for kind in ALTERNATIVES.values()])
-    (order,) = [order for order in made if letter_of(order.alternative.name) == letter]
-    again, before = system.measure(order, options()), measured[letter]
-    assert repr((again.run, again.calls, again.events)) == repr((before.run, before.calls, before.events))
-
-
 def test_a_judge_that_hangs_now_and_then_does_not_keep_the_own_limits_from_ending_the_research(system):
     services = options("hang:judge:0.3")
     (order,) = orders(services, [ALTERNATIVES["unguarded"]()], timeout_s=900.0)
@@ -176,7 +158,6 @@ def test_the_table_of_sources_has_a_row_for_each_source_that_was_started(measure
     assert len(cut) == len(frame)
     assert cut[["exit_reason", "ended_at_s", "queries_executed"]].isna().all(axis=None)
     assert cut["after_deadline"].all()
-    assert table.derive(events.iloc[:0], runs, calls).empty
 
 
 # ---- as a function

@@ -9,8 +9,9 @@ from damage_operators import OPERATORS, damaged_chunk, random_calls
 from langchain_core.messages import AIMessage
 from staged_fakes import SaidModel
 
-from docmind_lab.systems.staged import GraphStore, build_staged_graph, process_chunk, staged_chunks
-from docmind_lab.systems.staged.graph_store import TABLES, key_of
+from docmind_lab.systems.staged.chunks import staged_chunks
+from docmind_lab.systems.staged.graph import build_staged_graph, process_chunk
+from docmind_lab.systems.staged.graph_store import TABLES, GraphStore, key_of
 
 SEED = 20_251_012
 

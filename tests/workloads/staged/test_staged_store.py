@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.staged import GraphStore, Written, is_confirmed
+from docmind_lab.systems.staged.graph_store import GraphStore, Written, is_confirmed
 
 AGENT = Written("agent", "notes", "3")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.staged import AdaptiveTimeout, FixedTimeout
+from docmind_lab.systems.staged.timeouts import AdaptiveTimeout, FixedTimeout
 
 
 def seen(*seconds: float, characters: int = 0, **options: float) -> AdaptiveTimeout:

@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 
 from docmind_lab.alternatives import Alternative, StopFlag
-from docmind_lab.alternatives.base import Inputs, Outcome
+from docmind_lab.alternatives.base import Inputs, Outcome, Runnable
 from docmind_lab.alternatives.fence import fenced
 from docmind_lab.alternatives.names import parse_alternatives, with_policies
 from docmind_lab.core.clock import WALL
@@ -30,6 +30,7 @@ from docmind_lab.network.langsmith_tracing import tracing_where_admitted
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.base.documents import Library, handbook
 from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.systems.docmind.coordinator.delivery import (
     AnalyticsEvent,
@@ -51,8 +52,7 @@ from docmind_lab.systems.docmind.coordinator.response import (
     stop_metadata,
 )
 from docmind_lab.systems.docmind.coordinator.threads import ConversationThreads, thread_config, thread_key
-from docmind_lab.systems.docmind.documents import Library, handbook
-from docmind_lab.systems.docmind.system import DocmindSystem, Runnable
+from docmind_lab.systems.docmind.system import DocmindSystem
 
 _log = logging.getLogger(__name__)
 

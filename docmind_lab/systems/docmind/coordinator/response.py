@@ -18,7 +18,7 @@ from docmind_lab.core.levels import TIMEOUT_REASONS
 from docmind_lab.network.recorder import Recorder, recording, time_outside
 from docmind_lab.services.scripted_model.conversation import Document
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
-from docmind_lab.systems.docmind.retrieval import search
+from docmind_lab.systems.docmind.retrieval.strategies import search
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, optimised_query
 
 THREAD_BUSY = "thread_busy"

@@ -3,14 +3,9 @@
 state.py         the state that travels through the graph, with the deadline
 handoff.py       tools that hand over to an agent, or pass its message on
 history.py       the conversation as a model is given it: whole and trimmed
-model_calls.py   middleware around every model call: recording, budgets and the deadline
-timed_calls.py   one call under time policies; hedged_calls.py a second request for a call that takes long
-model_client.py  a model that a plain node calls, on the same path
-node_modes.py    model calls and tools that are async, sync, or block the event loop
 roles.py         the five agents: prompts, tools
 supervisor.py    the supervisor graph, returned uncompiled; build_params.py its options
 agent_node.py    one agent as a node: its input, its result, its part of the budget
-observer.py      callbacks and a checkpointer that record what the graph does
 """
 
 from docmind_lab.systems.docmind.graphs.build_params import SupervisorBuildParams

@@ -21,12 +21,14 @@ from langgraph.types import Command
 
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_of_role
 from docmind_lab.core.errors import BudgetError, DeadlineError
+from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import current_recorder
+from docmind_lab.systems.base.bounded_calls import is_spent
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.docmind.graphs.build_params import NOT_GIVEN, SupervisorBuildParams
 from docmind_lab.systems.docmind.graphs.handoff import HANDBACK_PREFIX, TASK_PREFIX, normalised_name
 from docmind_lab.systems.docmind.graphs.history import whole_messages
 from docmind_lab.systems.docmind.graphs.state import HANDED_DOWN
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, StepsNode
 
 
 class AgentNode(StepsNode):
@@ -75,7 +77,7 @@ class AgentNode(StepsNode):
 
     def _return(self, state: Mapping[str, Any], final: Mapping[str, Any], part: Deadline | None) -> Command[Any]:
         # A tool that is cut says so to its model and does not raise.
-        if self._is_spent(part) and not self._is_spent(Deadline.from_state(state)):
+        if is_spent(part) and not is_spent(Deadline.from_state(state)):
             self._note_spent(part)
         return Command(goto=self.options.supervisor_name, update=self._delta(state, final))
 
@@ -87,7 +89,7 @@ class AgentNode(StepsNode):
         deadline = Deadline.from_state(state)
         # Parts are of time only: what refuses for another budget refuses everybody.
         has_part = isinstance(error, DeadlineError) and (part is not None or current_policy().reserve_s > 0)
-        if deadline is None or not has_part or self._is_spent(deadline):
+        if deadline is None or not has_part or is_spent(deadline):
             return Command(goto=END, update={**delta, "stop_reason": error.stop_reason})
         self._note_spent(part)
         if self.name == self.options.answering_agent and not _has_spoken(self.name, state["messages"]):
@@ -95,10 +97,6 @@ class AgentNode(StepsNode):
         note = {"agent": self.name, "note": f"{self.name} had no time left for this; go on with what there is."}
         messages = [*delta["messages"], *self._handback_messages(json.dumps(note))]
         return Command(goto=self.options.supervisor_name, update={**delta, "messages": messages})
-
-    def _is_spent(self, deadline: Deadline | None) -> bool:
-        """Return whether too little time is left for a request."""
-        return deadline is not None and deadline.remaining() <= current_policy().floor_s
 
     def _note_spent(self, part: Deadline | None) -> None:
         recorder = current_recorder()

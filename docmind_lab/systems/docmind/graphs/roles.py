@@ -17,9 +17,9 @@ from langgraph.types import Command
 from pydantic import Field
 
 from docmind_lab.core.levels import ROLES
+from docmind_lab.systems.base.model_calls import ModelCalls
+from docmind_lab.systems.base.node_modes import NodeMode, tool_in_mode
 from docmind_lab.systems.docmind.graphs.history import TrimHistory
-from docmind_lab.systems.docmind.graphs.model_calls import ModelCalls
-from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, tool_in_mode
 from docmind_lab.systems.docmind.graphs.state import MultiAgentGraphState
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, Strategy, create_retrieve_documents
 from docmind_lab.systems.docmind.runtime_tools import runtime_tool
@@ -85,7 +85,7 @@ def _report_validation(
 
 
 def role_tools(role: str, resources: RetrievalResources | None = None, mode: NodeMode = "own") -> list[BaseTool]:
-    """Return the tools of a role, in a fixed order. mode: of their async side, see `node_modes.py`."""
+    """Return the tools of a role, in a fixed order. mode: of their async side, see `base/node_modes.py`."""
     return [tool_in_mode(tool, mode) for tool in _tools(role, resources)]
 
 

@@ -16,11 +16,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 
 from docmind_lab.core.errors import GraphError
+from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.docmind.graphs.agent_node import AgentNode
 from docmind_lab.systems.docmind.graphs.build_params import SupervisorBuildParams
 from docmind_lab.systems.docmind.graphs.handoff import create_handoff_tool, normalised_name
 from docmind_lab.systems.docmind.graphs.state import OF_ONE_QUESTION, MultiAgentGraphState
-from docmind_lab.systems.docmind.sync_async import Steps, StepsNode
 
 NEW_QUESTION = "new_question"
 
@@ -113,12 +113,10 @@ def _add_entry(graph: StateGraph[Any, Any, Any, Any], supervisor_name: str) -> N
         if key in graph.channels
     }
 
-    def entry(state: Mapping[str, Any], config: RunnableConfig) -> Steps[str]:
-        yield from ()  # steps, though there is nothing to wait for
+    def entry(state: Mapping[str, Any], config: RunnableConfig) -> str:
         return NEW_QUESTION if state.get("visits") or state.get("stop_reason") else supervisor_name
 
-    def forget(state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
-        yield from ()
+    def forget(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         return empty
 
     graph.add_node(NEW_QUESTION, StepsNode(NEW_QUESTION, forget))

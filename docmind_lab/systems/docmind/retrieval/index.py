@@ -18,11 +18,9 @@ from types import MappingProxyType
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.systems.docmind.retrieval.corpus import HANDBOOK, Chunk
-from docmind_lab.systems.docmind.retrieval.encoders import DenseEncoder, SparseEncoder
-
-BATCH_SIZE = 64
-"""Points per upload: about 200 kB of JSON, well below Qdrant's limit of 32 MB for a request."""
+from docmind_lab.systems.base.corpus import HANDBOOK, Chunk
+from docmind_lab.systems.base.encoders import DenseEncoder, SparseEncoder
+from docmind_lab.systems.base.services import BATCH_SIZE
 
 CORPUS_FIELD = "corpus"
 """Payload field with the fingerprint of the corpus that a point belongs to."""
@@ -76,7 +74,6 @@ class SearchIndex:
         *,
         collection: str = HANDBOOK,
         references: Mapping[str, Sequence[str]] | None = None,
-        batch_size: int = BATCH_SIZE,
     ) -> SearchIndex:
         """Build the index of these chunks, and fill the collection.
 
@@ -86,8 +83,6 @@ class SearchIndex:
         Raises ConfigurationError as `fit` does, for a batch size below 1, and for a collection that is someone
         else's; ServiceError if the collection does not hold every chunk afterwards.
         """
-        if batch_size < 1:
-            raise ConfigurationError(f"batch_size must be 1 or more, not {batch_size}")
         index = cls.fit(chunks, collection=collection, references=references)
         if client.collection_exists(collection):
             if index.is_complete(client):
@@ -102,8 +97,8 @@ class SearchIndex:
             sparse_vectors_config={index.sparse.name: models.SparseVectorParams(modifier=models.Modifier.IDF)},
         )
         points = list(index.points(chunks))
-        for start in range(0, len(points), batch_size):
-            client.upsert(collection, points[start : start + batch_size], wait=True)
+        for start in range(0, len(points), BATCH_SIZE):
+            client.upsert(collection, points[start : start + BATCH_SIZE], wait=True)
         if not index.is_complete(client):
             raise ServiceError(
                 f"collection {collection!r} does not hold the {index.size} chunks that were uploaded to it; "

@@ -8,7 +8,8 @@ its connections and locks, can be neither copied nor written down. So `MultiAgen
 state of a user's own graph may, under the same keys.
 
 An engine is any object with `query(str)` whose answer has `source_nodes`; `aquery` is awaited in async code if there
-is one. Whatever goes wrong with it, explicit retrieval follows in what is left of the same budget.
+is one. One with `placed_at(state)` is asked through what that returns; the state has the caller's place in the run, and
+the engine's deadline. Whatever goes wrong with it, explicit retrieval follows in what is left of the same budget.
 
 Under a propagated deadline an engine gets a share of what is left. Its requests through clients of ours are cut at
 the network seam when the share ends; and because it may also compute, or use clients of its own, `query` runs in a
@@ -30,19 +31,23 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy, deadline_scope
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.network.exchange import Admission
 from docmind_lab.network.recorder import current_recorder, note_event, position_of
-from docmind_lab.systems.docmind.retrieval.results import RetrievedDocument, read_source_nodes
+from docmind_lab.systems.base.bounded_calls import is_spent, recorded_call
+from docmind_lab.systems.base.results import RetrievedDocument
+from docmind_lab.systems.docmind.retrieval.source_nodes import read_source_nodes
 
 ROUTER_ROLE = "router_engine"
 """The role of a router's calls: not the retrieval role's, whose draws are then the same with and without injection."""
+
+ROUTER_SHARE = 0.5
+"""Of what is left: explicit retrieval takes no longer than a router that searches once, so it can still follow."""
 
 ENGINE_KEY, TOOLS_DATA_KEY = "router_engine", "tools_data"
 
@@ -106,20 +111,11 @@ def _addresses(declared: Any, name: str) -> Iterator[str]:
         yield from _addresses(entry, name)
 
 
-_calling: ContextVar[Mapping[str, Any] | None] = ContextVar("docmind_lab_calling_state", default=None)
-
-
-def calling_state() -> Mapping[str, Any]:
-    """Return place in the run and deadline of the agent that asks an engine, as keys of a graph's state."""
-    return _calling.get() or {}
-
-
 @dataclass(frozen=True)
 class RouterCall:
     """One question to a router engine, with its limits.
 
-    state: of the agent that asks. deadline: of its search, None if none is propagated. share: of what is left until
-    the deadline, in (0, 1), how much the engine gets. limit: documents at most.
+    state: of the agent that asks. deadline: of its search, None if none is propagated. limit: documents at most.
     """
 
     engine: Any
@@ -127,7 +123,6 @@ class RouterCall:
     limit: int
     state: Mapping[str, Any]
     deadline: Deadline | None
-    share: float
     admit: Admission | None = None
 
     def ask(self) -> RouterResult:
@@ -145,7 +140,7 @@ class RouterCall:
         except Exception as error:  # noqa: BLE001 - an attribute of an injected engine may raise anything
             _event("router_refused", error_type=type(error).__name__)
             return _no_documents("refused", error)
-        if self.deadline is not None and self._share_deadline().remaining() <= current_policy().floor_s:
+        if self.deadline is not None and is_spent(self._share_deadline()):
             return RouterResult(reason="budget", error_type="BudgetRefused")
         return None
 
@@ -176,32 +171,27 @@ class RouterCall:
 
     def _share_deadline(self) -> Deadline:
         assert self.deadline is not None
-        return self.deadline.child(max(0.0, self.deadline.remaining()) * (1 - self.share))
+        return self.deadline.child(max(0.0, self.deadline.remaining()) * (1 - ROUTER_SHARE))
 
     @contextlib.contextmanager
     def _within_share(self) -> Iterator[Deadline | None]:
         """Record the engine's requests as one retrieval call within its share; yield the share's deadline."""
         until = None if self.deadline is None else self._share_deadline()
-        total = current_policy().cap == "total"
-        place = {key: self.state[key] for key in ("handoff_ordinal", "fan_out_index") if key in self.state}
-        recorder = current_recorder()
-        with contextlib.ExitStack() as stack:
-            if recorder is not None:
-                call = stack.enter_context(
-                    recorder.call(
-                        "retrieval", ROUTER_ROLE, position_of(self.state), cap_from_deadline=until is not None
-                    )
-                )
-                if until is not None and not total:
-                    call.read_timeout_s = until.cap(None)
-            stack.enter_context(deadline_scope(until if total else None))
-            token = _calling.set(place if until is None else {**place, DEADLINE_KEY: until.at_s})
-            stack.callback(_calling.reset, token)
+        with recorded_call("retrieval", ROUTER_ROLE, position_of(self.state), until):
             yield until
+
+    def _placed_engine(self, until: Deadline | None) -> Any:
+        """Return the engine, told of the caller's place in the run and of its own deadline if it takes them."""
+        # Of its class: a test's double has every attribute that it is asked for.
+        placed_at = getattr(type(self.engine), "placed_at", None)
+        if not callable(placed_at):
+            return self.engine
+        place = {key: self.state[key] for key in ("handoff_ordinal", "fan_out_index") if key in self.state}
+        return placed_at(self.engine, place if until is None else {**place, DEADLINE_KEY: until.at_s})
 
     def _query_engine(self, until: Deadline | None) -> RouterResult:
         try:
-            return self._read(self.engine.query(self.query))
+            return self._read(self._placed_engine(until).query(self.query))
         except asyncio.CancelledError as error:
             # From a loop inside the engine: a thread cannot be cancelled.
             return _failure(error, until)
@@ -210,7 +200,7 @@ class RouterCall:
 
     async def _aquery_engine(self, until: Deadline | None) -> RouterResult:
         try:
-            answer = self.engine.aquery(self.query)
+            answer = self._placed_engine(until).aquery(self.query)
             if not inspect.isawaitable(answer):
                 raise ServiceError("the router's aquery() gave nothing to await")
             return self._read(await answer)
@@ -233,7 +223,7 @@ class RouterCall:
 
     def _abandon(self, error: BaseException) -> RouterResult:
         """Record that the engine's thread is no longer waited for, and return the timeout; the thread keeps running."""
-        _event("router_abandoned", share=self.share)
+        _event("router_abandoned", share=ROUTER_SHARE)
         return _no_documents("timeout", error)
 
 

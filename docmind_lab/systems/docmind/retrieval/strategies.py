@@ -18,16 +18,22 @@ abandoned request is the server's choice.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
-from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.retrieval.index import SearchIndex
-from docmind_lab.systems.docmind.retrieval.results import Points, RetrievedDocument, read_documents, sort_best_first
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, afinish, finish
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
+from docmind_lab.systems.base.results import RetrievedDocument, clean_metadata
+from docmind_lab.systems.docmind.retrieval.index import CORPUS_FIELD, SearchIndex
+
+# A cosine of 32-bit floats carries seven digits, and its last ones depend on where arrays happen to lie in memory: two
+# equal searches could order two passages differently.
+_SCORE_DIGITS = 4
+
+Points = Sequence[models.ScoredPoint | models.Record]
 
 LIMIT = 5
 """Documents returned by default: what a small model reads at once."""
@@ -177,6 +183,33 @@ _REQUESTS: Mapping[str, Callable[[SearchIndex, dict[str, Any], int], Requests]] 
 def _requests(index: SearchIndex, strategy: str, query: str, limit: int) -> Requests | None:
     arguments = build_query(index, strategy, query, limit)
     return _REQUESTS.get(strategy_in_effect(index, strategy), _single)(index, arguments, limit) if arguments else None
+
+
+def sort_best_first(documents: Iterable[RetrievedDocument]) -> tuple[RetrievedDocument, ...]:
+    """Sort the documents by falling score, ties by id."""
+    return tuple(sorted(documents, key=lambda document: (-document.score, document.id)))
+
+
+def read_documents(
+    points: Points, score_of: Callable[[Any], float] = lambda point: point.score
+) -> tuple[RetrievedDocument, ...]:
+    """Convert a response's points to documents, best first, ties by id. Raises ServiceError for points without text.
+
+    score_of: what a point scores; points of a scroll have no score of their own.
+    """
+    documents = []
+    for point in points:
+        payload = dict(point.payload or {})
+        try:
+            name, text = payload.pop("chunk_id"), payload.pop("text")
+        except KeyError as missing:
+            raise ServiceError(
+                f"point {point.id} has no {missing} in its payload: the collection was not built by docmind_lab"
+            ) from missing
+        payload.pop(CORPUS_FIELD, None)
+        score = round(float(score_of(point)), _SCORE_DIGITS)
+        documents.append(RetrievedDocument(str(name), str(text), clean_metadata(payload), score))
+    return sort_best_first(documents)
 
 
 def search(

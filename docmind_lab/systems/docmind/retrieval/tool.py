@@ -11,37 +11,30 @@ router engine is asked first (injection.py); whatever goes wrong with it, explic
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-import httpx
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.types import Command
 from pydantic import Field
 from qdrant_client import AsyncQdrantClient, QdrantClient
-from qdrant_client.http.exceptions import ApiException
 
 from docmind_lab.core.clock import WALL, Clock
-from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.network.exchange import Admission
-from docmind_lab.network.recorder import current_recorder, position_of
+from docmind_lab.systems.base.bounded_calls import RETRIEVAL, SEARCH_FAILURES, bounded_search, search_deadline
+from docmind_lab.systems.base.results import RetrievedDocument, record_retrieved
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.injection import RouterCall, RouterResult, check_endpoints, find_router
-from docmind_lab.systems.docmind.retrieval.results import RetrievedDocument, record_retrieved
 from docmind_lab.systems.docmind.retrieval.strategies import LIMIT, STRATEGIES, search, search_async, strategy_in_effect
 from docmind_lab.systems.docmind.runtime_tools import runtime_tool
-from docmind_lab.systems.docmind.sync_async import Operation, Steps, afinish, finish
 
-ROLE = "retrieval"
 Strategy = Literal["hybrid", "hierarchical", "graph"]
-# Half of what is left: explicit retrieval takes no longer than a router that searches once, so it can still follow.
-ROUTER_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -50,12 +43,11 @@ class RetrievalResources:
 
     client: of the vector store, for sync runs. async_client: for async runs; it belongs to the event loop it is first
     used on. clock: what deadlines are read on. router_injection: whether an injected router engine is used; off, one is
-    never touched. router_engine: the engine when neither runtime context nor state brings one. router_share: share of
-    what is left of a propagated budget, in (0, 1), that a router gets. admit: raises for an endpoint that may not be
-    reached, as `Settings.admit`; None for that of the settings in the environment. The tool does not use an engine that
-    is injected later, by context or state, and is refused.
-    Raises: ConfigurationError: the share is out of range, or the engine has no `query`. EndpointRefused: the engine
-    declares an endpoint that is not admitted.
+    never touched. router_engine: the engine when neither runtime context nor state brings one. admit: raises for an
+    endpoint that may not be reached, as `Settings.admit`; None for that of the settings in the environment. The tool
+    does not use an engine that is injected later, by context or state, and is refused.
+    Raises: ConfigurationError: the engine has no `query`. EndpointRefused: the engine declares an endpoint that is not
+    admitted.
     """
 
     index: SearchIndex
@@ -64,12 +56,9 @@ class RetrievalResources:
     clock: Clock = field(default=WALL)
     router_injection: bool = False
     router_engine: Any = None
-    router_share: float = ROUTER_SHARE
     admit: Admission | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.router_share < 1:
-            raise ConfigurationError(f"router_share must be above 0 and below 1, not {self.router_share!r}; try 0.5")
         if self.router_engine is None:
             return
         if not callable(getattr(self.router_engine, "query", None)):
@@ -93,47 +82,6 @@ def _resources_of(runtime: ToolRuntime[Any, Any], resources: RetrievalResources 
             "graph is run, or make the tool with create_retrieve_documents(resources)"
         )
     return found
-
-
-SEARCH_FAILURES = (ApiException, httpx.HTTPError, TimeoutError)
-"""What a search may fail with; a spent deadline is a TimeoutError too."""
-
-
-def _deadline(state: Mapping[str, Any], clock: Clock) -> Deadline | None:
-    """Return the deadline in the state, less the reserve; None if there is none."""
-    deadline = Deadline.from_state(state, clock)
-    return None if deadline is None else deadline.child(current_policy().reserve_s)
-
-
-@contextlib.contextmanager
-def bounded_search(state: Mapping[str, Any], clock: Clock = WALL) -> Iterator[None]:
-    """Record a search as one retrieval call, however many requests it makes, limited by the state's deadline.
-
-    Without a deadline the client's own timeout is the only limit of a search.
-    Raises: BudgetRefused with nothing left, DeadlineExceeded in place of the client's error when the deadline is over.
-    """
-    recorder, policy, position = current_recorder(), current_policy(), position_of(state)
-    deadline = _deadline(state, clock)
-    if deadline is not None and deadline.remaining() <= policy.floor_s:
-        if recorder is not None:
-            recorder.refuse("retrieval", ROLE, position)
-        raise deadline.refused(ROLE, "retrieval")
-    total = deadline if policy.cap == "total" else None
-    with contextlib.ExitStack() as stack:
-        if recorder is not None:
-            capped = deadline is not None
-            call = stack.enter_context(recorder.call("retrieval", ROLE, position, cap_from_deadline=capped))
-            if deadline is not None and total is None:
-                call.read_timeout_s = deadline.cap(None)
-        stack.enter_context(deadline_scope(total))
-        try:
-            yield
-        except SEARCH_FAILURES as error:
-            if deadline is None or deadline.remaining() > policy.floor_s:
-                raise
-            if recorder is not None:
-                recorder.event("deadline_cut", ROLE, kind="retrieval", source="network")
-            raise deadline.exceeded(ROLE, "network") from error
 
 
 @dataclass
@@ -160,8 +108,8 @@ class _Search:
         engine = find_router(self.runtime.context, state, resources.router_engine)
         if engine is None:
             return None
-        query, deadline = optimised_query(self.query), _deadline(state, resources.clock)
-        return RouterCall(engine, query, self.limit, state, deadline, resources.router_share, resources.admit)
+        query, deadline = optimised_query(self.query), search_deadline(state, resources.clock)
+        return RouterCall(engine, query, self.limit, state, deadline, resources.admit)
 
     @property
     def strategy_used(self) -> str:
@@ -191,7 +139,7 @@ class _Search:
         """Return the tool's command: the payload for the model, and the documents for the state."""
         if error is None:
             ids, topics = [one.id for one in documents], [one.topic for one in documents]
-            record_retrieved(ROLE, ids, topics, self.strategy_used, router_used=bool(self.routed.documents))
+            record_retrieved(RETRIEVAL, ids, topics, self.strategy_used, router_used=bool(self.routed.documents))
         payload = self.payload(documents, error)
         message = ToolMessage(
             json.dumps(payload, ensure_ascii=False),

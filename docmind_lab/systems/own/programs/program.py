@@ -1,0 +1,228 @@
+"""A program as a system under a deadline: its question on standard input, its answer on standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.network.recorder import Recorder
+from docmind_lab.services.asgi import RUN_PATH
+from docmind_lab.services.openai_service import MODEL_NAME
+from docmind_lab.systems.own.programs.process import ProcessGroup
+
+ROLE = "program"
+"""The role of a program in the tables, and in faults (`hang:program`)."""
+
+TIMEOUT_WORD = "{timeout}"
+TIMEOUT_VARIABLE = "DECISION_TIMEOUT_S"
+# Under an alternative that leaves a program without a timeout, one that it never reaches.
+_NO_TIMEOUT_S = 86_400
+_MOST_TEXT = 1_000_000
+
+# A port that nothing listens on: what tries to leave the machine fails at once.
+_NOWHERE = "http://127.0.0.1:9"
+SILENT: Final = {
+    "AGNO_TELEMETRY": "false",
+    "ANONYMIZED_TELEMETRY": "False",
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "CREWAI_TRACING_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
+    "LANGSMITH_TRACING": "false",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "MASTRA_TELEMETRY_DISABLED": "1",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "OTEL_SDK_DISABLED": "true",
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NOWHERE),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
+}
+"""Variables with which frameworks send nothing of what they do."""
+
+ANY_KEY: Final = "none-is-needed"
+
+
+def service_variables(root: str) -> dict[str, str]:
+    """Return the variables by which clients of models find the simulated services, with a key that is none.
+
+    root: address in front of `/v1`, without a slash at its end.
+    """
+    keys = ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+    return {
+        **dict.fromkeys(keys, ANY_KEY),
+        "OPENAI_BASE_URL": f"{root}/v1",
+        "OPENAI_API_BASE": f"{root}/v1",
+        "OPENAI_MODEL": MODEL_NAME,
+        "AZURE_OPENAI_ENDPOINT": root,
+        "ANTHROPIC_BASE_URL": root,
+        "GOOGLE_GEMINI_BASE_URL": root,
+        "OLLAMA_HOST": root,
+        "QDRANT_URL": root,
+    }
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command that answers one question.
+
+    command: the program and its arguments. `{timeout}` in one of them stands for its own timeout, in seconds.
+    """
+
+    command: tuple[str, ...]
+
+    @classmethod
+    def of(cls, command: str | Sequence[str]) -> Program:
+        """Return the program of a command. Raises: ConfigurationError for one that cannot be started."""
+        try:
+            words = tuple(shlex.split(command)) if isinstance(command, str) else tuple(command)
+        except ValueError as error:
+            raise ConfigurationError(f"command {command!r} cannot be read: {error}") from error
+        if not words or not all(isinstance(word, str) for word in words):
+            raise ConfigurationError('command must be a list of texts, such as ["node", "agent.mjs"]')
+        if os.name != "posix":
+            raise ConfigurationError(
+                "command needs process groups, which this system does not have; use Linux or macOS"
+            )
+        if shutil.which(words[0]) is None:
+            raise ConfigurationError(
+                f"command: no program {words[0]!r} is found; check its path, and that it may be run"
+            )
+        return cls(words)
+
+    @property
+    def has_timeout(self) -> bool:
+        """Whether its command has a place for its own timeout."""
+        return any(TIMEOUT_WORD in word for word in self.command)
+
+    def words(self, own_timeout_s: float | None) -> list[str]:
+        """Return the command with its own timeout in its place; None for none."""
+        seconds = f"{_NO_TIMEOUT_S if own_timeout_s is None else own_timeout_s:g}"
+        return [word.replace(TIMEOUT_WORD, seconds) for word in self.command]
+
+
+class ProgramFailed(Exception):
+    """Raised by nobody: the error of a run whose program ended without an answer."""
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """One run of a program that has not begun.
+
+    count_requests: returns how many requests of the run have reached the services. begun: told of the process, so that
+    it can be ended with the run.
+    """
+
+    program: Program
+    recorder: Recorder
+    root: str
+    count_requests: Callable[[], int]
+    begun: Callable[[RunningProgram], None]
+
+    def start(self, given: Mapping[str, Any], own_timeout_s: float | None = None) -> RunningProgram:
+        """Start the process. given: the question, and further keys. Raises: ConfigurationError when it cannot."""
+        root = f"{self.root}{RUN_PATH}/{quote(self.recorder.run_id, safe='')}/{self.recorder.seed}/{ROLE}"
+        variables = {**os.environ, **SILENT, **service_variables(root)}
+        if own_timeout_s is not None:
+            variables[TIMEOUT_VARIABLE] = f"{own_timeout_s:g}"
+        running = RunningProgram(self, variables, _question_text(given), own_timeout_s)
+        self.begun(running)
+        return running
+
+
+class RunningProgram:
+    """A process that answers one question. `exited` is set when it has ended, whatever it has started goes on."""
+
+    def __init__(
+        self, run: ProgramRun, variables: Mapping[str, str], question: str, own_timeout_s: float | None
+    ) -> None:
+        self.run, self.requests = run, 0
+        self.exited = threading.Event()
+        self._scratch = tempfile.TemporaryDirectory(prefix="docmind-program-")
+        self._files = {name: Path(self._scratch.name, name) for name in ("stdin", "stdout", "stderr")}
+        self._files["stdin"].write_text(question, encoding="utf-8")
+        run.recorder.event("node_started", ROLE, node=ROLE)
+        # Files, and no pipes: what the process started may hold a pipe open when the process itself has ended.
+        with (
+            self._files["stdin"].open("rb") as stdin,
+            self._files["stdout"].open("wb") as stdout,
+            self._files["stderr"].open("wb") as stderr,
+        ):
+            try:
+                self._group = ProcessGroup(
+                    run.program.words(own_timeout_s), variables, stdin=stdin, stdout=stdout, stderr=stderr
+                )
+            except OSError as error:
+                self._scratch.cleanup()
+                raise ConfigurationError(f"command: {run.program.command[0]!r} cannot be started: {error}") from error
+        run.recorder.work_started(self, "program")
+        threading.Thread(target=self._watch, name="docmind-program", daemon=True).start()
+
+    def _watch(self) -> None:
+        recorder = self.run.recorder
+        self._group.process.wait()
+        ended_at = recorder.clock.now()
+        self.exited.set()
+        goes_on = self._group.is_alive()
+        # Services that are gone have no run to look into.
+        with contextlib.suppress(ServiceError):
+            self.requests = self.run.count_requests()
+        if goes_on:
+            self._group.wait_until_over()
+            ended_at = recorder.clock.now()
+        outcome = "ok" if self.code == 0 else self.error_type
+        recorder.event("node_ended", ROLE, at=ended_at, node=ROLE, outcome=outcome)
+        recorder.work_ended(self)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process and all that it has started."""
+        self._group.signal(number)
+
+    def close(self) -> None:
+        """End the process and all that it has started, and remove its files."""
+        self._group.kill()
+        self._scratch.cleanup()
+
+    @property
+    def code(self) -> int:
+        """Its exit code; the negative number of the signal that ended it."""
+        return self._group.process.wait()
+
+    @property
+    def error_type(self) -> str:
+        """How a failure of it is called in the tables."""
+        return f"ExitCode{self.code}" if self.code else "NoAnswer"
+
+    def text(self) -> str:
+        """Return what it has written to standard output so far."""
+        return _read(self._files["stdout"])
+
+    def failure(self) -> ProgramFailed:
+        """Return its failure in words, with the last line of its standard error."""
+        lines = [line.strip() for line in _read(self._files["stderr"]).splitlines() if line.strip()]
+        how = f"exit code {self.code}" if self.code else "nothing on standard output"
+        return ProgramFailed(f"{how}{f': {lines[-1]}' if lines else ''}")
+
+
+def _question_text(given: Mapping[str, Any]) -> str:
+    """Return what a program reads: the question, or a JSON object if there are further keys."""
+    keywords = given.get("keywords") or {}
+    question = str(given["question"])
+    return json.dumps({"question": question, **keywords}) + "\n" if keywords else f"{question}\n"
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_TEXT).decode("utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        return ""
