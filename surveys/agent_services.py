@@ -23,7 +23,8 @@ from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service
 from docmind_lab.services.scripted_model import Conversation
 from docmind_lab.services.scripted_model.any_agent import ANSWER_TOKENS, is_answering, reply_of_agent
 from docmind_lab.services.wall_door import WallDoor
-from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 
 AgentFault = Literal["ordinary", "stream", "hang", "trickle", "retry", "sync_tool", "async_tool", "sub_agent"]
 """What the timeout of an agent falls into.

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.latency.calls import ObservedCalls
-from docmind_lab.statistics.latency.fitting import FitOptions, fit_profiles
 from docmind_lab.statistics.latency.sources import read_calls
 from docmind_lab.views.cli.app import app
 
@@ -155,7 +154,7 @@ def test_a_table_without_a_duration_says_both_remedies() -> None:
 
 
 def test_each_node_has_a_profile_of_its_own() -> None:
-    profiles = fit_profiles(pd.DataFrame(langsmith()), "node", options=FitOptions(tables="empirical"))
+    profiles = dl.LatencyProfile.fit_each(pd.DataFrame(langsmith()), "node", tables="empirical")
     assert sorted(profiles) == ["agent", "judge"]
     assert "node judge" in profiles["judge"].source
 
@@ -171,4 +170,4 @@ def test_the_command_writes_a_file_for_each_model(tmp_path: Path) -> None:
 
 def test_a_node_that_no_call_is_of_is_told_with_those_there_are() -> None:
     with pytest.raises(ConfigurationError, match="no model call is of the node 'writer'; there are agent, judge"):
-        read_calls(pd.DataFrame(langsmith())).of_node("writer")
+        read_calls(pd.DataFrame(langsmith())).only("node", "writer")

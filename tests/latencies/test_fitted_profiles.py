@@ -18,7 +18,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.latency.decompose import split_calls
-from docmind_lab.statistics.latency.fitting import save_profile
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.statistics.latency.sources import read_calls
 from docmind_lab.tables.frames import to_frame
@@ -149,7 +148,7 @@ def test_the_calls_of_a_known_profile_give_that_profile_back():
 
 
 def test_a_profile_in_a_file_is_named_by_its_path(fitted, tmp_path):
-    path = save_profile(fitted, tmp_path / "deep" / "mine.json")
+    path = fitted.save(tmp_path / "deep" / "mine.json")
     again = LatencyProfile.named(str(path))
     assert again == fitted
     assert again.evidence == fitted.evidence

@@ -74,10 +74,10 @@ def test_outcomes_in_the_words_of_the_user_are_told_by_ok():
 
 def test_models_are_told_apart_or_said_to_be_mixed():
     frame = pd.DataFrame({"latency_s": [1.0, 2.0], "model": ["small", "large"]})
-    assert len(read_calls(frame).of_model("large").frame) == 1
-    assert "Several models are mixed: large, small." in read_calls(frame).of_model(None).notes
-    with pytest.raises(ConfigurationError, match="no call is of the model 'huge'; there are large, small"):
-        read_calls(frame).of_model("huge")
+    assert len(read_calls(frame).only("model", "large").frame) == 1
+    assert "Several models are mixed: large, small." in read_calls(frame).only("model", None).notes
+    with pytest.raises(ConfigurationError, match="no model call is of the model 'huge'; there are large, small"):
+        read_calls(frame).only("model", "huge")
 
 
 @pytest.mark.parametrize(

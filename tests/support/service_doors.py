@@ -12,7 +12,8 @@ from served_here import Here as Here
 
 from docmind_lab.network import Attempt
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 
 MODEL = "docmind-scripted"
 QUESTION: Any = [{"role": "user", "content": "When does the quoll hunt in the forest?"}]

@@ -32,7 +32,7 @@ from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceProcess
-from docmind_lab.statistics.latency.by_role import ProfileChoice, latency_profile
+from docmind_lab.statistics.latency.profile import ProfileChoice, latency_profile
 from docmind_lab.systems import Surroundings, workload_kind
 from docmind_lab.tables.manifest import manifest_of
 

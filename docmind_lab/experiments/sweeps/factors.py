@@ -19,8 +19,7 @@ from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.services.faults import Fault
-from docmind_lab.statistics.latency.by_role import latency_profile
-from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
 
 NoLimit = Literal["none"]
 """The level of a factor that sets no limit: `NO_BUDGETS`."""

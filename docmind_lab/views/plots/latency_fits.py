@@ -15,8 +15,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, Percen
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_bytes, write_or_refuse
-from docmind_lab.statistics.latency.durations import DurationFit
 from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.quantiles import DurationFit
 from docmind_lab.views.plots import look
 
 # Two of the colour-blind-safe palette; no alternative is meant here.
