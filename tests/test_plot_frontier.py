@@ -2,10 +2,6 @@ import math
 from pathlib import Path
 from types import SimpleNamespace
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -33,12 +29,6 @@ def sweep(*names, seeds=8, **changes):
                 values |= {"source_recall": 1.0 if in_time else 0.5, "outcome": "answered" if in_time else "partial"}
                 records.append(sample_run(name, seed, run_id=f"{name}-{budget_s}-{seed}", **(values | changes)))
     return SimpleNamespace(runs=to_frame("runs", records), calls=to_frame("calls", []), events=to_frame("events", []))
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
 
 
 def test_a_point_is_the_share_of_all_runs_with_wilson_s_interval():

@@ -2,11 +2,6 @@
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from drawn_figures import described
@@ -59,12 +54,6 @@ class MadeUp:
 
     def summary(self):
         return load_summary(self.frame)
-
-
-@pytest.fixture(autouse=True)
-def no_figure_left():
-    yield
-    plt.close("all")
 
 
 def test_what_the_figures_of_load_draw():

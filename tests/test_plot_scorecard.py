@@ -1,10 +1,6 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
@@ -53,12 +49,6 @@ def card():
 def open_card():
     """Without A, no option is best in everything, and the weights decide."""
     return card_of("cooperative")
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
 
 
 def test_what_the_figures_of_a_scorecard_draw(card, open_card):

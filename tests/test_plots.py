@@ -3,11 +3,6 @@ import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
-from types import SimpleNamespace
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import pytest
@@ -15,14 +10,13 @@ from drawn_figures import assert_dark_on_white, assert_words_apart, described
 from golden import assert_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample_runs import sample_run
+from sample_calls import call as made_up_call
+from sample_runs import sample_run, study_of
 
 from docmind_lab.core.catalogue import default_alternatives, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 from docmind_lab.findings.agreement import agreement
-from docmind_lab.tables.frames import to_frame
-from docmind_lab.tables.records import CallRecord
 from docmind_lab.views import plots
 
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
@@ -47,39 +41,10 @@ def run(alternative="cooperative", seed=7, **given):
     return sample_run(alternative, seed, **(row | given))
 
 
-def call(of, begun_at_s, ended_at_s, seen_from="client", **given):
-    row = {
-        "study_id": "s",
-        "run_id": of.run_id,
-        "call_id": "c1",
-        "parent_call_id": "",
-        "attempt": 1,
-        "seen_from": seen_from,
-        "workload": "supervisor",
-        "alternative": of.alternative,
-        "role": "synthesis",
-        "step": "1.0.1",
-        "kind": "llm",
-        "started_at_s": begun_at_s,
-        "first_byte_at_s": NAN,
-        "ended_at_s": ended_at_s,
-        "latency_s": ended_at_s - begun_at_s,
-        "queue_wait_s": 0.0,
-        "timeout_s": NAN,
-        "remaining_at_start_s": of.decision_timeout_s - begun_at_s,
-        "overrun_s": 0.0,
-        "outcome": "ok",
-        "started_after_deadline": begun_at_s > of.decision_timeout_s,
-        "ended_after_return": False,
-        "input_tokens": NAN,
-        "output_tokens": NAN,
-        "error_type": "",
-    }
-    return CallRecord(**(row | given))
-
-
-def study(runs, calls=()):
-    return SimpleNamespace(runs=to_frame("runs", runs), calls=to_frame("calls", calls), events=to_frame("events", []))
+def call(of, begun_at_s, ended_at_s, seen_from="client", **changes):
+    row = {"call_id": "c1", "role": "synthesis", "alternative": of.alternative, "seen_from": seen_from}
+    row |= {"started_after_deadline": begun_at_s > of.decision_timeout_s} | changes
+    return made_up_call(of.run_id, row.pop("role"), begun_at_s, ended_at_s, **row)
 
 
 def late_study():
@@ -91,7 +56,7 @@ def late_study():
     calls += [call(cooperative, 1.0, 2.0, seen) for seen in ("client", "server")]
     calls.append(call(cooperative, 0.5, 0.6, call_id="r1", kind="retrieval", role="retrieval"))
     calls.append(call(cooperative, 2.005, 2.005, call_id="c2", role="validation", outcome="refused"))
-    return study([hard, cooperative, control], calls)
+    return study_of([hard, cooperative, control], calls)
 
 
 def full_study():
@@ -102,13 +67,7 @@ def full_study():
         for each in runs
         for step, role in enumerate(ROLES)
     ]
-    return study(runs, calls)
-
-
-@pytest.fixture(autouse=True)
-def _no_figures_left():
-    yield
-    plt.close("all")
+    return study_of(runs, calls)
 
 
 # ---- names and colours
@@ -140,14 +99,14 @@ def test_an_alternative_is_called_by_letter_words_and_options(alternative, optio
 def test_by_default_the_question_with_the_most_late_work_is_shown_and_the_least_seed_of_equals():
     busy = [(11, 1.0), (11, 1.5), (9, 2.5), (4, 2.0), (3, NAN)]
     runs = [run(seed=s, run_id=str(n), busy_after_deadline_s=b) for n, (s, b) in enumerate(busy)]
-    assert set(plots.lanes_frame(study(runs))["seed"]) == {9}
-    assert set(plots.lanes_frame(study(runs[:1] + runs[3:]))["seed"]) == {4}
-    assert set(plots.lanes_frame(study(runs[:2] + runs[4:]))["seed"]) == {11}
-    assert set(plots.lanes_frame(study(runs), seed=3)["seed"]) == {3}
+    assert set(plots.lanes_frame(study_of(runs))["seed"]) == {9}
+    assert set(plots.lanes_frame(study_of(runs[:1] + runs[3:]))["seed"]) == {4}
+    assert set(plots.lanes_frame(study_of(runs[:2] + runs[4:]))["seed"]) == {11}
+    assert set(plots.lanes_frame(study_of(runs), seed=3)["seed"]) == {3}
 
 
 def test_an_unknown_seed_or_run_is_refused_with_those_there_are():
-    two = study([run(seed=4), run(seed=9)])
+    two = study_of([run(seed=4), run(seed=9)])
     with pytest.raises(ConfigurationError, match=r"seed 5 .* 4, 9"):
         plots.timeline(two, seed=5)
     with pytest.raises(ConfigurationError, match=r"run_ids has no run nobody"):
@@ -165,7 +124,7 @@ SPANS = st.lists(st.tuples(st.floats(0, 9), st.floats(0.001, 4), st.sampled_from
 def test_calls_of_a_role_that_overlap_never_share_a_place(spans):
     own = run(horizon_s=20.0)
     calls = [call(own, at, at + s, call_id=str(n), role=role) for n, (at, s, role) in enumerate(spans)]
-    frame = plots.timeline_frame(study([own], calls))
+    frame = plots.timeline_frame(study_of([own], calls))
     assert len(frame) == len(spans)
     assert (frame["sublane"] < frame["sublanes"]).all()
     for first, second in combinations(frame.itertuples(), 2):
@@ -182,7 +141,7 @@ def test_calls_of_a_role_that_overlap_never_share_a_place(spans):
 def test_late_and_abandoned_add_up_to_the_busy_seconds_of_the_runs_table(spans, returned_at_s):
     own = run(returned_at_s=returned_at_s)
     calls = [call(own, at, min(10.0, at + s), "server", call_id=str(n)) for n, (at, s) in enumerate(spans)]
-    frame = plots.timeline_frame(study([own], calls))
+    frame = plots.timeline_frame(study_of([own], calls))
     assert set(frame["mark"]) <= {"late", "abandoned"}
     ends = [10.0 if math.isnan(each.ended_at_s) else each.ended_at_s for each in calls]
     busy_s = sum(max(0.0, end - max(each.started_at_s, 2.0)) for each, end in zip(calls, ends, strict=True))
@@ -196,7 +155,7 @@ def overrun_study():
     runs = [run("cooperative", seed, returned_at_s=2.0 + 0.001 * seed, quiescent_at_s=2.002) for seed in (1, 2, 3)]
     runs += [run("unguarded", seed, returned_at_s=2.0 + seed, quiescent_at_s=2.0 + seed) for seed in (1, 2)]
     runs.append(run("unguarded", 3, returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True))
-    return study(runs)
+    return study_of(runs)
 
 
 @pytest.mark.parametrize("plot", [plots.overrun, plots.completion])
@@ -205,13 +164,13 @@ def overrun_study():
 )
 def test_runs_under_several_conditions_are_not_pooled(plot, column, value):
     with pytest.raises(ConfigurationError, match=column):
-        plot(study([run(seed=1), run(seed=2, **{column: value})]))
+        plot(study_of([run(seed=1), run(seed=2, **{column: value})]))
 
 
 @pytest.mark.parametrize("plot", [plots.timeline, plots.overrun, plots.completion, plots.fault_matrix])
 def test_a_study_without_runs_is_refused(plot):
     with pytest.raises(ConfigurationError, match="runs is empty"):
-        plot(study([]))
+        plot(study_of([]))
 
 
 # ---- completion
@@ -222,7 +181,7 @@ def completion_study():
     runs.append(run("unguarded", 3, returned_at_s=NAN))
     runs.append(run("cooperative", 0, returned_at_s=1.0))
     runs += [run("cooperative", seed, returned_at_s=2.0, outcome="partial") for seed in (1, 2, 3)]
-    return study(runs)
+    return study_of(runs)
 
 
 RETURNS = st.lists(
@@ -234,7 +193,7 @@ RETURNS = st.lists(
 @given(RETURNS)
 def test_a_completion_curve_only_rises_and_ends_at_the_share_of_all_runs(returns):
     runs = [run(name, n, outcome=outcome, returned_at_s=at) for n, (name, outcome, at) in enumerate(returns)]
-    frame = plots.completion_frame(study(runs))
+    frame = plots.completion_frame(study_of(runs))
     for name, steps in frame.groupby("alternative"):
         of_name = [outcome for other, outcome, _ in returns if other == name]
         assert steps["at_s"].is_monotonic_increasing
@@ -246,7 +205,7 @@ def test_a_completion_curve_only_rises_and_ends_at_the_share_of_all_runs(returns
 
 def test_a_curve_ends_where_the_last_runs_of_its_arm_were_cut():
     cut = [run("hard_timeout", seed, returned_at_s=2.0, outcome="timed_out") for seed in (1, 2)]
-    frame = plots.completion_frame(study([run("hard_timeout", 0, returned_at_s=1.0), *cut]))
+    frame = plots.completion_frame(study_of([run("hard_timeout", 0, returned_at_s=1.0), *cut]))
     assert frame["at_s"].tolist() == [0.0, 1.0, 2.0]
     assert frame["share"].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3])
 
@@ -261,17 +220,17 @@ def hang_study():
         run("cooperative", seed, fault="hang:synthesis", returned_at_s=2.02, run_id=f"a{seed}", outcome=outcome)
         for seed, outcome in ((1, "partial"), (2, "timed_out"))
     ]
-    return study(hung + cut)
+    return study_of(hung + cut)
 
 
 def healthy_study():
-    return study([run(name, seed) for name in ("cooperative", "unguarded", "hard_timeout") for seed in (1, 2)])
+    return study_of([run(name, seed) for name in ("cooperative", "unguarded", "hard_timeout") for seed in (1, 2)])
 
 
 def test_a_matrix_of_other_conditions_than_faults_is_refused():
     with pytest.raises(ConfigurationError, match="decision_timeout_s"):
-        plots.fault_matrix(healthy_study(), study([run(seed=3, fault="hang", decision_timeout_s=5.0)]))
-    retried = study([run("hard_timeout", n, fault="hang", retries=f"sdk:{n}") for n in (0, 2)])
+        plots.fault_matrix(healthy_study(), study_of([run(seed=3, fault="hang", decision_timeout_s=5.0)]))
+    retried = study_of([run("hard_timeout", n, fault="hang", retries=f"sdk:{n}") for n in (0, 2)])
     with pytest.raises(ConfigurationError, match=r"B hard timeout under fault hang .* retries \(sdk:0, sdk:2\)"):
         plots.fault_matrix(retried)
     with pytest.raises(ConfigurationError, match="given twice"):
@@ -287,7 +246,7 @@ def test_a_matrix_of_other_conditions_than_faults_is_refused():
 def both_clocks(*wall_s, virtual_s=1.6, names=("cooperative",)):
     """Runs that were back at 1.6 s in virtual time, and at these instants on the wall clock."""
     sides = {
-        clock: study(
+        clock: study_of(
             [
                 run(name, seed, clock=clock, returned_at_s=at_s, outcome="answered" if at_s <= 2.0 else "partial")
                 for name in names
@@ -322,19 +281,19 @@ NEARLY_IN_TIME = [run(seed=seed, returned_at_s=at, run_id=str(seed)) for seed, a
 
 def test_what_each_figure_draws():
     """What a person has looked at and found right: colours, hatches, marks, words, and where all of it stands."""
-    hung = study([HUNG], [call(HUNG, 1.2, NAN), call(HUNG, 1.2, NAN, "server")])
-    live = study([LIVE], [call(LIVE, 1.0, 3.0)])
+    hung = study_of([HUNG], [call(HUNG, 1.2, NAN), call(HUNG, 1.2, NAN, "server")])
+    live = study_of([LIVE], [call(LIVE, 1.0, 3.0)])
     figures = {
         "timeline, late work": plots.timeline(late_study()),
         "timeline, no answer by the horizon": plots.timeline(hung),
         "timeline, a live endpoint": plots.timeline(live),
-        "timeline, variants": plots.timeline(study(VARIANTS)),
+        "timeline, variants": plots.timeline(study_of(VARIANTS)),
         "overrun": plots.overrun(overrun_study()),
-        "overrun, most runs in time": plots.overrun(study(MOSTLY_IN_TIME)),
+        "overrun, most runs in time": plots.overrun(study_of(MOSTLY_IN_TIME)),
         "completion": plots.completion(completion_study()),
         "fault matrix": plots.fault_matrix(hang_study(), healthy_study()),
         "fault matrix, all in time": plots.fault_matrix(healthy_study()),
-        "fault matrix, some late": plots.fault_matrix(study(NEARLY_IN_TIME)),
+        "fault matrix, some late": plots.fault_matrix(study_of(NEARLY_IN_TIME)),
         "agreement": plots.agreement(both_clocks(1.6, 2.0, 1.28, 3.2)),
         "agreement, two alternatives": plots.agreement(both_clocks(1.61, 1.62, names=("stop_flag", "unguarded"))),
     }
@@ -343,7 +302,7 @@ def test_what_each_figure_draws():
         "cells of a fault matrix": plots.fault_matrix_frame(healthy_study(), hang_study()),
         "rows of an overrun": plots.overrun_summary(plots.overrun_frame(overrun_study())),
         "rows of an overrun, half at the horizon": plots.overrun_summary(
-            plots.overrun_frame(study([run(seed=1), run(seed=2, returned_at_s=NAN, quiescent_at_s=2.5)]))
+            plots.overrun_frame(study_of([run(seed=1), run(seed=2, returned_at_s=NAN, quiescent_at_s=2.5)]))
         ),
         "steps of completion": plots.completion_frame(completion_study()),
     }
@@ -391,7 +350,7 @@ def test_save_figures_writes_whole_pngs_and_leaves_nothing_else(tmp_path):
 
 
 def test_save_figures_writes_nothing_when_one_picture_cannot_be_drawn(tmp_path):
-    mixed = study([run(seed=1), run(seed=2, decision_timeout_s=5.0)])
+    mixed = study_of([run(seed=1), run(seed=2, decision_timeout_s=5.0)])
     with pytest.raises(ConfigurationError, match="decision_timeout_s"):
         plots.save_figures(mixed, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -28,7 +28,7 @@ from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.systems import Surroundings, workload_kind
 from docmind_lab.systems.programs import own_program
 from docmind_lab.views.cli import main
-from docmind_lab.views.program_diagnosis import diagnose_program
+from docmind_lab.views.diagnosis import diagnose_program
 
 SUPPORT = Path(__file__).parents[1] / "support"
 BUDGET_S = 1.5

@@ -92,9 +92,10 @@ def profile(
     fitted = LatencyProfile.fit(source, _columns(mapped or []), ok=ok or (), **options)
     written = [fitted.save(out)]
     if plot:
-        from docmind_lab.views.plots.latency_fits import save_latency_fit
+        from docmind_lab.views import plots
 
-        written.append(save_latency_fit(fitted, plot, part or "first_token_s"))
+        figure = plots.latency_fit(fitted, part or "first_token_s", ax=plots.OFFSCREEN)
+        written.append(plots.save_png(figure, plot))
     if as_json:
         typer.echo(json.dumps(fitted.to_dict(), indent=2))
         return

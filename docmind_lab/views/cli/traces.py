@@ -98,9 +98,9 @@ def what_if(
         price=Price.parse(price) if price else None,
     )
     if plot:
-        from docmind_lab.views.plots.what_ifs import save_what_if
+        from docmind_lab.views import plots
 
-        save_what_if(result, plot, target)
+        plots.save_png(plots.what_if_frontier(result, target, ax=plots.OFFSCREEN)[0], plot)
     if as_json:
         rows = json_safe(result.frame.astype(object).to_dict("records"))
         typer.echo(json.dumps({"rows": rows, "sentences": result.sentences(target)}, indent=2))

@@ -14,6 +14,7 @@
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
     dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
+    dl.plots.save_png(plots.latency_fit(profile, ax=plots.OFFSCREEN), "fit.png")     without a display
 
 look.py shows how every figure looks and which runs are drawn together, files.py writes figures to files. Each other
 module has a frame that says what is drawn and a function that draws it.
@@ -31,8 +32,8 @@ from docmind_lab.views.plots.fault_matrices import fault_matrix, fault_matrix_fr
 from docmind_lab.views.plots.files import save_figures, save_load_figures, save_study
 from docmind_lab.views.plots.frontiers import frontier, frontier_frame
 from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
-from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
-from docmind_lab.views.plots.look import COLOURS
+from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame
+from docmind_lab.views.plots.look import COLOURS, OFFSCREEN, save_png
 from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_summary
 from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.views.plots.timelines import lanes_frame, timeline, timeline_frame
@@ -40,6 +41,7 @@ from docmind_lab.views.plots.what_ifs import what_if_frontier
 
 __all__ = [
     "COLOURS",
+    "OFFSCREEN",
     "StudyTables",
     "abandoned_share",
     "agreement",
@@ -61,8 +63,8 @@ __all__ = [
     "overrun_frame",
     "overrun_summary",
     "save_figures",
-    "save_latency_fit",
     "save_load_figures",
+    "save_png",
     "save_study",
     "scorecard_totals",
     "scorecard_weights",

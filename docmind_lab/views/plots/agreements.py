@@ -38,7 +38,7 @@ def agreement_frame(found: Agreement) -> pd.DataFrame:
     return frame[["group", "label", "alternative", "seed", "later_s", "later_percent", "miss", "jitter"]]
 
 
-def agreement(found: Agreement, *, ax: Axes | None = None) -> Axes:
+def agreement(found: Agreement, *, ax: look.Canvas = None) -> Axes:
     """Plot by how many percent each run was back later on the wall clock, in a row for each alternative.
 
     Points are pairs of runs, hollow where the outcome was another one; the upright line is their median. The dotted
@@ -47,8 +47,7 @@ def agreement(found: Agreement, *, ax: Axes | None = None) -> Axes:
     """
     points = agreement_frame(found)
     groups = int(points["group"].nunique())
-    if ax is None:
-        ax = look.new_axes(10.0, 1.9 + 0.5 * groups)
+    ax = look.axes_for(ax, 10.0, 1.9 + 0.5 * groups)
     look.row_bands(ax, groups)
     for row in look.rows_of(points.drop_duplicates("group")):
         _draw_row(ax, row, points[points["group"] == row.group])

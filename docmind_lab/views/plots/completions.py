@@ -41,7 +41,7 @@ def completion_frame(study: StudyTables) -> pd.DataFrame:
     return frame[["group", "label", "alternative", "at_s", "answered", "runs", "share", "low", "high"]]
 
 
-def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
+def completion(study: StudyTables, *, ax: look.Canvas = None) -> Axes:
     """Plot the share of runs answered by each instant: a step curve and a band for each arm, and the deadline.
 
     All runs are in the denominator, so a curve ends where answers end, not at 100 %. Bands are 95 % pointwise; where
@@ -51,8 +51,7 @@ def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     frame = completion_frame(study)
     deadline_s = float(study.runs["decision_timeout_s"].iloc[0])
     groups = int(frame["group"].nunique())
-    if ax is None:
-        ax = look.new_axes(10.0, 5.0)
+    ax = look.axes_for(ax, 10.0, 5.0)
     _draw_bands(ax, frame)
     handles = []
     for last in look.rows_of(frame.drop_duplicates("group", keep="last")):

@@ -12,7 +12,6 @@ from matplotlib.lines import Line2D
 from docmind_lab.core.text import count_of
 from docmind_lab.views.plots import look
 
-_WIDTH_IN: Final = 9.0
 _TICKS: Final = 9
 _STATUS: Final = {
     "holds": ("every invariant holds", "#C9CDD3", 0.5),
@@ -22,7 +21,7 @@ _STATUS: Final = {
 """Worst status of a trial → what it means, colour and height of its mark; those that matter are drawn last."""
 
 
-def cut_points(verdicts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def cut_points(verdicts: pd.DataFrame, *, ax: look.Canvas = None) -> Axes:
     """Plot each cut of a crash test at its instant, a row for each alternative, coloured by the worst verdict on it.
 
     Args:
@@ -34,7 +33,7 @@ def cut_points(verdicts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     trials = cut_frame(verdicts)
     names = list(dict.fromkeys(verdicts["alternative"]))
-    axes = look.new_axes(_WIDTH_IN, 1.8 + 0.55 * len(names)) if ax is None else ax
+    axes = look.axes_for(ax, 9.0, 1.8 + 0.55 * len(names))
     # Side by side in their order: instants lie together, with seconds of a model call between them.
     instants = np.unique(trials["at_s"])
     for status, (_, colour, height) in _STATUS.items():

@@ -53,7 +53,7 @@ def fault_matrix_frame(*studies: StudyTables) -> pd.DataFrame:
     return pd.DataFrame(cells).sort_values(["row", "column"], ignore_index=True)[names]
 
 
-def fault_matrix(*studies: StudyTables, ax: Axes | None = None) -> Axes:
+def fault_matrix(*studies: StudyTables, ax: look.Canvas = None) -> Axes:
     """Draw a table of outcomes: a row for each alternative, a column for each fault.
 
         fault_matrix(without, hanging, trickled)        one study for each fault, or several faults in one study
@@ -64,8 +64,7 @@ def fault_matrix(*studies: StudyTables, ax: Axes | None = None) -> Axes:
     """
     frame = fault_matrix_frame(*studies)
     rows, columns = frame.drop_duplicates("row"), frame.drop_duplicates("column").sort_values("column")
-    if ax is None:
-        ax = look.new_axes(*_size(frame))
+    ax = look.axes_for(ax, *_size(frame))
     for cell in look.rows_of(frame):
         _draw_cell(ax, cell)
     for row in range(len(rows)):

@@ -63,7 +63,7 @@ def frontier(
     study: StudyTables,
     measure: str = "answered_in_time",
     *,
-    ax: Axes | None = None,
+    ax: look.Canvas = None,
 ) -> Axes:
     """Plot a measure against the decision timeout: one line per arm through its means, bars for their intervals.
 
@@ -73,8 +73,7 @@ def frontier(
     """
     frame = frontier_frame(study, measure)
     runs = _runs_of_sweep(study.runs)
-    if ax is None:
-        ax = look.new_axes(10.0, 5.6)
+    ax = look.axes_for(ax, 10.0, 5.6)
     groups = int(frame["group"].nunique())
     handles: list[Artist] = []
     for group, of_arm in frame.groupby("group"):

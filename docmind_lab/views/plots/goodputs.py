@@ -67,15 +67,14 @@ def goodput_frame(study: LoadMeasures, measure: str = "goodput_per_s") -> pd.Dat
     return frame[[*columns, "shown_at_per_s"]]
 
 
-def goodput(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
+def goodput(study: LoadMeasures, *, ax: look.Canvas = None) -> Axes:
     """Plot goodput against offered load: a line for each arm through its means, and every replicate as a point.
 
     The dotted line is where every query that arrives is answered in time. Bars are 95 % intervals of the mean over
     replicates (bounded mean). Raises: ConfigurationError as `goodput_frame`.
     """
     frame = goodput_frame(study)
-    if ax is None:
-        ax = look.new_axes(9.0, 5.2)
+    ax = look.axes_for(ax, 9.0, 5.2)
     most = float(frame["offered_per_s"].max())
     _draw(ax, frame)
     ax.plot([0.0, most], [0.0, most], color=look.INK, linewidth=1.0, linestyle=":", zorder=1.5, gid="ideal")
@@ -87,14 +86,13 @@ def goodput(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def abandoned_share(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
+def abandoned_share(study: LoadMeasures, *, ax: look.Canvas = None) -> Axes:
     """Plot the share of the provider's capacity spent on queries that were late or whose caller had left.
 
     Lines, points and bars as in `goodput`. Raises: ConfigurationError as `goodput_frame`.
     """
     frame = goodput_frame(study, "abandoned_share")
-    if ax is None:
-        ax = look.new_axes(9.0, 4.6)
+    ax = look.axes_for(ax, 9.0, 4.6)
     _draw(ax, frame)
     ax.set_xlim(0.0, 1.06 * float(frame["offered_per_s"].max()))
     # With nothing abandoned at all, a tenth is still to be seen; and a line at 0 lies clear of the axis.

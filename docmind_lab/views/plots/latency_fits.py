@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +12,6 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, PercentFormatter
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_bytes, write_or_refuse
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.statistics.latency.quantiles import DurationFit
 from docmind_lab.views.plots import look
@@ -26,7 +23,6 @@ _NAMES: Final = {
     "inter_token_s": "time for each token after it",
     "retrieval_s": "time of a search",
 }
-_SIZE_IN: Final = (9.0, 5.0)
 
 
 def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> pd.DataFrame:
@@ -49,7 +45,7 @@ def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> p
     )
 
 
-def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axes | None = None) -> Axes:
+def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: look.Canvas = None) -> Axes:
     """Plot the observed share of durations and its band, the family, and what the profile draws.
 
     Past the dotted line nothing was observed, and what the profile holds there is an extrapolation. Seconds are on a
@@ -58,8 +54,7 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axe
     """
     fit = _evidence(profile, part)
     frame = latency_fit_frame(profile, part)
-    if ax is None:
-        ax = look.new_axes(*_SIZE_IN)
+    ax = look.axes_for(ax, 9.0, 5.0)
     shown = frame[frame["observed_s"] > 0]
     steps: dict[str, Any] = {"step": "post", "linewidth": 0, "zorder": 1.5}
     ax.fill_between(shown["observed_s"], shown["low"], shown["high"], color=look.RULE, alpha=0.35, gid="band", **steps)
@@ -86,14 +81,6 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axe
     look.legend_below(ax, _legend(fit), columns=2)
     look.style(ax, f"{profile.name}: {_NAMES[part]}", _context(fit))
     return ax
-
-
-def save_latency_fit(profile: LatencyProfile, path: str | os.PathLike[str], part: str = "first_token_s") -> Path:
-    """Write the figure to a PNG file without pyplot, and return its path.
-
-    Raises: ConfigurationError as `latency_fit`, and when it cannot be written.
-    """
-    return write_or_refuse(Path(path), as_bytes(look.png_of(latency_fit(profile, part, ax=look.blank_axes(*_SIZE_IN)))))
 
 
 def _evidence(profile: LatencyProfile, part: str) -> DurationFit:

@@ -7,8 +7,11 @@ would put dark text on a dark page. Text is always ink. Colour only repeats what
 from __future__ import annotations
 
 import io
+import os
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -22,6 +25,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, label_of, rank_of
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_bytes, write_or_refuse
 from docmind_lab.tables.conditions import CONDITION, budgets_in_words
 
 COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in default_alternatives()})
@@ -62,24 +66,37 @@ def spread_of_seeds(seeds: pd.Series[Any]) -> pd.Series[float]:
     return spread(seeds.rank(method="dense") - 1)
 
 
-def new_axes(width_in: float, height_in: float) -> Axes:
-    """Return axes on a new figure of pyplot, so that a notebook shows it."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - slow, and looks for a display; saving figures needs neither
+@dataclass(frozen=True)
+class Offscreen:
+    """Stands for axes on a new figure without pyplot: it needs no display, and no figure is left open.
 
-    figure, ax = plt.subplots(figsize=(width_in, height_in), layout="constrained")
-    figure.set_facecolor(PAPER)
-    return ax
+    least_height_in: inches; a figure that is lower is made this high.
+    """
+
+    least_height_in: float = 0.0
 
 
-def blank_axes(width_in: float, height_in: float, least_height_in: float = 0.0) -> Axes:
-    """Return axes on a new figure without pyplot: it needs no display, and no figure is left open.
+Canvas = Axes | Offscreen | None
+"""What is drawn on: axes, a new figure without pyplot, or, if None, one of pyplot's, so that a notebook shows it."""
+
+
+def axes_for(canvas: Canvas, width_in: float, height_in: float) -> Axes:
+    """Return the axes that are handed in, or those of a new figure of this size.
 
     Args:
+        canvas: What is drawn on.
         width_in: Inches.
         height_in: Inches.
-        least_height_in: A figure that is lower is made this high.
     """
-    figure = Figure(figsize=(width_in, max(height_in, least_height_in)), layout="constrained")
+    if isinstance(canvas, Axes):
+        return canvas
+    if canvas is None:
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - slow, and looks for a display; saving figures needs neither
+
+        figure, ax = plt.subplots(figsize=(width_in, height_in), layout="constrained")
+        figure.set_facecolor(PAPER)
+        return ax
+    figure = Figure(figsize=(width_in, max(height_in, canvas.least_height_in)), layout="constrained")
     FigureCanvasAgg(figure)
     return figure.subplots()
 
@@ -93,8 +110,14 @@ def png_of(ax: Axes, dots_per_inch: int = 150) -> bytes:
     return buffer.getvalue()
 
 
-LEAST_HEIGHT_IN: Final = 4.0
-"""The least height of a figure, inches: less leaves no room beside title, axis and legend of a single arm."""
+def save_png(ax: Axes, path: str | os.PathLike[str]) -> Path:
+    """Write the figure of these axes to a PNG file and return its path. Raises: ConfigurationError if it cannot."""
+    return write_or_refuse(Path(path), as_bytes(png_of(ax)))
+
+
+OFFSCREEN: Final = Offscreen()
+ON_A_PAGE: Final = Offscreen(least_height_in=4.0)
+"""For pages: a lower figure leaves no room beside title, axis and legend of a single arm."""
 
 
 def style(ax: Axes, title: str, context: str) -> None:

@@ -71,7 +71,7 @@ def overrun_summary(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
+def overrun(study: StudyTables, *, ax: look.Canvas = None) -> Axes:
     """Plot the caller overrun and the work overrun of every run, in a pair of rows for each alternative.
 
     Points are runs; the upright line is the median of those past the deadline, the whisker their range. Runs without
@@ -82,8 +82,7 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     points = overrun_frame(study)
     summary = overrun_summary(points)
     groups = summary["group"].nunique()
-    if ax is None:
-        ax = look.new_axes(*overrun_size(groups))
+    ax = look.axes_for(ax, 10.0, 1.9 + 0.8 * groups)
     look.row_bands(ax, groups)
     for row in look.rows_of(summary):
         of_row = points[(points["group"] == row.group) & (points["overrun"] == row.overrun)]
@@ -101,11 +100,6 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     look.note(ax, "past the deadline", (1.0, 1.0), (12.0, 3.0), va="bottom")
     look.style(ax, "How far past the deadline the caller waited, and the work went on", look.context_of(study.runs))
     return ax
-
-
-def overrun_size(groups: int) -> tuple[float, float]:
-    """Return the width and height, in inches, for this many alternatives."""
-    return 10.0, 1.9 + 0.8 * groups
 
 
 def _middle(group: int, overrun: str) -> float:

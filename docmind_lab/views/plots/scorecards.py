@@ -27,14 +27,13 @@ _TICK_PLACES: Final = (((6.0, 2.0), "left", "bottom"), ((-6.0, 2.0), "right", "b
 _CORNER_PLACES: Final = ((0, 12), (-4, -16), (4, -16))
 
 
-def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
+def scorecard_totals(card: Scorecard, *, ax: look.Canvas = None) -> Axes:
     """Plot the judged and measured scores of every arm: a row for Perf, and one for the total if it has one.
 
     Hollow is judged, full is measured; the bar is the 95 % bootstrap interval over seeds.
     """
     totals = card.totals
-    if ax is None:
-        ax = look.new_axes(10.0, 2.0 + 0.78 * len(totals))
+    ax = look.axes_for(ax, 10.0, 2.0 + 0.78 * len(totals))
     look.row_bands(ax, len(totals))
     heights = np.add.outer(np.arange(len(totals)), (-0.22, 0.22))
     for place, row in enumerate(totals.to_dict("records")):
@@ -79,7 +78,7 @@ def _context(card: Scorecard) -> str:
     return f"{card.table.name} · {card.context} · {card.seeds} seeds"
 
 
-def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | None = None) -> Axes:
+def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: look.Canvas = None) -> Axes:
     """Plot all weights of three criteria as a triangle, coloured by the option that wins under them.
 
     At a corner one criterion has all of the weight, on the side opposite none. perf: "measured" or "judged". The star
@@ -96,8 +95,7 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | Non
             f"{card.table.name} has {len(criteria)} criteria and a triangle has room for three: its winners() has all "
             "weights"
         )
-    if ax is None:
-        ax = look.new_axes(8.6, 7.2)
+    ax = look.axes_for(ax, 8.6, 7.2)
     handles: list[Artist] = []
     levels = dict(zip(card.totals["option"], card.totals["alternative"], strict=True))
     for label in [each for each in (*card.totals["option"], "") if (frame["winner"] == each).any()]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
-from typing import Final
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,14 +10,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
 from docmind_lab.core.text import one_line
-from docmind_lab.core.whole_files import as_bytes, write_or_refuse
 from docmind_lab.findings.what_if.what_if import WhatIf
 from docmind_lab.views.plots import look
 
-_SIZE_IN: Final = (9.0, 6.4)
 
-
-def what_if_frontier(result: WhatIf, target: float = 0.95, *, ax: Axes | None = None) -> tuple[Axes, Axes]:
+def what_if_frontier(result: WhatIf, target: float = 0.95, *, ax: look.Canvas = None) -> tuple[Axes, Axes]:
     """Plot the share in time against the decision timeout, and below it the late seconds of each alternative.
 
     Args:
@@ -31,7 +25,7 @@ def what_if_frontier(result: WhatIf, target: float = 0.95, *, ax: Axes | None = 
     Returns:
         The axes of the upper and of the lower half.
     """
-    upper = look.new_axes(*_SIZE_IN) if ax is None else ax
+    upper = look.axes_for(ax, 9.0, 6.4)
     figure = upper.figure
     grid = figure.add_gridspec(2, 1, height_ratios=[3, 2])
     upper.set_subplotspec(grid[0])
@@ -50,15 +44,6 @@ def what_if_frontier(result: WhatIf, target: float = 0.95, *, ax: Axes | None = 
     look.style(upper, "What if the deadline were another?", f"{runs} recorded runs of {sessions} sessions, replayed")
     look.style(lower, "", "")
     return upper, lower
-
-
-def save_what_if(result: WhatIf, path: str | os.PathLike[str], target: float = 0.95) -> Path:
-    """Write the figure to a PNG file without pyplot, and return its path.
-
-    Raises: ConfigurationError when it cannot be written.
-    """
-    upper, _ = what_if_frontier(result, target, ax=look.blank_axes(*_SIZE_IN))
-    return write_or_refuse(Path(path), as_bytes(look.png_of(upper)))
 
 
 def _ticks(result: WhatIf) -> list[float]:
