@@ -137,16 +137,16 @@ def _first_question(command: str | Sequence[str], inputs: Inputs, limit_s: float
         # A program that asked no model; the message says what it did instead.
         return Check("one question", "failed", str(error), _CLIENT)
     run = measured.run
-    asked = f"{run.llm_calls} request{'s' * (run.llm_calls != 1)} to a model"
+    requests = f"{run.llm_calls} request{'s' * (run.llm_calls != 1)} to a model"
     if run.outcome == "answered":
-        return Check("one question", "ok", f"answered in {run.returned_at_s:.1f} s, with {asked}")
+        return Check("one question", "ok", f"answered in {run.returned_at_s:.1f} s, with {requests}")
     if run.outcome == "failed":
         remedy = "mend the program; its standard error ends with the line above"
-        return Check("one question", "failed", f"{asked}, then it failed: {measured.outcome.error}", remedy)
-    found = f"no answer within {limit_s:g} s, with {asked}"
+        return Check("one question", "failed", f"{requests}, then it failed: {measured.outcome.error}", remedy)
+    finding = f"no answer within {limit_s:g} s, with {requests}"
     if not run.llm_calls:
-        return Check("one question", "failed", found, _CLIENT)
-    return Check("one question", "failed", found, "give it longer (--decision-timeout), or look at what it waits for")
+        return Check("one question", "failed", finding, _CLIENT)
+    return Check("one question", "failed", finding, "give it longer (--decision-timeout), or look at what it waits for")
 
 
 def _asked_once(command: str | Sequence[str], inputs: Inputs, limit_s: float) -> MeasuredRun:

@@ -9,7 +9,7 @@
     dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
-    dl.plots.agreement(found)            how much later the same runs were on the wall clock than in virtual time
+    dl.plots.agreement(result)           how much later the same runs were on the wall clock than in virtual time
     dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
     dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
@@ -19,7 +19,7 @@
 look.py shows how every figure looks and which runs are drawn together, files.py writes figures to files. Each other
 module has a frame that says what is drawn and a function that draws it.
 
-A study is any object with the DataFrames `runs`, `calls` and `events`; `found` is what
+A study is any object with the DataFrames `runs`, `calls` and `events`; `result` is what
 `docmind_lab.findings.agreement` makes of two. Every figure is dark ink on opaque white paper, whatever the style of the
 notebook, so that it reads the same on a dark theme.
 """

@@ -19,7 +19,7 @@ _MISS: Final[dict[str, Any]] = {"marker": "D", "markersize": 6.5, "markerfacecol
 _POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 5, "markeredgecolor": look.PAPER, "alpha": 0.85}
 
 
-def agreement_frame(found: Agreement) -> pd.DataFrame:
+def agreement_frame(result: Agreement) -> pd.DataFrame:
     """Return the points of the plot: one row for each pair of runs that returned on at least one clock.
 
     Columns: group (0, 1, … of alternative and options), label, alternative, seed, later_s (wall − virtual),
@@ -28,7 +28,7 @@ def agreement_frame(found: Agreement) -> pd.DataFrame:
 
     Raises: ConfigurationError when there is no such pair.
     """
-    frame = found.pairs.dropna(subset="later_s").reset_index(drop=True)
+    frame = result.pairs.dropna(subset="later_s").reset_index(drop=True)
     if frame.empty:
         raise ConfigurationError("pairs has no run that returned: there is nothing to draw; choose a longer budget")
     frame["group"] = pd.factorize(frame["label"])[0]
@@ -38,14 +38,14 @@ def agreement_frame(found: Agreement) -> pd.DataFrame:
     return frame[["group", "label", "alternative", "seed", "later_s", "later_percent", "miss", "jitter"]]
 
 
-def agreement(found: Agreement, *, ax: look.Canvas = None) -> Axes:
+def agreement(result: Agreement, *, ax: look.Canvas = None) -> Axes:
     """Plot by how many percent each run was back later on the wall clock, in a row for each alternative.
 
     Points are pairs of runs, hollow where the outcome was another one; the upright line is their median. The dotted
     lines are what the mean error may be. The scale is linear up to there and logarithmic beyond.
     Raises: ConfigurationError as `agreement_frame`.
     """
-    points = agreement_frame(found)
+    points = agreement_frame(result)
     groups = int(points["group"].nunique())
     ax = look.axes_for(ax, 10.0, 1.9 + 0.5 * groups)
     look.row_bands(ax, groups)
@@ -60,7 +60,7 @@ def agreement(found: Agreement, *, ax: look.Canvas = None) -> Axes:
         f"linear up to {_TARGET_PERCENT:g} %, logarithmic beyond)"
     )
     look.legend_below(ax, _legend(bool(points["miss"].any())), columns=4)
-    look.style(ax, "How much later the same runs were back on the wall clock", _context(found))
+    look.style(ax, "How much later the same runs were back on the wall clock", _context(result))
     return ax
 
 
@@ -110,10 +110,10 @@ def _legend(misses: bool) -> list[Line2D]:
     )
 
 
-def _context(found: Agreement) -> str:
-    budgets = " and ".join(f"{value:g}" for value in sorted(found.pairs["decision_timeout_s"].unique()))
-    asked = found.pairs["seed"].nunique()
+def _context(result: Agreement) -> str:
+    pairs = result.pairs
+    budgets = " and ".join(f"{value:g}" for value in sorted(pairs["decision_timeout_s"].unique()))
     return (
-        f"{budgets} s decision timeout · {asked} questions · {found.same_outcome:.1%} of {len(found.pairs)} pairs "
-        f"with the same outcome"
+        f"{budgets} s decision timeout · {pairs['seed'].nunique()} questions · {result.same_outcome:.1%} of "
+        f"{len(pairs)} pairs with the same outcome"
     )

@@ -64,5 +64,5 @@ def cut_frame(verdicts: pd.DataFrame) -> pd.DataFrame:
     rank = {status: place for place, status in enumerate(_STATUS)}
     keys = ["input_id", "alternative", "schedule", "at_s"]
     worst = verdicts.assign(rank=verdicts["status"].map(rank).fillna(-1)).groupby(keys, dropna=False, sort=False)
-    found = worst["rank"].max().reset_index()
-    return found.assign(status=found.pop("rank").map({place: status for status, place in rank.items()}))
+    rows = worst["rank"].max().reset_index()
+    return rows.assign(status=rows.pop("rank").map({place: status for status, place in rank.items()}))

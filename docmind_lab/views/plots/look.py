@@ -256,7 +256,7 @@ def context_of(runs: pd.DataFrame) -> str:
     """Describe the runs in a line: timeout, budgets, question or their number, latencies, faults, clock."""
     first = runs.iloc[0]
     seeds = runs["seed"].nunique()
-    asked = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
+    questions = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
     latencies = f"{first['latency_profile']} latencies" if first["latency_profile"] else "live services"
     fault = "no faults" if first["fault"] in ("", "none") else f"fault {first['fault']}"
     if runs["fault"].nunique() > 1:
@@ -265,7 +265,7 @@ def context_of(runs: pd.DataFrame) -> str:
         first["workload"],
         f"{first['decision_timeout_s']:g} s decision timeout",
         *budgets_in_words(runs),
-        asked,
+        questions,
         latencies,
         fault,
         f"{first['clock']} clock",

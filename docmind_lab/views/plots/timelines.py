@@ -180,8 +180,8 @@ def timeline(
     endpoint) there is nothing to hatch, and the lane says so.
     Raises: ConfigurationError as `lanes_frame`.
     """
-    kept = None if run_ids is None else list(run_ids)
-    lanes, bars = lanes_frame(study, seed, kept), timeline_frame(study, seed, kept)
+    ids = None if run_ids is None else list(run_ids)
+    lanes, bars = lanes_frame(study, seed, ids), timeline_frame(study, seed, ids)
     roles = [str(role) for role in bars["role"].cat.categories]
     height = _lane_rows(len(roles))
     # At this height rows of 8 pt text do not touch.
