@@ -3,10 +3,13 @@ import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
-from drawn_figures import assert_dark_on_white, assert_words_apart, described
+from drawn_figures import assert_dark_on_white, assert_words_apart, described, words_of
 from golden import assert_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +19,15 @@ from sample_runs import sample_run, study_of
 from docmind_lab.core.catalogue import default_alternatives, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
+from docmind_lab.experiments.load.measures import load_summary
+from docmind_lab.findings import decision_table, scorecard
 from docmind_lab.findings.agreement import agreement
+from docmind_lab.statistics.shares import share_interval
+from docmind_lab.tables.frames import to_frame
 from docmind_lab.views import plots
+from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
+from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
+from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
 
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
 ROLES = ("supervisor", "router", "planner", "retrieval", "synthesis", "validation")
@@ -263,6 +273,177 @@ def test_pairs_without_a_return_are_refused():
         plots.agreement(both_clocks(math.nan, virtual_s=math.nan))
 
 
+# ---- frontier
+
+BUDGETS_S = (10.0, 20.0, 40.0)
+
+
+def swept(*names, seeds=8, **changes):
+    """Each budget answers two more of eight; recall is ½ where there is no answer."""
+    records = []
+    for name in names or ("unguarded", "cooperative", "hard_timeout"):
+        for place, budget_s in enumerate(BUDGETS_S):
+            for seed in range(seeds):
+                in_time = seed < 2 * (place + 1)
+                values = {"decision_timeout_s": budget_s, "horizon_s": 5 * budget_s, "answered_in_time": in_time}
+                values |= {"source_recall": 1.0 if in_time else 0.5, "outcome": "answered" if in_time else "partial"}
+                records.append(sample_run(name, seed, run_id=f"{name}-{budget_s}-{seed}", **(values | changes)))
+    return SimpleNamespace(runs=to_frame("runs", records), calls=to_frame("calls", []), events=to_frame("events", []))
+
+
+def test_a_point_is_the_share_of_all_runs_with_wilson_s_interval():
+    frame = frontier_frame(swept("cooperative"))
+    assert frame["mean"].tolist() == [0.25, 0.5, 0.75]
+    assert frame["decision_timeout_s"].tolist() == list(BUDGETS_S)
+    found = share_interval(2, 8)
+    assert (frame["low"].iloc[0], frame["high"].iloc[0]) == pytest.approx((found.low, found.high))
+    assert set(frame["runs"]) == {8}
+
+
+def test_the_interval_of_a_recall_that_is_all_or_nothing_is_that_of_the_share():
+    runs = swept("cooperative").runs
+    all_or_nothing = SimpleNamespace(runs=runs.assign(source_recall=runs["answered_in_time"].astype("float64")))
+    frame = frontier_frame(all_or_nothing, "source_recall")
+    found = share_interval(2, 8)
+    assert (frame["low"].iloc[0], frame["high"].iloc[0]) == pytest.approx((found.low, found.high))
+
+
+def test_the_interval_of_a_recall_keeps_its_width_when_all_runs_are_alike_and_covers_a_known_mean():
+    alike = frontier_frame(swept("cooperative", source_recall=1.0), "source_recall")
+    assert alike["high"].to_numpy() == pytest.approx(1.0)
+    assert (alike["low"] < 0.7).all()
+    # Recalls of 0, ½ and 1: at least 95 % of 120 intervals of a seeded draw hold the mean, since they are cautious.
+    generator = np.random.default_rng(5)
+    runs = swept("cooperative", seeds=20).runs
+    held = 0
+    for _ in range(40):
+        drawn_runs = runs.assign(source_recall=generator.choice([0.0, 0.5, 1.0], len(runs), p=[0.2, 0.3, 0.5]))
+        frame = frontier_frame(SimpleNamespace(runs=drawn_runs), "source_recall")
+        held += int(((frame["low"] <= 0.65) & (frame["high"] >= 0.65)).sum())
+    assert held >= 0.95 * 120
+
+
+def test_runs_that_make_no_frontier_are_refused_by_name():
+    study = swept()
+    with pytest.raises(ConfigurationError, match="measure must be one of answered_in_time"):
+        frontier(study, "answer")
+    with pytest.raises(ConfigurationError, match="several values of decision_timeout_s"):
+        frontier(SimpleNamespace(runs=study.runs[study.runs["decision_timeout_s"] == 10.0]))
+    with pytest.raises(ConfigurationError, match="several values of fault"):
+        frontier(SimpleNamespace(runs=study.runs.assign(fault=["none", "hang"] * (len(study.runs) // 2))))
+    with pytest.raises(ConfigurationError, match="source_recall is not known for 72 runs"):
+        frontier(SimpleNamespace(runs=study.runs.assign(source_recall=math.nan)), "source_recall")
+    assert not plt.get_fignums()
+
+
+# ---- load
+
+LOADS = (0.2, 0.5)
+ARMS = {"cooperative": "A  cooperative", "hard_timeout": "B  hard timeout"}
+
+
+class MadeUpLoad:
+    """Measures of two arms at two loads in four replicates; nothing here was measured."""
+
+    title = "supervisor under load · 20 s decision timeout"
+
+    def __init__(self, replicates=4, **changes):
+        rows = [
+            {
+                "arm": arm,
+                "alternative": name,
+                "arrivals": "poisson",
+                "offered_per_s": load,
+                "replicate": replicate,
+                "slots": 4,
+                "callers": pd.NA,
+                "counted": 100,
+                "window_s": 100.0,
+                "arrived_per_s": load,
+                "goodput_per_s": load - 0.1 * place - 0.01 * replicate,
+                "share_in_time": 0.5,
+                "response_median_s": 10.0,
+                "live_queue_wait_s": 1.0,
+                "busy_share": 0.9,
+                "abandoned_share": 0.2 * place,
+                "late_max_s": 0.0,
+                **changes,
+            }
+            for load in LOADS
+            for place, (name, arm) in enumerate(ARMS.items())
+            for replicate in range(replicates)
+        ]
+        frame = pd.DataFrame(rows)
+        self.frame = frame.assign(arm=pd.Categorical(frame["arm"], list(ARMS.values()), ordered=True))
+
+    def replicates(self):
+        return self.frame
+
+    def summary(self):
+        return load_summary(self.frame)
+
+
+def test_load_that_cannot_be_drawn_is_refused_by_name():
+    with pytest.raises(ConfigurationError, match="measure"):
+        goodput_frame(MadeUpLoad(), "speed")
+    with pytest.raises(ConfigurationError, match="abandoned_share"):
+        abandoned_share(MadeUpLoad(abandoned_share=float("nan"), slots=pd.NA))
+    study = MadeUpLoad()
+    study.frame.loc[0, "arrivals"] = "constant"
+    with pytest.raises(ConfigurationError, match=r"arrivals.*constant, poisson"):
+        goodput(study)
+
+
+# ---- scorecard
+
+# What the late runs of an arm were like: A keeps its deadline, B leaves work behind, C waits too long, D by a little.
+LATE = {
+    "unguarded": {"caller_overrun_s": 2.0, "busy_after_deadline_s": 2.0},
+    "cooperative": {},
+    "hard_timeout": {"busy_after_deadline_s": 2.0, "source_recall": 0.0},
+    "async_cancellation": {"caller_overrun_s": 4.0, "source_recall": 0.0},
+    "stop_flag": {"caller_overrun_s": 0.5},
+    "hybrid": {},
+}
+
+
+def card_of(*left_out, seeds=12):
+    records = []
+    for name, changes in LATE.items():
+        if name in left_out:
+            continue
+        for seed in range(seeds):
+            late = {
+                "answered_in_time": False,
+                "outcome": "partial",
+                "returned_at_s": 2.0,
+                "source_recall": 0.5,
+            } | changes
+            records.append(sample_run(name, seed, **({} if seed % 3 else late)))
+    return scorecard(to_frame("runs", records), resamples=100)
+
+
+@pytest.fixture(scope="module")
+def card():
+    return card_of()
+
+
+@pytest.fixture(scope="module")
+def open_card():
+    """Without A, no option is best in everything, and the weights decide."""
+    return card_of("cooperative")
+
+
+def test_another_perf_or_number_of_criteria_is_refused(card):
+    with pytest.raises(ConfigurationError, match="perf must be judged or measured, not 'guessed'"):
+        scorecard_weights(card, perf="guessed")
+    table = decision_table("ADR-011")
+    four = SimpleNamespace(table=table, weight_map=pd.DataFrame({"perf": ["measured"]}))
+    with pytest.raises(ConfigurationError, match=r"ADR-011 has 4 criteria .*winners\(\)"):
+        scorecard_weights(four)
+    assert not plt.get_fignums()
+
+
 # ---- what is drawn
 
 HUNG = run("stop_flag", returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True, busy_after_deadline_s=8.0)
@@ -279,7 +460,7 @@ MOSTLY_IN_TIME = [
 NEARLY_IN_TIME = [run(seed=seed, returned_at_s=at, run_id=str(seed)) for seed, at in ((1, 2.0), (2, 2.0), (3, 2.5))]
 
 
-def test_what_each_figure_draws():
+def test_what_each_figure_draws(card, open_card):
     """What a person has looked at and found right: colours, hatches, marks, words, and where all of it stands."""
     hung = study_of([HUNG], [call(HUNG, 1.2, NAN), call(HUNG, 1.2, NAN, "server")])
     live = study_of([LIVE], [call(LIVE, 1.0, 3.0)])
@@ -296,6 +477,17 @@ def test_what_each_figure_draws():
         "fault matrix, some late": plots.fault_matrix(study_of(NEARLY_IN_TIME)),
         "agreement": plots.agreement(both_clocks(1.6, 2.0, 1.28, 3.2)),
         "agreement, two alternatives": plots.agreement(both_clocks(1.61, 1.62, names=("stop_flag", "unguarded"))),
+    }
+    # Without pyplot, which warns of more than twenty open figures.
+    page = plots.OFFSCREEN
+    figures |= {f"frontier, {measure}": frontier(swept(), measure, ax=page) for measure in MEASURES}
+    figures |= {
+        "goodput": goodput(MadeUpLoad(), ax=page),
+        "abandoned work": abandoned_share(MadeUpLoad(), ax=page),
+        "no abandoned work": abandoned_share(MadeUpLoad(abandoned_share=0.0), ax=page),
+        "scorecard, totals": scorecard_totals(card, ax=page),
+        "scorecard, weights, Perf measured, without A": scorecard_weights(open_card, ax=page),
+        "scorecard, weights, Perf judged": scorecard_weights(card, perf="judged", ax=page),
     }
     frames = {
         "bars of a timeline": plots.timeline_frame(hung),
@@ -325,6 +517,21 @@ PLOTS = (plots.timeline, plots.overrun, plots.completion, plots.fault_matrix, ag
 @pytest.mark.parametrize("plot", PLOTS)
 def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style(plot):
     assert_dark_on_white(plot, full_study())
+
+
+@pytest.mark.parametrize("plot", [scorecard_weights, scorecard_totals])
+def test_figures_of_a_scorecard_are_dark_on_white_and_all_of_their_words_are_on_the_page(plot, card, open_card):
+    assert_dark_on_white(plot, card)
+    ax = plot(open_card)
+    assert_words_apart(ax)
+    page = ax.figure.bbox
+    boxes = [text.get_window_extent() for text in words_of(ax)]
+    assert all(page.y0 <= box.y0 and box.y1 <= page.y1 + 1 for box in boxes)
+
+
+def test_a_frontier_is_dark_on_white_and_its_words_are_apart_with_every_alternative():
+    assert_dark_on_white(frontier, swept())
+    assert_words_apart(frontier(swept(*default_alternatives()), "source_recall"))
 
 
 @pytest.mark.parametrize("plot", PLOTS)

@@ -84,7 +84,16 @@ def test_models_are_told_apart_or_said_to_be_mixed():
     ("rows", "columns", "words"),
     [
         ({"a": [1.0]}, {"latency_s": "b:ms"}, r"calls.csv has no column 'b:ms' \(mapped to latency_s\); it has a"),
-        ({"a": [1.0]}, {}, "calls.csv has no column for latency_s; it has a: name it"),
+        (
+            {"a": [1.0]},
+            {},
+            "has no column for latency_s; it has a: name it, as in latency_s=duration_ms:ms, or name two",
+        ),
+        (
+            {"started_at": ["yesterday"], "ended_at": [1]},
+            {},
+            "'started_at' has 'yesterday' where an instant is expected",
+        ),
         ({"a": [1.0]}, {"ttft": "a"}, "no field is called 'ttft': columns can be mapped to latency_s"),
         ({"latency_s": [1.0, -2.0]}, {}, r"column 'latency_s' is negative in 1 of 2 rows \(first: -2\)"),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.latency.calls import ObservedCalls
@@ -20,26 +20,13 @@ _NO_SESSIONS: Final = (
 _NO_TIME: Final = QuantileTable.constant(0.0)
 
 
-class SearchTimes(Protocol):
-    """What gives the time of a search where the calls have none: a profile."""
-
-    @property
-    def name(self) -> str:
-        """The name, for the description of the fit."""
-        ...
-
-    @property
-    def retrieval_s(self) -> QuantileTable:
-        """Quantiles of the time of a search, seconds."""
-        ...
-
-
 @dataclass(frozen=True)
 class FitOptions:
     """What the data cannot tell, and how a fit assumes it.
 
     Args:
-        retrieval: What gives the time of a search where the source has none.
+        retrieval: Name of the profile that gives the time of a search where the source has none.
+        retrieval_s: That time.
         name: Name of the profile, in tables and figures; None for that of the source.
         hang_probability: Share of model calls that never answer, in [0, 1). It is never guessed from timeouts, which
             may be slow calls.
@@ -51,7 +38,8 @@ class FitOptions:
         ConfigurationError: The share is out of range.
     """
 
-    retrieval: SearchTimes
+    retrieval: str
+    retrieval_s: QuantileTable
     name: str | None = None
     hang_probability: float = 0.0
     slots: int | None = None
@@ -80,8 +68,8 @@ def fit_calls(calls: ObservedCalls, options: FitOptions) -> dict[str, Any]:
         fits["retrieval_s"] = fit_durations(parts.retrieval, "retrieval_s", options.tables)
         retrieval_s = fits["retrieval_s"].table
     else:
-        retrieval_s = options.retrieval.retrieval_s
-        phrases.append(f"No search was observed: retrieval_s is that of the profile {options.retrieval.name!r}.")
+        retrieval_s = options.retrieval_s
+        phrases.append(f"No search was observed: retrieval_s is that of the profile {options.retrieval!r}.")
     sessions = fit_correlation(parts.slowness)
     phrases += [f"{name}: {fit.in_words()}" for name, fit in fits.items()]
     phrases.append(_NO_SESSIONS if sessions is None else sessions.in_words())

@@ -247,7 +247,8 @@ class LatencyProfile:
             columns: Field → its column and unit, such as {"latency_s": "duration_ms:ms"}.
             ok: The outcomes that mean a complete answer. Other calls were cut, and count as longer than that.
             options: `model` and `node`, whose calls alone are taken; `retrieval`, the profile or its name that gives
-                the time of a search where the source has none; and the fields of `latency.fitting.FitOptions`.
+                the time of a search where the source has none; and `name`, `hang_probability`, `slots` and `tables` as
+                in `latency.fitting.FitOptions`.
 
         Returns:
             A profile whose `evidence` has the observed quantiles; `plots.latency_fit` shows where it fits badly.
@@ -296,14 +297,12 @@ class LatencyProfile:
         from docmind_lab.statistics.latency.fitting import FitOptions, fit_calls  # noqa: PLC0415
         from docmind_lab.statistics.latency.sources import read_calls  # noqa: PLC0415
 
-        known = ("name", "model", "node", *(item.name for item in fields(FitOptions) if item.name != "name"))
-        if unknown := sorted(options.keys() - set(known)):
-            raise ConfigurationError(f"fit has no option {unknown[0]!r}: there are {', '.join(known)}")
-        options = {"retrieval": "typical"} | options
+        if unknown := sorted(options.keys() - set(_FIT_OPTIONS)):
+            raise ConfigurationError(f"fit has no option {unknown[0]!r}: there are {', '.join(_FIT_OPTIONS)}")
         model, node = options.pop("model", None), options.pop("node", None)
-        if isinstance(options["retrieval"], str):
-            options["retrieval"] = cls.named(options["retrieval"])
-        chosen = FitOptions(**options)
+        searched = options.pop("retrieval", "typical")
+        searched = cls.named(searched) if isinstance(searched, str) else searched
+        chosen = FitOptions(searched.name, searched.retrieval_s, **options)
         calls = read_calls(source, columns, ok).only("node", node)
         if each is None:
             return {"": cls(**fit_calls(calls.only("model", model), chosen))}
@@ -363,6 +362,7 @@ class LatencyProfile:
 
 _TABLE_FIELDS = ("first_token_s", "inter_token_s", "retrieval_s")
 _SCHEMA_VERSION: Final = 1
+_FIT_OPTIONS: Final = ("name", "model", "node", "retrieval", "hang_probability", "slots", "tables")
 _REQUIRED_FIELDS = {"name", "description", "source", *_TABLE_FIELDS}
 _FIELD_TYPES: dict[str, Any] = {
     **dict.fromkeys(("name", "description", "source"), str),

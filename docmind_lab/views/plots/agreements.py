@@ -7,7 +7,6 @@ from typing import Any, Final
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.agreement import MEAN_ERROR, Agreement
@@ -52,9 +51,7 @@ def agreement(result: Agreement, *, ax: look.Canvas = None) -> Axes:
     for row in look.rows_of(points.drop_duplicates("group")):
         _draw_row(ax, row, points[points["group"] == row.group])
     _draw_scale(ax, points)
-    ax.set_ylim(groups - 0.5, -0.5)
-    ax.set_yticks(range(groups), points.drop_duplicates("group")["label"])
-    ax.tick_params(axis="y", length=0)
+    look.label_rows(ax, groups, range(groups), points.drop_duplicates("group")["label"])
     ax.set_xlabel(
         "wall clock later than virtual time (% of the time until the caller was back; "
         f"linear up to {_TARGET_PERCENT:g} %, logarithmic beyond)"
@@ -86,9 +83,7 @@ def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
     high = max(_TARGET_PERCENT, points["later_percent"].max())
     ax.set_xlim(1.15 * low, 1.15 * high)
     ticks = [sign * value for value in _TICKS_PERCENT for sign in (-1, 1) if low <= sign * value <= high]
-    ax.xaxis.set_major_locator(FixedLocator(sorted([0.0, *ticks])))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    look.fixed_ticks(ax, sorted([0.0, *ticks]), "{:g} %".format)
     look.faint_grid(ax, "x")
     ax.axvline(0.0, color=look.INK, linewidth=1.0, zorder=1.5, gid="same")
     look.note(ax, "the same", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator
 
 from docmind_lab.statistics.completion_curves import completion_curves
 from docmind_lab.tables.conditions import with_arms
@@ -74,8 +74,8 @@ def completion(study: StudyTables, *, ax: look.Canvas = None) -> Axes:
     ax.set_xlim(0.0, 1.15 * max(deadline_s, float(answered_at_s.max()) if len(answered_at_s) else 0.0))
     ax.set_ylim(-(groups + 0.6) * _TICK_ROW, 1.02)
     ax.yaxis.set_major_locator(FixedLocator([0.0, 0.2, 0.4, 0.6, 0.8, 1.0]))
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
-    ax.grid(axis="y", color=look.RULE, linewidth=0.5, alpha=0.5)
+    look.percent_ticks(ax)
+    look.faint_grid(ax, "y")
     ax.set_xlabel("seconds since the run's start (s)")
     ax.set_ylabel("runs answered (% of all runs)")
     look.legend_below(ax, handles, columns=2)

@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from docmind_lab.core.text import count_of
 from docmind_lab.views.plots import look
@@ -47,7 +46,7 @@ def cut_points(verdicts: pd.DataFrame, *, ax: look.Canvas = None) -> Axes:
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlabel("cuts in their order, at their instant (virtual seconds from the start of the run)")
     seen = [status for status in _STATUS if (trials["status"] == status).any()]
-    handles = [Line2D([], [], color=_STATUS[each][1], linewidth=4, label=_STATUS[each][0]) for each in seen]
+    handles = [look.line_key(_STATUS[each][0], color=_STATUS[each][1], linewidth=4) for each in seen]
     look.legend_below(axes, handles, columns=3)
     broken = int((trials["status"] == "broken").sum())
     context = f"{count_of(len(trials), 'run')} cut; in {broken} of them an invariant is broken"

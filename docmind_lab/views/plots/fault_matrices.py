@@ -7,7 +7,6 @@ from typing import Any, Final
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from docmind_lab.core.deadlines import HELD_WITHIN_S
@@ -144,4 +143,4 @@ def _legend(frame: pd.DataFrame) -> list[Artist]:
     reading = ["second line: median of how far past the deadline the caller waited"]
     if (frame["answered_in_time"] == frame["runs"]).any():
         reading.append("bold: every run was answered in time")
-    return handles + [Line2D([], [], linestyle="none", label=text) for text in reading]
+    return handles + [look.legend_key(text) for text in reading]

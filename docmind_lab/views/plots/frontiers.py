@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
@@ -84,10 +83,8 @@ def frontier(
         handles.append(_draw_line(ax, of_arm, first, place, aside))
     budgets = sorted(frame[_TIMEOUT].unique())
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(FixedLocator(budgets))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+    look.fixed_ticks(ax, budgets)
+    look.percent_ticks(ax)
     ax.set_ylim(-0.06, 1.06)
     look.faint_grid(ax, "y")
     ax.set_xlabel("decision timeout (s, logarithmic)")

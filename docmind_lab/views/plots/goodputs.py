@@ -6,8 +6,6 @@ from typing import Any, Final, Protocol
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.ticker import PercentFormatter
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.views.plots import look
@@ -98,7 +96,7 @@ def abandoned_share(study: LoadMeasures, *, ax: look.Canvas = None) -> Axes:
     # With nothing abandoned at all, a tenth is still to be seen; and a line at 0 lies clear of the axis.
     top = max(0.1, 1.1 * float(frame["value"].max()))
     ax.set_ylim(-0.03 * top, top)
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+    look.percent_ticks(ax)
     ax.set_ylabel("slot seconds on abandoned work (% of capacity)")
     _finish(ax, frame, "What the provider spends on work that nobody waits for", study.title)
     return ax
@@ -123,7 +121,7 @@ def _finish(ax: Axes, frame: pd.DataFrame, title: str, context: str) -> None:
     look.faint_grid(ax, "y")
     groups = int(frame["group"].nunique())
     handles = [
-        Line2D([], [], color=look.colour_of(row.alternative), label=row.arm, **look.line_style(row.group, groups))
+        look.line_key(row.arm, color=look.colour_of(row.alternative), **look.line_style(row.group, groups))
         for row in look.rows_of(frame.drop_duplicates("group"))
     ]
     handles.append(look.legend_key("one replicate", markerfacecolor=look.OTHER_COLOUR, **_POINT))

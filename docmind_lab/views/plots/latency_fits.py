@@ -7,9 +7,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -74,8 +73,8 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: loo
         ax.axvspan(fit.known_to_s, ax.get_xlim()[1], color=look.BAND, linewidth=0, zorder=0)
         look.note(ax, "nothing observed →", (fit.known_to_s, 0.0), (4.0, 9.0), x_in="data")
     ax.set_ylim(-0.02, 1.02)
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
-    ax.grid(axis="y", color=look.RULE, linewidth=0.5, alpha=0.5)
+    look.percent_ticks(ax)
+    look.faint_grid(ax, "y")
     ax.set_xlabel("seconds (logarithmic scale)")
     ax.set_ylabel("calls that took no longer (%)")
     look.legend_below(ax, _legend(fit), columns=2)
@@ -102,15 +101,13 @@ def _draw_scale(ax: Axes, low_s: float, high_s: float) -> None:
 
 def _legend(fit: DurationFit) -> list[Any]:
     handles: list[Any] = [
-        Line2D([], [], color=look.INK, linewidth=1.1, label="observed (Kaplan–Meier)"),
+        look.line_key("observed (Kaplan–Meier)", color=look.INK, linewidth=1.1),
         Patch(color=look.RULE, alpha=0.35, label="95 % pointwise band, log-log"),
     ]
     if fit.family:
         label = f"{fit.family}, censored maximum likelihood"
-        handles.append(Line2D([], [], color=_FIT, linewidth=1.8, linestyle=(0, (6, 2)), label=label))
-    label = f"what the profile draws ({fit.used})"
-    handles.append(Line2D([], [], color=_BAD, linestyle="none", marker="o", markersize=4, label=label))
-    return handles
+        handles.append(look.line_key(label, color=_FIT, linewidth=1.8, linestyle=(0, (6, 2))))
+    return [*handles, look.legend_key(f"what the profile draws ({fit.used})", color=_BAD, marker="o", markersize=4)]
 
 
 def _context(fit: DurationFit) -> str:

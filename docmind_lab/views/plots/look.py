@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, label_of, rank_of
@@ -177,15 +178,39 @@ def row_bands(ax: Axes, rows: int) -> None:
         ax.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
 
 
+def label_rows(ax: Axes, rows: int, places: Iterable[float], labels: Iterable[str]) -> None:
+    """Label places in the rows of a figure that has one for each alternative, the first on top."""
+    ax.set_yticks(list(places), list(labels))
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(rows - 0.5, -0.5)
+
+
+def fixed_ticks(ax: Axes, ticks: Iterable[float], text: Callable[[float], str] = "{:g}".format) -> None:
+    """Put ticks of the horizontal axis at these values alone, each with its text."""
+    ax.xaxis.set_major_locator(FixedLocator(list(ticks)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+
+
+def percent_ticks(ax: Axes) -> None:
+    """Write the shares of the vertical axis as percentages."""
+    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+
+
 def faint_grid(ax: Axes, axis: Literal["x", "y"]) -> None:
     """Draw thin lines at the ticks of an axis, below everything else."""
     ax.grid(axis=axis, color=RULE, linewidth=0.5, alpha=0.5)
     ax.set_axisbelow(True)
 
 
+def line_key(label: str, **style: Any) -> Line2D:
+    """Return a handle for a legend: a line."""
+    return Line2D([], [], label=label, **style)
+
+
 def legend_key(label: str, **style: Any) -> Line2D:
     """Return a handle for a legend: a marker without a line."""
-    return Line2D([], [], label=label, **{"linestyle": "none", **style})
+    return line_key(label, **{"linestyle": "none", **style})
 
 
 def median_key(label: str) -> Line2D:

@@ -9,7 +9,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
-from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
 from docmind_lab.core.errors import ConfigurationError
@@ -48,19 +47,17 @@ def scorecard_totals(card: Scorecard, *, ax: look.Canvas = None) -> Axes:
             ax.plot(judged, height, gid=f"judged:{gid}", **_hollow(colour))
         look.note(ax, str(row["note"]), (0.0, heights[place][1]), (4.0, 0.0), y_in="data")
         look.note(ax, str(row["option"]), (0.0, place), (-46.0, 0.0), y_in="data", ha="right", weight="bold")
-    ax.set_yticks(heights.ravel(), list(_KINDS) * len(totals))
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(totals) - 0.5, -0.5)
+    look.label_rows(ax, len(totals), heights.ravel(), list(_KINDS) * len(totals))
     ax.set_xlim(-0.15, 10.15)
     ax.set_xticks(range(11))
     look.faint_grid(ax, "x")
     ax.set_xlabel("score (0 to 10)")
-    bar = Line2D([], [], label="bar: 95 % bootstrap interval over seeds", color=look.INK, linewidth=1.6)
     keys = [
         look.legend_key("judged by the record", **_hollow(look.OTHER_COLOUR)),
         look.legend_key("measured", **_full(look.OTHER_COLOUR)),
+        look.line_key("bar: 95 % bootstrap interval over seeds", color=look.INK, linewidth=1.6),
     ]
-    look.legend_below(ax, [*keys, bar], columns=3)
+    look.legend_below(ax, keys, columns=3)
     look.style(ax, f"{card.table.name}: what was judged, and what was measured", _context(card))
     return ax
 

@@ -13,7 +13,6 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from docmind_lab.core.errors import ConfigurationError
@@ -293,7 +292,7 @@ def _legend(lanes: pd.DataFrame, bars: pd.DataFrame) -> list[Artist]:
     }
     style: dict[str, Any] = {"linestyle": "none", "markeredgecolor": look.INK, "markersize": look.SMALL_PT - 2}
     handles += [
-        Line2D([], [], marker=marker, markerfacecolor=face, label=_LEGEND_WORDS[name], **style)
+        look.line_key(_LEGEND_WORDS[name], marker=marker, markerfacecolor=face, **style)
         for name, (marker, face, seen) in marks.items()
         if seen
     ]

@@ -7,7 +7,6 @@ import math
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
 from docmind_lab.core.text import one_line
 from docmind_lab.findings.what_if.what_if import WhatIf
@@ -36,9 +35,7 @@ def what_if_frontier(result: WhatIf, target: float = 0.95, *, ax: look.Canvas = 
         look.legend_below(lower, handles, columns=2)
     for each in (upper, lower):
         each.set_xscale("log")
-        each.xaxis.set_major_locator(FixedLocator(_ticks(result)))
-        each.xaxis.set_minor_locator(NullLocator())
-        each.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        look.fixed_ticks(each, _ticks(result))
         look.faint_grid(each, "y")
     runs, sessions = len(result.traces), result.traces.runs["session"].nunique()
     look.style(upper, "What if the deadline were another?", f"{runs} recorded runs of {sessions} sessions, replayed")
@@ -66,15 +63,8 @@ def _draw_shares(ax: Axes, result: WhatIf, target: float) -> None:
     best = result.smallest(target)
     if not math.isnan(best):
         ax.axvline(best, color=look.RULE, linewidth=0.9)
-        ax.annotate(
-            f"{best:g} s",
-            (best, 0.02),
-            xytext=(4, 0),
-            textcoords="offset points",
-            fontsize=look.SMALL_PT,
-            color=look.INK,
-        )
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+        look.note(ax, f"{best:g} s", (best, 0.02), (4.0, 0.0), x_in="data", y_in="data", va="baseline")
+    look.percent_ticks(ax)
     ax.set_ylim(0, 1.03)
     ax.set_ylabel("answered in time (% of runs)")
     look.note(ax, f"band: {result.confidence:.0%}, by session", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
