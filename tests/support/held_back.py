@@ -96,26 +96,30 @@ class Pages(TypedDict, total=False):
     report: str
 
 
-@twins("leftovers", {"pages": ["a", "b"]})
-def lock_held(is_safe: bool) -> Any:
-    """A lock that nodes side by side share, held when its request is cut. Mended: it is released."""
-    turn = threading.Lock()
+class Reader:
+    def __init__(self, is_safe: bool) -> None:
+        self.is_safe, self.turn = is_safe, threading.Lock()
 
-    def read(task: dict[str, Any]) -> dict[str, Any]:
-        if is_safe:
-            with turn:
+    def read(self, task: dict[str, Any]) -> dict[str, Any]:
+        if self.is_safe:
+            with self.turn:
                 httpx.get(f"{REPORT}?page={task['page']}")
             return {}
-        turn.acquire()
+        self.turn.acquire()
         httpx.get(f"{REPORT}?page={task['page']}")
-        turn.release()
+        self.turn.release()
         return {}
+
+
+@twins("leftovers", {"pages": ["a", "b"]})
+def lock_held(is_safe: bool) -> Any:
+    """A lock of a client object that stays held when its request is cut. Mended: it is released."""
 
     def fan_out(state: Pages) -> list[Send]:
         return [Send("read", {"page": page}) for page in state["pages"]]
 
     builder = chain(Pages, plan=lambda state: {})
-    builder.add_node("read", read)
+    builder.add_node("read", Reader(is_safe).read)
     builder.add_node("close", lambda state: {"report": "all pages are read"})
     builder.add_conditional_edges("plan", fan_out, ["read"])
     builder.add_edge("read", "close")

@@ -19,11 +19,14 @@ class Twins:
     inputs: list[Any]
     graph: Callable[[bool], Any]
 
-    def broken(self) -> Any:
-        return self.graph(False)
+    @property
+    def broken(self) -> Callable[[], Any]:
+        """A function, since the crash test calls one anew for each trial."""
+        return lambda: self.graph(False)
 
-    def mended(self) -> Any:
-        return self.graph(True)
+    @property
+    def mended(self) -> Callable[[], Any]:
+        return lambda: self.graph(True)
 
 
 def twins(invariant: str, *inputs: Any) -> Callable[[Callable[[bool], Any]], Twins]:
