@@ -92,7 +92,7 @@ probe: $(READY) ## run the agents of surveys/cases again, and write data/agent_p
 	@$(BIN)/python -m surveys page
 
 docs: $(READY) ## write docs/data-dictionary.md and the pictures of docs/gallery.md
-	@$(BIN)/python -m docmind_lab.views.data_dictionary > docs/data-dictionary.md
+	@$(BIN)/python docs/make_data_dictionary.py > docs/data-dictionary.md
 	@$(BIN)/python docs/make_gallery.py
 
 lock: $(READY) ## resolve the dependencies anew into requirements/lock.txt

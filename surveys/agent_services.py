@@ -25,7 +25,8 @@ from docmind_lab.services.scripted_model.any_agent import ANSWER_TOKENS, call_of
 from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.tokens import first_tokens
 from docmind_lab.services.wall_door import WallDoor
-from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 
 AgentFault = Literal["ordinary", "stream", "hang", "trickle", "retry", "sync_tool", "async_tool", "sub_agent"]
 """What the timeout of an agent falls into.

@@ -33,7 +33,8 @@ from docmind_lab.experiments.probe.server import probe_server
 from docmind_lab.experiments.probe.truth import Target
 from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.services.server import ServiceOptions, ServiceProcess, bind
-from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 
 # Gateways of one process are there within a second; one in Python takes longer to import what it needs.
 _START_LIMIT_S: Final = 120.0

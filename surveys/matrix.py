@@ -239,7 +239,7 @@ def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
         raise ConfigurationError("there are no measured rows: run python -m surveys agents --out data/agent_probes")
     faults = [fault for fault in AGENT_FAULTS if fault in set(cells["fault"])]
     ways = list(_ways_in_order(cells))
-    ax = ax if ax is not None else look.blank_axes(12.0, 2.2 + 0.3 * len(ways))
+    ax = look.axes_for(ax or look.OFFSCREEN, 12.0, 2.2 + 0.3 * len(ways))
     for cell in look.rows_of(cells):
         column, line = faults.index(cell.fault), ways.index((cell.case, cell.way))
         name = f"cell:{cell.case}:{cell.way}:{cell.fault}"

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,9 @@ import docmind_lab as dl
 from docmind_lab.alternatives.enforcement.hooks import installed
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
+
+# No test has a display.
+os.environ["MPLBACKEND"] = "Agg"
 
 # Two shared cores pause for longer than Hypothesis allows one example, which says nothing about the code. A clock
 # that is moved by hand carries nothing over from one example to the next that a deadline could see.
@@ -86,6 +90,13 @@ def _no_hooks_afterwards() -> Iterator[None]:
     yield
     if not had_hooks:
         dl.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_afterwards() -> Iterator[None]:
+    yield
+    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+        pyplot.close("all")
 
 
 @pytest.fixture

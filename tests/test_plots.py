@@ -5,25 +5,29 @@ from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
-from drawn_figures import assert_dark_on_white, assert_words_apart, described
+from drawn_figures import assert_dark_on_white, assert_words_apart, described, words_of
 from golden import assert_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample_runs import sample_run
+from sample_calls import call as made_up_call
+from sample_runs import sample_run, study_of
 
 from docmind_lab.core.catalogue import default_alternatives, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
+from docmind_lab.experiments.load.measures import load_summary
+from docmind_lab.findings import decision_table, scorecard
 from docmind_lab.findings.agreement import agreement
+from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import to_frame
-from docmind_lab.tables.records import CallRecord
 from docmind_lab.views import plots
+from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
+from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
+from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
 
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
 ROLES = ("supervisor", "router", "planner", "retrieval", "synthesis", "validation")
@@ -47,39 +51,10 @@ def run(alternative="cooperative", seed=7, **given):
     return sample_run(alternative, seed, **(row | given))
 
 
-def call(of, begun_at_s, ended_at_s, seen_from="client", **given):
-    row = {
-        "study_id": "s",
-        "run_id": of.run_id,
-        "call_id": "c1",
-        "parent_call_id": "",
-        "attempt": 1,
-        "seen_from": seen_from,
-        "workload": "supervisor",
-        "alternative": of.alternative,
-        "role": "synthesis",
-        "step": "1.0.1",
-        "kind": "llm",
-        "started_at_s": begun_at_s,
-        "first_byte_at_s": NAN,
-        "ended_at_s": ended_at_s,
-        "latency_s": ended_at_s - begun_at_s,
-        "queue_wait_s": 0.0,
-        "timeout_s": NAN,
-        "remaining_at_start_s": of.decision_timeout_s - begun_at_s,
-        "overrun_s": 0.0,
-        "outcome": "ok",
-        "started_after_deadline": begun_at_s > of.decision_timeout_s,
-        "ended_after_return": False,
-        "input_tokens": NAN,
-        "output_tokens": NAN,
-        "error_type": "",
-    }
-    return CallRecord(**(row | given))
-
-
-def study(runs, calls=()):
-    return SimpleNamespace(runs=to_frame("runs", runs), calls=to_frame("calls", calls), events=to_frame("events", []))
+def call(of, begun_at_s, ended_at_s, seen_from="client", **changes):
+    row = {"call_id": "c1", "role": "synthesis", "alternative": of.alternative, "seen_from": seen_from}
+    row |= {"started_after_deadline": begun_at_s > of.decision_timeout_s} | changes
+    return made_up_call(of.run_id, row.pop("role"), begun_at_s, ended_at_s, **row)
 
 
 def late_study():
@@ -91,7 +66,7 @@ def late_study():
     calls += [call(cooperative, 1.0, 2.0, seen) for seen in ("client", "server")]
     calls.append(call(cooperative, 0.5, 0.6, call_id="r1", kind="retrieval", role="retrieval"))
     calls.append(call(cooperative, 2.005, 2.005, call_id="c2", role="validation", outcome="refused"))
-    return study([hard, cooperative, control], calls)
+    return study_of([hard, cooperative, control], calls)
 
 
 def full_study():
@@ -102,13 +77,7 @@ def full_study():
         for each in runs
         for step, role in enumerate(ROLES)
     ]
-    return study(runs, calls)
-
-
-@pytest.fixture(autouse=True)
-def _no_figures_left():
-    yield
-    plt.close("all")
+    return study_of(runs, calls)
 
 
 # ---- names and colours
@@ -140,14 +109,14 @@ def test_an_alternative_is_called_by_letter_words_and_options(alternative, optio
 def test_by_default_the_question_with_the_most_late_work_is_shown_and_the_least_seed_of_equals():
     busy = [(11, 1.0), (11, 1.5), (9, 2.5), (4, 2.0), (3, NAN)]
     runs = [run(seed=s, run_id=str(n), busy_after_deadline_s=b) for n, (s, b) in enumerate(busy)]
-    assert set(plots.lanes_frame(study(runs))["seed"]) == {9}
-    assert set(plots.lanes_frame(study(runs[:1] + runs[3:]))["seed"]) == {4}
-    assert set(plots.lanes_frame(study(runs[:2] + runs[4:]))["seed"]) == {11}
-    assert set(plots.lanes_frame(study(runs), seed=3)["seed"]) == {3}
+    assert set(plots.lanes_frame(study_of(runs))["seed"]) == {9}
+    assert set(plots.lanes_frame(study_of(runs[:1] + runs[3:]))["seed"]) == {4}
+    assert set(plots.lanes_frame(study_of(runs[:2] + runs[4:]))["seed"]) == {11}
+    assert set(plots.lanes_frame(study_of(runs), seed=3)["seed"]) == {3}
 
 
 def test_an_unknown_seed_or_run_is_refused_with_those_there_are():
-    two = study([run(seed=4), run(seed=9)])
+    two = study_of([run(seed=4), run(seed=9)])
     with pytest.raises(ConfigurationError, match=r"seed 5 .* 4, 9"):
         plots.timeline(two, seed=5)
     with pytest.raises(ConfigurationError, match=r"run_ids has no run nobody"):
@@ -165,7 +134,7 @@ SPANS = st.lists(st.tuples(st.floats(0, 9), st.floats(0.001, 4), st.sampled_from
 def test_calls_of_a_role_that_overlap_never_share_a_place(spans):
     own = run(horizon_s=20.0)
     calls = [call(own, at, at + s, call_id=str(n), role=role) for n, (at, s, role) in enumerate(spans)]
-    frame = plots.timeline_frame(study([own], calls))
+    frame = plots.timeline_frame(study_of([own], calls))
     assert len(frame) == len(spans)
     assert (frame["sublane"] < frame["sublanes"]).all()
     for first, second in combinations(frame.itertuples(), 2):
@@ -182,7 +151,7 @@ def test_calls_of_a_role_that_overlap_never_share_a_place(spans):
 def test_late_and_abandoned_add_up_to_the_busy_seconds_of_the_runs_table(spans, returned_at_s):
     own = run(returned_at_s=returned_at_s)
     calls = [call(own, at, min(10.0, at + s), "server", call_id=str(n)) for n, (at, s) in enumerate(spans)]
-    frame = plots.timeline_frame(study([own], calls))
+    frame = plots.timeline_frame(study_of([own], calls))
     assert set(frame["mark"]) <= {"late", "abandoned"}
     ends = [10.0 if math.isnan(each.ended_at_s) else each.ended_at_s for each in calls]
     busy_s = sum(max(0.0, end - max(each.started_at_s, 2.0)) for each, end in zip(calls, ends, strict=True))
@@ -196,7 +165,7 @@ def overrun_study():
     runs = [run("cooperative", seed, returned_at_s=2.0 + 0.001 * seed, quiescent_at_s=2.002) for seed in (1, 2, 3)]
     runs += [run("unguarded", seed, returned_at_s=2.0 + seed, quiescent_at_s=2.0 + seed) for seed in (1, 2)]
     runs.append(run("unguarded", 3, returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True))
-    return study(runs)
+    return study_of(runs)
 
 
 @pytest.mark.parametrize("plot", [plots.overrun, plots.completion])
@@ -205,13 +174,13 @@ def overrun_study():
 )
 def test_runs_under_several_conditions_are_not_pooled(plot, column, value):
     with pytest.raises(ConfigurationError, match=column):
-        plot(study([run(seed=1), run(seed=2, **{column: value})]))
+        plot(study_of([run(seed=1), run(seed=2, **{column: value})]))
 
 
 @pytest.mark.parametrize("plot", [plots.timeline, plots.overrun, plots.completion, plots.fault_matrix])
 def test_a_study_without_runs_is_refused(plot):
     with pytest.raises(ConfigurationError, match="runs is empty"):
-        plot(study([]))
+        plot(study_of([]))
 
 
 # ---- completion
@@ -222,7 +191,7 @@ def completion_study():
     runs.append(run("unguarded", 3, returned_at_s=NAN))
     runs.append(run("cooperative", 0, returned_at_s=1.0))
     runs += [run("cooperative", seed, returned_at_s=2.0, outcome="partial") for seed in (1, 2, 3)]
-    return study(runs)
+    return study_of(runs)
 
 
 RETURNS = st.lists(
@@ -234,7 +203,7 @@ RETURNS = st.lists(
 @given(RETURNS)
 def test_a_completion_curve_only_rises_and_ends_at_the_share_of_all_runs(returns):
     runs = [run(name, n, outcome=outcome, returned_at_s=at) for n, (name, outcome, at) in enumerate(returns)]
-    frame = plots.completion_frame(study(runs))
+    frame = plots.completion_frame(study_of(runs))
     for name, steps in frame.groupby("alternative"):
         of_name = [outcome for other, outcome, _ in returns if other == name]
         assert steps["at_s"].is_monotonic_increasing
@@ -246,7 +215,7 @@ def test_a_completion_curve_only_rises_and_ends_at_the_share_of_all_runs(returns
 
 def test_a_curve_ends_where_the_last_runs_of_its_arm_were_cut():
     cut = [run("hard_timeout", seed, returned_at_s=2.0, outcome="timed_out") for seed in (1, 2)]
-    frame = plots.completion_frame(study([run("hard_timeout", 0, returned_at_s=1.0), *cut]))
+    frame = plots.completion_frame(study_of([run("hard_timeout", 0, returned_at_s=1.0), *cut]))
     assert frame["at_s"].tolist() == [0.0, 1.0, 2.0]
     assert frame["share"].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3])
 
@@ -261,17 +230,17 @@ def hang_study():
         run("cooperative", seed, fault="hang:synthesis", returned_at_s=2.02, run_id=f"a{seed}", outcome=outcome)
         for seed, outcome in ((1, "partial"), (2, "timed_out"))
     ]
-    return study(hung + cut)
+    return study_of(hung + cut)
 
 
 def healthy_study():
-    return study([run(name, seed) for name in ("cooperative", "unguarded", "hard_timeout") for seed in (1, 2)])
+    return study_of([run(name, seed) for name in ("cooperative", "unguarded", "hard_timeout") for seed in (1, 2)])
 
 
 def test_a_matrix_of_other_conditions_than_faults_is_refused():
     with pytest.raises(ConfigurationError, match="decision_timeout_s"):
-        plots.fault_matrix(healthy_study(), study([run(seed=3, fault="hang", decision_timeout_s=5.0)]))
-    retried = study([run("hard_timeout", n, fault="hang", retries=f"sdk:{n}") for n in (0, 2)])
+        plots.fault_matrix(healthy_study(), study_of([run(seed=3, fault="hang", decision_timeout_s=5.0)]))
+    retried = study_of([run("hard_timeout", n, fault="hang", retries=f"sdk:{n}") for n in (0, 2)])
     with pytest.raises(ConfigurationError, match=r"B hard timeout under fault hang .* retries \(sdk:0, sdk:2\)"):
         plots.fault_matrix(retried)
     with pytest.raises(ConfigurationError, match="given twice"):
@@ -287,7 +256,7 @@ def test_a_matrix_of_other_conditions_than_faults_is_refused():
 def both_clocks(*wall_s, virtual_s=1.6, names=("cooperative",)):
     """Runs that were back at 1.6 s in virtual time, and at these instants on the wall clock."""
     sides = {
-        clock: study(
+        clock: study_of(
             [
                 run(name, seed, clock=clock, returned_at_s=at_s, outcome="answered" if at_s <= 2.0 else "partial")
                 for name in names
@@ -302,6 +271,177 @@ def both_clocks(*wall_s, virtual_s=1.6, names=("cooperative",)):
 def test_pairs_without_a_return_are_refused():
     with pytest.raises(ConfigurationError, match="pairs has no run that returned"):
         plots.agreement(both_clocks(math.nan, virtual_s=math.nan))
+
+
+# ---- frontier
+
+BUDGETS_S = (10.0, 20.0, 40.0)
+
+
+def swept(*names, seeds=8, **changes):
+    """Each budget answers two more of eight; recall is ½ where there is no answer."""
+    records = []
+    for name in names or ("unguarded", "cooperative", "hard_timeout"):
+        for place, budget_s in enumerate(BUDGETS_S):
+            for seed in range(seeds):
+                in_time = seed < 2 * (place + 1)
+                values = {"decision_timeout_s": budget_s, "horizon_s": 5 * budget_s, "answered_in_time": in_time}
+                values |= {"source_recall": 1.0 if in_time else 0.5, "outcome": "answered" if in_time else "partial"}
+                records.append(sample_run(name, seed, run_id=f"{name}-{budget_s}-{seed}", **(values | changes)))
+    return SimpleNamespace(runs=to_frame("runs", records), calls=to_frame("calls", []), events=to_frame("events", []))
+
+
+def test_a_point_is_the_share_of_all_runs_with_wilson_s_interval():
+    frame = frontier_frame(swept("cooperative"))
+    assert frame["mean"].tolist() == [0.25, 0.5, 0.75]
+    assert frame["decision_timeout_s"].tolist() == list(BUDGETS_S)
+    found = share_interval(2, 8)
+    assert (frame["low"].iloc[0], frame["high"].iloc[0]) == pytest.approx((found.low, found.high))
+    assert set(frame["runs"]) == {8}
+
+
+def test_the_interval_of_a_recall_that_is_all_or_nothing_is_that_of_the_share():
+    runs = swept("cooperative").runs
+    all_or_nothing = SimpleNamespace(runs=runs.assign(source_recall=runs["answered_in_time"].astype("float64")))
+    frame = frontier_frame(all_or_nothing, "source_recall")
+    found = share_interval(2, 8)
+    assert (frame["low"].iloc[0], frame["high"].iloc[0]) == pytest.approx((found.low, found.high))
+
+
+def test_the_interval_of_a_recall_keeps_its_width_when_all_runs_are_alike_and_covers_a_known_mean():
+    alike = frontier_frame(swept("cooperative", source_recall=1.0), "source_recall")
+    assert alike["high"].to_numpy() == pytest.approx(1.0)
+    assert (alike["low"] < 0.7).all()
+    # Recalls of 0, ½ and 1: at least 95 % of 120 intervals of a seeded draw hold the mean, since they are cautious.
+    generator = np.random.default_rng(5)
+    runs = swept("cooperative", seeds=20).runs
+    held = 0
+    for _ in range(40):
+        drawn_runs = runs.assign(source_recall=generator.choice([0.0, 0.5, 1.0], len(runs), p=[0.2, 0.3, 0.5]))
+        frame = frontier_frame(SimpleNamespace(runs=drawn_runs), "source_recall")
+        held += int(((frame["low"] <= 0.65) & (frame["high"] >= 0.65)).sum())
+    assert held >= 0.95 * 120
+
+
+def test_runs_that_make_no_frontier_are_refused_by_name():
+    study = swept()
+    with pytest.raises(ConfigurationError, match="measure must be one of answered_in_time"):
+        frontier(study, "answer")
+    with pytest.raises(ConfigurationError, match="several values of decision_timeout_s"):
+        frontier(SimpleNamespace(runs=study.runs[study.runs["decision_timeout_s"] == 10.0]))
+    with pytest.raises(ConfigurationError, match="several values of fault"):
+        frontier(SimpleNamespace(runs=study.runs.assign(fault=["none", "hang"] * (len(study.runs) // 2))))
+    with pytest.raises(ConfigurationError, match="source_recall is not known for 72 runs"):
+        frontier(SimpleNamespace(runs=study.runs.assign(source_recall=math.nan)), "source_recall")
+    assert not plt.get_fignums()
+
+
+# ---- load
+
+LOADS = (0.2, 0.5)
+ARMS = {"cooperative": "A  cooperative", "hard_timeout": "B  hard timeout"}
+
+
+class MadeUpLoad:
+    """Measures of two arms at two loads in four replicates; nothing here was measured."""
+
+    title = "supervisor under load · 20 s decision timeout"
+
+    def __init__(self, replicates=4, **changes):
+        rows = [
+            {
+                "arm": arm,
+                "alternative": name,
+                "arrivals": "poisson",
+                "offered_per_s": load,
+                "replicate": replicate,
+                "slots": 4,
+                "callers": pd.NA,
+                "counted": 100,
+                "window_s": 100.0,
+                "arrived_per_s": load,
+                "goodput_per_s": load - 0.1 * place - 0.01 * replicate,
+                "share_in_time": 0.5,
+                "response_median_s": 10.0,
+                "live_queue_wait_s": 1.0,
+                "busy_share": 0.9,
+                "abandoned_share": 0.2 * place,
+                "late_max_s": 0.0,
+                **changes,
+            }
+            for load in LOADS
+            for place, (name, arm) in enumerate(ARMS.items())
+            for replicate in range(replicates)
+        ]
+        frame = pd.DataFrame(rows)
+        self.frame = frame.assign(arm=pd.Categorical(frame["arm"], list(ARMS.values()), ordered=True))
+
+    def replicates(self):
+        return self.frame
+
+    def summary(self):
+        return load_summary(self.frame)
+
+
+def test_load_that_cannot_be_drawn_is_refused_by_name():
+    with pytest.raises(ConfigurationError, match="measure"):
+        goodput_frame(MadeUpLoad(), "speed")
+    with pytest.raises(ConfigurationError, match="abandoned_share"):
+        abandoned_share(MadeUpLoad(abandoned_share=float("nan"), slots=pd.NA))
+    study = MadeUpLoad()
+    study.frame.loc[0, "arrivals"] = "constant"
+    with pytest.raises(ConfigurationError, match=r"arrivals.*constant, poisson"):
+        goodput(study)
+
+
+# ---- scorecard
+
+# What the late runs of an arm were like: A keeps its deadline, B leaves work behind, C waits too long, D by a little.
+LATE = {
+    "unguarded": {"caller_overrun_s": 2.0, "busy_after_deadline_s": 2.0},
+    "cooperative": {},
+    "hard_timeout": {"busy_after_deadline_s": 2.0, "source_recall": 0.0},
+    "async_cancellation": {"caller_overrun_s": 4.0, "source_recall": 0.0},
+    "stop_flag": {"caller_overrun_s": 0.5},
+    "hybrid": {},
+}
+
+
+def card_of(*left_out, seeds=12):
+    records = []
+    for name, changes in LATE.items():
+        if name in left_out:
+            continue
+        for seed in range(seeds):
+            late = {
+                "answered_in_time": False,
+                "outcome": "partial",
+                "returned_at_s": 2.0,
+                "source_recall": 0.5,
+            } | changes
+            records.append(sample_run(name, seed, **({} if seed % 3 else late)))
+    return scorecard(to_frame("runs", records), resamples=100)
+
+
+@pytest.fixture(scope="module")
+def card():
+    return card_of()
+
+
+@pytest.fixture(scope="module")
+def open_card():
+    """Without A, no option is best in everything, and the weights decide."""
+    return card_of("cooperative")
+
+
+def test_another_perf_or_number_of_criteria_is_refused(card):
+    with pytest.raises(ConfigurationError, match="perf must be judged or measured, not 'guessed'"):
+        scorecard_weights(card, perf="guessed")
+    table = decision_table("ADR-011")
+    four = SimpleNamespace(table=table, weight_map=pd.DataFrame({"perf": ["measured"]}))
+    with pytest.raises(ConfigurationError, match=r"ADR-011 has 4 criteria .*winners\(\)"):
+        scorecard_weights(four)
+    assert not plt.get_fignums()
 
 
 # ---- what is drawn
@@ -320,30 +460,41 @@ MOSTLY_IN_TIME = [
 NEARLY_IN_TIME = [run(seed=seed, returned_at_s=at, run_id=str(seed)) for seed, at in ((1, 2.0), (2, 2.0), (3, 2.5))]
 
 
-def test_what_each_figure_draws():
+def test_what_each_figure_draws(card, open_card):
     """What a person has looked at and found right: colours, hatches, marks, words, and where all of it stands."""
-    hung = study([HUNG], [call(HUNG, 1.2, NAN), call(HUNG, 1.2, NAN, "server")])
-    live = study([LIVE], [call(LIVE, 1.0, 3.0)])
+    hung = study_of([HUNG], [call(HUNG, 1.2, NAN), call(HUNG, 1.2, NAN, "server")])
+    live = study_of([LIVE], [call(LIVE, 1.0, 3.0)])
     figures = {
         "timeline, late work": plots.timeline(late_study()),
         "timeline, no answer by the horizon": plots.timeline(hung),
         "timeline, a live endpoint": plots.timeline(live),
-        "timeline, variants": plots.timeline(study(VARIANTS)),
+        "timeline, variants": plots.timeline(study_of(VARIANTS)),
         "overrun": plots.overrun(overrun_study()),
-        "overrun, most runs in time": plots.overrun(study(MOSTLY_IN_TIME)),
+        "overrun, most runs in time": plots.overrun(study_of(MOSTLY_IN_TIME)),
         "completion": plots.completion(completion_study()),
         "fault matrix": plots.fault_matrix(hang_study(), healthy_study()),
         "fault matrix, all in time": plots.fault_matrix(healthy_study()),
-        "fault matrix, some late": plots.fault_matrix(study(NEARLY_IN_TIME)),
+        "fault matrix, some late": plots.fault_matrix(study_of(NEARLY_IN_TIME)),
         "agreement": plots.agreement(both_clocks(1.6, 2.0, 1.28, 3.2)),
         "agreement, two alternatives": plots.agreement(both_clocks(1.61, 1.62, names=("stop_flag", "unguarded"))),
+    }
+    # Without pyplot, which warns of more than twenty open figures.
+    page = plots.OFFSCREEN
+    figures |= {f"frontier, {measure}": frontier(swept(), measure, ax=page) for measure in MEASURES}
+    figures |= {
+        "goodput": goodput(MadeUpLoad(), ax=page),
+        "abandoned work": abandoned_share(MadeUpLoad(), ax=page),
+        "no abandoned work": abandoned_share(MadeUpLoad(abandoned_share=0.0), ax=page),
+        "scorecard, totals": scorecard_totals(card, ax=page),
+        "scorecard, weights, Perf measured, without A": scorecard_weights(open_card, ax=page),
+        "scorecard, weights, Perf judged": scorecard_weights(card, perf="judged", ax=page),
     }
     frames = {
         "bars of a timeline": plots.timeline_frame(hung),
         "cells of a fault matrix": plots.fault_matrix_frame(healthy_study(), hang_study()),
         "rows of an overrun": plots.overrun_summary(plots.overrun_frame(overrun_study())),
         "rows of an overrun, half at the horizon": plots.overrun_summary(
-            plots.overrun_frame(study([run(seed=1), run(seed=2, returned_at_s=NAN, quiescent_at_s=2.5)]))
+            plots.overrun_frame(study_of([run(seed=1), run(seed=2, returned_at_s=NAN, quiescent_at_s=2.5)]))
         ),
         "steps of completion": plots.completion_frame(completion_study()),
     }
@@ -366,6 +517,21 @@ PLOTS = (plots.timeline, plots.overrun, plots.completion, plots.fault_matrix, ag
 @pytest.mark.parametrize("plot", PLOTS)
 def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style(plot):
     assert_dark_on_white(plot, full_study())
+
+
+@pytest.mark.parametrize("plot", [scorecard_weights, scorecard_totals])
+def test_figures_of_a_scorecard_are_dark_on_white_and_all_of_their_words_are_on_the_page(plot, card, open_card):
+    assert_dark_on_white(plot, card)
+    ax = plot(open_card)
+    assert_words_apart(ax)
+    page = ax.figure.bbox
+    boxes = [text.get_window_extent() for text in words_of(ax)]
+    assert all(page.y0 <= box.y0 and box.y1 <= page.y1 + 1 for box in boxes)
+
+
+def test_a_frontier_is_dark_on_white_and_its_words_are_apart_with_every_alternative():
+    assert_dark_on_white(frontier, swept())
+    assert_words_apart(frontier(swept(*default_alternatives()), "source_recall"))
 
 
 @pytest.mark.parametrize("plot", PLOTS)
@@ -391,7 +557,7 @@ def test_save_figures_writes_whole_pngs_and_leaves_nothing_else(tmp_path):
 
 
 def test_save_figures_writes_nothing_when_one_picture_cannot_be_drawn(tmp_path):
-    mixed = study([run(seed=1), run(seed=2, decision_timeout_s=5.0)])
+    mixed = study_of([run(seed=1), run(seed=2, decision_timeout_s=5.0)])
     with pytest.raises(ConfigurationError, match="decision_timeout_s"):
         plots.save_figures(mixed, tmp_path)
     assert list(tmp_path.iterdir()) == []

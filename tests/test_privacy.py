@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,6 @@ from docmind_lab.systems.base.corpus import Chunk
 from docmind_lab.systems.base.documents import Library
 from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.docmind.supervisor import SupervisorWorkload
-from docmind_lab.tables.manifest import manifest_of
 
 pytestmark = pytest.mark.wall
 
@@ -96,17 +94,6 @@ class LogKeeper:
 
     def forget(self, run_id: str) -> None:
         self.log.forget(run_id)
-
-
-def test_a_user_and_password_of_an_address_are_in_no_manifest() -> None:
-    settings = Settings(
-        llm={"base_url": "http://canary:secret@127.0.0.1:9/v1"}, database={"qdrant_url": "http://canary@localhost:9"}
-    )
-    recorded = settings.recorded()
-    assert recorded["llm"]["base_url"] == "http://127.0.0.1:9/v1"
-    assert recorded["database"]["qdrant_url"] == "http://localhost:9"
-    assert "api_key" not in recorded["llm"]
-    assert "canary" not in json.dumps(manifest_of({}, settings, study_id="x", complete=True))
 
 
 def test_an_api_key_is_in_no_manifest(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from docmind_lab.core.errors import RecordError
 from docmind_lab.tables.frames import positive_part, to_frame, with_dtypes
 from docmind_lab.tables.records import TABLES, EventRecord
-from docmind_lab.views.data_dictionary import whole_dictionary
+from docs.make_data_dictionary import whole_dictionary
 
 EVENT = EventRecord("s", "r", 0.5, "returned", "", "{}")
 

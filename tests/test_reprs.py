@@ -29,7 +29,7 @@ from docmind_lab.findings.agreement import agreement
 from docmind_lab.statistics.answer_times import answer_times
 from docmind_lab.statistics.differences import paired_by_seed, paired_mean_difference
 from docmind_lab.statistics.interval import Interval
-from docmind_lab.statistics.latency.profile import QuantileTable
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 from docmind_lab.statistics.sample_size import gated_quantile
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import to_frame

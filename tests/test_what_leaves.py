@@ -29,6 +29,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.network.endpoints import endpoint_checks
 from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.tables.manifest import manifest_of
 from docmind_lab.views.diagnosis import diagnose
 from docmind_lab.views.telemetry import Telemetry
 from docmind_lab.views.telemetry.spans import otlp_exporter, send_spans
@@ -160,7 +161,9 @@ def test_credentials_are_in_no_finding_of_doctor_and_in_no_log_line(
         assert TOKEN not in text
 
 
-def test_credentials_are_in_no_repr_record_or_error(stub: Callable[..., StubServer], secret_settings: Settings) -> None:
+def test_credentials_are_in_no_repr_record_manifest_or_error(
+    stub: Callable[..., StubServer], secret_settings: Settings
+) -> None:
     def refuse(_: StubRequest, connection: StubConnection) -> None:
         connection.send(b"HTTP/1.1 503 -\r\ncontent-length: 0\r\n\r\n")
 
@@ -170,6 +173,7 @@ def test_credentials_are_in_no_repr_record_or_error(stub: Callable[..., StubServ
         repr(secret_settings),
         secret_settings._repr_html_(),
         json.dumps(secret_settings.recorded()),
+        json.dumps(manifest_of({}, secret_settings, study_id="x", complete=True)),
         repr(ServiceAddresses(at, at, at)),
         *(repr(check) for check in endpoint_checks(failing)),
     ]
@@ -180,6 +184,10 @@ def test_credentials_are_in_no_repr_record_or_error(stub: Callable[..., StubServ
     for text in texts:
         assert PASSWORD not in text
         assert TOKEN not in text
+    recorded = secret_settings.recorded()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/v1", recorded["llm"]["base_url"])
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/?", recorded["database"]["qdrant_url"])
+    assert "api_key" not in recorded["llm"]
 
 
 def test_an_address_in_a_text_is_shown_without_credentials() -> None:

@@ -29,7 +29,7 @@ from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own.programs import own_program
 from docmind_lab.views.cli import main
-from docmind_lab.views.program_diagnosis import diagnose_program
+from docmind_lab.views.diagnosis import diagnose_program
 
 SUPPORT = Path(__file__).parents[1] / "support"
 BUDGET_S = 1.5

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_program import PATIENCE_S, ROOT, JobProgram, eventually, job_program
+from job_program import INTERRUPTED, PATIENCE_S, ROOT, JobProgram, eventually, job_program
 
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.findings.study import Study
 from docmind_lab.virtual_time import VirtualClock
 
-INTERRUPTED, RUNS = 130, 9
+RUNS = 9
 
 
 @pytest.fixture(scope="module")

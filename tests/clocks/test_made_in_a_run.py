@@ -34,6 +34,12 @@ class Lazy:
         return self.made
 
 
+def worker(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, name="worker", daemon=True)
+    thread.start()
+    return thread
+
+
 def test_a_pool_made_in_one_run_works_in_the_next_and_outside() -> None:
     lazy = Lazy(lambda: cf.ThreadPoolExecutor(2))
     for _ in range(3):
@@ -99,12 +105,7 @@ def test_a_worker_thread_made_in_one_run_is_named_by_the_next_that_hands_it_work
         while True:
             jobs.get().put("done")
 
-    def start() -> threading.Thread:
-        thread = threading.Thread(target=work, name="worker", daemon=True)
-        thread.start()
-        return thread
-
-    lazy = Lazy(start)
+    lazy = Lazy(lambda: worker(work))
 
     def use() -> str:
         lazy.get()
@@ -117,7 +118,7 @@ def test_a_worker_thread_made_in_one_run_is_named_by_the_next_that_hands_it_work
 
     assert VirtualClock().run(use) == "done"
     with pytest.raises(
-        SimulationError, match=r"the thread worker, started at .*test_made_in_a_run\.py:\d+ .*start, ended"
+        SimulationError, match=r"the thread worker, started at .*test_made_in_a_run\.py:\d+ .*worker, ended"
     ):
         VirtualClock().run(use)
 
@@ -131,12 +132,7 @@ def test_a_worker_that_waits_for_an_event_is_named_by_the_next_run_that_sets_it(
             wake.clear()
             done.set()
 
-    def start() -> threading.Thread:
-        thread = threading.Thread(target=work, name="worker", daemon=True)
-        thread.start()
-        return thread
-
-    lazy = Lazy(start)
+    lazy = Lazy(lambda: worker(work))
 
     def use() -> bool:
         lazy.get()
@@ -158,10 +154,7 @@ def test_a_heartbeat_of_an_earlier_run_may_be_stopped_in_a_later_one() -> None:
         while not stop.wait(5.0):
             pass
 
-    def start() -> None:
-        threading.Thread(target=beat, daemon=True).start()
-
-    VirtualClock().run(start)
+    VirtualClock().run(worker, beat)
     assert VirtualClock().run(lambda: stop.set() or stop.is_set())
 
 
@@ -175,8 +168,7 @@ def test_a_worker_that_is_started_again_in_each_run_is_no_error() -> None:
 
     def use() -> str:
         if not threads or not threads[-1].is_alive():
-            threads.append(threading.Thread(target=work, daemon=True))
-            threads[-1].start()
+            threads.append(worker(work))
         answer: queue.Queue[str] = queue.Queue()
         jobs.put(answer)
         return answer.get()

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import held_back
+import planted
 import pytest
-from script_modules import load_script
+from twins import Twins
 
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 
 GRAPHS = Path(__file__).parents[1] / "support"
-PLANTED = sorted(path.stem for path in GRAPHS.glob("planted_*.py"))
-# Written before the crash test was tried on them.
-HELD_BACK = sorted(path.stem for path in GRAPHS.glob("held_back_*.py"))
+# Reference without its end → a defect and its correction. The second were written before the crash test was tried on
+# them.
+PLANTED, HELD_BACK = (
+    {f"{module.__name__}.py:{name}": each for name, each in vars(module).items() if isinstance(each, Twins)}
+    for module in (planted, held_back)
+)
+ALL = PLANTED | HELD_BACK
 # What takes a second or two; all are in the full count.
-QUICK = ["planted_double_charge", "planted_lock_held"]
+QUICK = ["planted.py:double_charge", "planted.py:lock_held"]
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +29,9 @@ def _beside_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(GRAPHS)
 
 
-def module_of(name: str) -> ModuleType:
-    return load_script(GRAPHS / f"{name}.py")
-
-
 def report_on(name: str, which: str, runs: int | None) -> CrashReport:
     options: dict[str, Any] = {"endpoints": "crash_services.toml", "runs": runs, "workers": 1, "shrink": False}
-    return crash_test(f"{name}.py:{which}", module_of(name).INPUTS, **options)
+    return crash_test(f"{name}.{which}", ALL[name].inputs, **options)
 
 
 def found_in(name: str, runs: int | None) -> set[str]:
@@ -44,7 +45,7 @@ def verdict_on_twin(name: str, runs: int | None) -> tuple[list[str], bool]:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_planted_defect_is_found_within_few_runs(name: str) -> None:
-    assert module_of(name).INVARIANT in found_in(name, runs=28)
+    assert ALL[name].invariant in found_in(name, runs=28)
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -53,19 +54,19 @@ def test_nothing_is_found_on_its_corrected_twin(name: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", [*PLANTED, *HELD_BACK])
+@pytest.mark.parametrize("name", ALL)
 def test_every_planted_defect_is_found(name: str) -> None:
-    assert module_of(name).INVARIANT in found_in(name, runs=None)
+    assert ALL[name].invariant in found_in(name, runs=None)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", [*PLANTED, *HELD_BACK])
+@pytest.mark.parametrize("name", ALL)
 def test_nothing_is_found_on_any_corrected_twin(name: str) -> None:
     assert verdict_on_twin(name, runs=None) == ([], True)
 
 
 def test_each_defect_is_planted_in_both_corpora() -> None:
     invariants = {"begins", "conversation", "resume", "effects", "checkpoint", "leftovers"}
-    for names, count in ((PLANTED, 10), (HELD_BACK, 7)):
-        assert len(names) == count
-        assert {module_of(name).INVARIANT for name in names} == invariants
+    for corpus, count in ((PLANTED, 10), (HELD_BACK, 7)):
+        assert len(corpus) == count
+        assert {each.invariant for each in corpus.values()} == invariants

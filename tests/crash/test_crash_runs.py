@@ -29,8 +29,8 @@ from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
 from docmind_lab.views.cli import main
 
 GRAPHS = Path(__file__).parents[1] / "support"
-CHARGE = "planted_double_charge.py"
-LOST = "planted_lost_update.py"
+CHARGE = "planted.py:double_charge"
+LOST = "planted.py:lost_update"
 
 
 class State(TypedDict, total=False):
@@ -95,7 +95,7 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_
 
 
 def lost_update(workers: int) -> CrashReport:
-    return crash_test(f"{LOST}:broken", [{"topic": "tides", "notes": []}], runs=24, workers=workers, shrink=False)
+    return crash_test(f"{LOST}.broken", [{"topic": "tides", "notes": []}], runs=24, workers=workers, shrink=False)
 
 
 def test_the_same_test_finds_the_same_every_time() -> None:
@@ -117,7 +117,7 @@ def test_schedules_try_each_cut_under_further_orders() -> None:
 
 def test_a_finding_is_shrunk_to_a_small_input_and_a_test_that_repeats_it() -> None:
     given = [{"topic": "the tides of the western harbour", "notes": []}]
-    report = crash_test(f"{LOST}:broken", given, alternatives="D", kill=False, runs=16, workers=1)
+    report = crash_test(f"{LOST}.broken", given, alternatives="D", kill=False, runs=16, workers=1)
     (finding,) = report.findings
     assert finding.given["topic"] == "the"
     assert any("the deadline" in line for line in finding.timeline)
@@ -132,8 +132,8 @@ def test_a_finding_is_shrunk_to_a_small_input_and_a_test_that_repeats_it() -> No
 def test_cut_at_repeats_one_cut_and_passes_on_a_corrected_graph() -> None:
     services, given = "crash_services.toml", {"order": "17"}
     with pytest.raises(AssertionError, match=r"charges is done twice[\s\S]*the deadline"):
-        cut_at(f"{CHARGE}:broken", given, "A", 0.2, endpoints=services)
-    observation = cut_at(f"{CHARGE}:mended", given, "A", 0.2, endpoints=services)
+        cut_at(f"{CHARGE}.broken", given, "A", 0.2, endpoints=services)
+    observation = cut_at(f"{CHARGE}.mended", given, "A", 0.2, endpoints=services)
     assert [effect.key for effect in observation.effects] == ["order-17", "order-17"]
 
 
@@ -210,14 +210,14 @@ def test_the_command_prints_findings_and_ends_with_1(tmp_path: Path, capsys: pyt
     inputs.write_text('{"order": "17"}\n')
     words = ["crash-test", "--inputs", str(inputs), "--endpoints", "crash_services.toml", "--alternatives", "A"]
     words += ["--no-kill", "--runs", "20", "--workers", "1"]
-    assert exit_code([*words, "--graph", f"{CHARGE}:broken", "--tests", str(tests)]) == 1
+    assert exit_code([*words, "--graph", f"{CHARGE}.broken", "--tests", str(tests)]) == 1
     shown = capsys.readouterr().out
     assert "POST pay.example.com/charges is done twice" in shown
     assert "cut_at(" in shown
     assert "def test_effects" in tests.read_text()
-    assert exit_code([*words, "--graph", f"{CHARGE}:mended", "--json"]) == 0
+    assert exit_code([*words, "--graph", f"{CHARGE}.mended", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["holds"] is True
-    assert exit_code(["crash-test", "--graph", f"{CHARGE}:mended"]) == 2
+    assert exit_code(["crash-test", "--graph", f"{CHARGE}.mended"]) == 2
 
 
 def exit_code(words: list[str]) -> int:
@@ -285,7 +285,7 @@ def services_in(folder: Path, row: str) -> Path:
 def test_the_key_of_an_endpoint_says_whether_it_changes_something(row: str, effects: bool, tmp_path: Path) -> None:
     services = services_in(tmp_path, f'host = "pay.example.com"\npath = "/charges"\nmethod = "POST"\n{row}')
     report = crash_test(
-        "planted_double_charge.py:broken", [{"order": "17"}], endpoints=services, runs=6, workers=1, shrink=False
+        "planted.py:double_charge.broken", [{"order": "17"}], endpoints=services, runs=6, workers=1, shrink=False
     )
     assert any("No side effect was seen" in note for note in report.notes) is not effects
 
@@ -293,7 +293,7 @@ def test_the_key_of_an_endpoint_says_whether_it_changes_something(row: str, effe
 def test_a_get_that_is_declared_to_change_something_is_an_effect(tmp_path: Path) -> None:
     services = services_in(tmp_path, 'host = "slow.example.com"\npath = "/report"\neffect = true\nlatency = 1.0\n')
     report = crash_test(
-        "planted_file_left.py:mended", [{"about": "x"}], alternatives="E", endpoints=services, runs=20, workers=1
+        "planted.py:file_left.mended", [{"about": "x"}], alternatives="E", endpoints=services, runs=20, workers=1
     )
     assert "GET slow.example.com/report is done twice" in {finding.what for finding in report.findings}
 
@@ -303,7 +303,7 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("docmind_lab.views.cli.console._WIDTH", 80)
-    words = given_to("planted_double_charge.py:broken", tmp_path, "--alternatives", "A", "--no-kill", "--runs", "9")
+    words = given_to("planted.py:double_charge.broken", tmp_path, "--alternatives", "A", "--no-kill", "--runs", "9")
     Path(words[words.index("--inputs") + 1]).write_text('{"order": "17"}\n')
     assert exit_code([*words, "--endpoints", "crash_services.toml", "--workers", "1"]) == 1
     shown = capsys.readouterr().out

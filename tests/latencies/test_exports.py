@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 from exported_spans import after, langsmith_run, otlp, otlp_span
 from golden import assert_golden
 from typer.testing import CliRunner
 
 import docmind_lab as dl
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.latency.calls import ObservedCalls
-from docmind_lab.statistics.latency.fitting import FitOptions, fit_profiles
 from docmind_lab.statistics.latency.sources import read_calls
 from docmind_lab.views.cli.app import app
 
@@ -138,24 +135,8 @@ def test_the_same_export_as_a_table_gives_the_same_calls(tmp_path: Path) -> None
         pd.testing.assert_frame_equal(read_calls(tmp_path / name).frame, wanted, check_dtype=False)
 
 
-def test_an_export_without_a_model_call_is_told() -> None:
-    with pytest.raises(ConfigurationError, match="this export of LangSmith has no model call"):
-        read_calls(pd.DataFrame([row for row in langsmith() if row["run_type"] == "chain"]))
-
-
-def test_an_instant_that_is_none_is_told_with_its_column() -> None:
-    frame = pd.DataFrame({"started_at": [after(0), "yesterday"], "ended_at": [after(1), after(2)]})
-    with pytest.raises(ConfigurationError, match=r"column 'started_at' has 'yesterday' where an instant is expected"):
-        read_calls(frame)
-
-
-def test_a_table_without_a_duration_says_both_remedies() -> None:
-    with pytest.raises(ConfigurationError, match="latency_s=duration_ms:ms, or name two instants"):
-        read_calls(pd.DataFrame({"took": [1.0]}))
-
-
 def test_each_node_has_a_profile_of_its_own() -> None:
-    profiles = fit_profiles(pd.DataFrame(langsmith()), "node", options=FitOptions(tables="empirical"))
+    profiles = dl.LatencyProfile.fit_each(pd.DataFrame(langsmith()), "node", tables="empirical")
     assert sorted(profiles) == ["agent", "judge"]
     assert "node judge" in profiles["judge"].source
 
@@ -167,8 +148,3 @@ def test_the_command_writes_a_file_for_each_model(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert sorted(file.name for file in tmp_path.glob("mine-*.json")) == ["mine-large.json", "mine-small.json"]
     assert dl.LatencyProfile.named(str(tmp_path / "mine-small.json")).name
-
-
-def test_a_node_that_no_call_is_of_is_told_with_those_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="no model call is of the node 'writer'; there are agent, judge"):
-        read_calls(pd.DataFrame(langsmith())).of_node("writer")

@@ -2,10 +2,6 @@
 
 import json
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -18,14 +14,13 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.latency.decompose import split_calls
-from docmind_lab.statistics.latency.fitting import save_profile
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.statistics.latency.sources import read_calls
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.records import EventRecord
 from docmind_lab.views import plots
 from docmind_lab.views.cli.profile import profile as profile_command
-from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
+from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame
 
 MAPPED = {"latency_s": "duration_ms:ms", "output_tokens": "tokens", "outcome": "status"}
 
@@ -56,12 +51,6 @@ def table(rows=1500, seed=3, first_tokens=False, cut=0.15):
 def fitted():
     """Of calls without first tokens, drawn and fitted once."""
     return LatencyProfile.fit(table(), MAPPED, name="mine", hang_probability=0.02, slots=4)
-
-
-@pytest.fixture(autouse=True)
-def no_figure_left():
-    yield
-    plt.close("all")
 
 
 def test_whole_latencies_are_kept_where_no_first_token_is_recorded(fitted):
@@ -149,7 +138,7 @@ def test_the_calls_of_a_known_profile_give_that_profile_back():
 
 
 def test_a_profile_in_a_file_is_named_by_its_path(fitted, tmp_path):
-    path = save_profile(fitted, tmp_path / "deep" / "mine.json")
+    path = fitted.save(tmp_path / "deep" / "mine.json")
     again = LatencyProfile.named(str(path))
     assert again == fitted
     assert again.evidence == fitted.evidence
@@ -224,7 +213,7 @@ def test_a_profile_without_evidence_has_no_plot(fitted):
 
 
 def test_a_saved_plot_is_a_picture_and_leaves_no_figure_open(fitted, tmp_path):
-    path = save_latency_fit(fitted, tmp_path / "fit.png", "inter_token_s")
+    path = plots.save_png(latency_fit(fitted, "inter_token_s", ax=plots.OFFSCREEN), tmp_path / "fit.png")
     assert path.read_bytes().startswith(b"\x89PNG")
     assert not plt.get_fignums()
 

@@ -14,8 +14,8 @@ from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.services import server
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.statistics.latency.by_role import latency_profile
-from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 from docmind_lab.views.cli.app import app
 from docmind_lab.views.cli.servers import serve
 

@@ -74,17 +74,26 @@ def test_outcomes_in_the_words_of_the_user_are_told_by_ok():
 
 def test_models_are_told_apart_or_said_to_be_mixed():
     frame = pd.DataFrame({"latency_s": [1.0, 2.0], "model": ["small", "large"]})
-    assert len(read_calls(frame).of_model("large").frame) == 1
-    assert "Several models are mixed: large, small." in read_calls(frame).of_model(None).notes
-    with pytest.raises(ConfigurationError, match="no call is of the model 'huge'; there are large, small"):
-        read_calls(frame).of_model("huge")
+    assert len(read_calls(frame).only("model", "large").frame) == 1
+    assert "Several models are mixed: large, small." in read_calls(frame).only("model", None).notes
+    with pytest.raises(ConfigurationError, match="no model call is of the model 'huge'; there are large, small"):
+        read_calls(frame).only("model", "huge")
 
 
 @pytest.mark.parametrize(
     ("rows", "columns", "words"),
     [
         ({"a": [1.0]}, {"latency_s": "b:ms"}, r"calls.csv has no column 'b:ms' \(mapped to latency_s\); it has a"),
-        ({"a": [1.0]}, {}, "calls.csv has no column for latency_s; it has a: name it"),
+        (
+            {"a": [1.0]},
+            {},
+            "has no column for latency_s; it has a: name it, as in latency_s=duration_ms:ms, or name two",
+        ),
+        (
+            {"started_at": ["yesterday"], "ended_at": [1]},
+            {},
+            "'started_at' has 'yesterday' where an instant is expected",
+        ),
         ({"a": [1.0]}, {"ttft": "a"}, "no field is called 'ttft': columns can be mapped to latency_s"),
         ({"latency_s": [1.0, -2.0]}, {}, r"column 'latency_s' is negative in 1 of 2 rows \(first: -2\)"),
         (

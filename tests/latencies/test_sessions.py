@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.statistics.latency.fitting import fit_profile, load_profile, save_profile
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.statistics.latency.sessions import fit_correlation
 
@@ -58,16 +57,16 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 
 
 def test_a_profile_of_calls_with_sessions_has_their_correlation_and_says_so(tmp_path) -> None:
-    fitted = fit_profile(calls_of("typical?correlation=0.6"))
+    fitted = LatencyProfile.fit(calls_of("typical?correlation=0.6"))
     assert fitted.correlation == pytest.approx(0.6, abs=0.1)
     assert "is its session's" in fitted.description
     assert fitted.name.endswith(f"?correlation={fitted.correlation:g}")
-    assert load_profile(save_profile(fitted, tmp_path / "mine.json")) == fitted
+    assert LatencyProfile.named(str(fitted.save(tmp_path / "mine.json"))) == fitted
 
 
 def test_calls_without_sessions_count_as_independent_and_the_profile_says_what_to_map() -> None:
     calls = calls_of("typical?correlation=0.6").drop(columns="session")
-    fitted = fit_profile(calls)
+    fitted = LatencyProfile.fit(calls)
     assert fitted.correlation == 0.0
     assert "map a column to session" in fitted.description
-    assert fit_profile(calls_of("typical", sessions=9)).correlation == 0.0
+    assert LatencyProfile.fit(calls_of("typical", sessions=9)).correlation == 0.0

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
-from library_folders import write
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.systems.base.documents import LibraryPlace, folder, library_of_documents, read_library
 from docmind_lab.systems.base.documents.library import named_corpus
+
+
+def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write files by their relative paths."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def folder_of(folder: Path, **texts: str) -> Path:

@@ -7,12 +7,15 @@ import threading
 
 import pytest
 from loky.process_executor import ShutdownExecutorError
-from scripted_runs import PATIENCE_S, SMALL, Scripted
+from scripted_runs import PATIENCE_S, SMALL, Scripted, measured_of
 
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Workers
-from docmind_lab.views.panels.engine import Engine
+from docmind_lab.experiments.batch import Simulated, Workers
+from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.views.panels.engine import Engine, KnownRuns
 from docmind_lab.views.panels.newest import Newest
 from docmind_lab.views.panels.panel_run import PanelRun
 
@@ -62,34 +65,6 @@ def test_an_outdated_request_ends_within_one_run_and_is_not_heard_of_again() -> 
     # Two were under way, one for each worker; none of the other 98 was begun.
     assert executor.timeouts_s == [20.0] * 2 + [8.0] * 6
     assert [sweep.number for sweep in heard if sweep.measured] == [newest] * 7
-
-
-def test_of_many_requests_only_the_newest_is_computed() -> None:
-    executor = Scripted(held=True)
-    engine, heard = _engine(executor)
-    engine.request(dataclasses.replace(SMALL, runs=50))
-    executor.until_asked(2)
-    for step in range(50):
-        engine.request(dataclasses.replace(SMALL, decision_timeout_s=1.0 + step))
-    executor.let_go(2)
-    executor.let_go(6)
-    assert engine.wait(PATIENCE_S)
-    assert set(executor.timeouts_s) == {20.0, 50.0}
-    assert heard[-1].choice.decision_timeout_s == 50.0
-
-
-def test_a_stop_keeps_what_is_done() -> None:
-    executor = Scripted(held=True)
-    engine, heard = _engine(executor)
-    engine.request(SMALL)
-    executor.let_go(2)
-    executor.until_asked(4)
-    engine.stop()
-    executor.let_go(2)
-    assert engine.wait(PATIENCE_S)
-    assert heard[-1].state == "stopped"
-    assert 2 <= len(heard[-1].measured) <= 4
-    assert len(executor.asked) == 4
 
 
 def test_a_stop_that_comes_late_does_not_end_the_next_request() -> None:
@@ -161,3 +136,57 @@ def test_a_defect_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     newest = Newest(do, "test-newest-defect")
     newest.ask(1)
     assert newest.wait(PATIENCE_S)
+
+
+# ---- runs that need not be computed again
+
+
+def _orders(choice: PanelChoice) -> tuple[list[RunOrder], Simulated]:
+    comparison = choice.comparison(Settings())
+    return comparison.orders(), simulated(comparison, Settings())
+
+
+def test_a_run_comes_back_under_the_names_of_who_asks() -> None:
+    known = KnownRuns()
+    orders, system = _orders(SMALL)
+    for order in orders:
+        known.keep(order, system, measured_of(order))
+    # Another number of alternatives is another study, whose runs have other names.
+    others, other_system = _orders(dataclasses.replace(SMALL, alternatives=("B", "A", "C")))
+    found = [known.find(order, other_system) for order in others]
+    again = {order.facts.run_id: measured_of(order) for order in others}
+    assert [run is None for run in found] == [order.facts.alternative == "async_cancellation" for order in others]
+    # By their text: a NaN is not equal to another.
+    assert all(repr(run) == repr(again[run.run.run_id]) for run in found if run is not None)
+    assert {run.run.study_id for run in found if run is not None} == {others[0].facts.study_id}
+
+
+def test_every_setting_tells_runs_apart() -> None:
+    known, (orders, system) = KnownRuns(), _orders(SMALL)
+    for order in orders:
+        known.keep(order, system, measured_of(order))
+    changes = (
+        {"decision_timeout_s": 19.0},
+        {"seed": 50},
+        {"deadline_propagation": "off", "alternatives": ("A",)},
+        {"policies": "hedge:2s", "alternatives": ("A",)},
+        {"router_injection": True},
+        {"latency_profile": "typical"},
+        {"fault": "hang"},
+        {"stops_on_disconnect": False},
+    )
+    for change in changes:
+        others, other_system = _orders(dataclasses.replace(SMALL, **change))
+        assert [known.find(order, other_system) for order in others] == [None] * len(others), change
+
+
+def test_those_longest_unused_are_forgotten_first() -> None:
+    known = KnownRuns(most=4)
+    orders, system = _orders(SMALL)
+    for order in orders[:4]:
+        known.keep(order, system, measured_of(order))
+    assert known.find(orders[0], system) is not None
+    for order in orders[4:]:
+        known.keep(order, system, measured_of(order))
+    assert len(known) == 4
+    assert [known.find(order, system) is not None for order in orders] == [True, False, False, True, True, True]

@@ -1,16 +1,15 @@
-"""A moved slider is answered from the traces of the control at once, and measured in virtual time then."""
+"""The panel over real processes: a moved slider is answered from traces at once, and its code makes its tables."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
 
+import pandas as pd
 import pytest
 
-from docmind_lab.views.panels.choice import PanelChoice
 from docmind_lab.views.panels.tune_panel import TunePanel, tune
 
-CHOICE = PanelChoice(decision_timeout_s=20.0, runs=2, alternatives=("A", "B", "D"), corpus="handbook")
 PATIENCE_S = 240.0
 
 
@@ -56,3 +55,21 @@ def test_traces_of_other_settings_answer_nothing(panel: TunePanel) -> None:
     assert preview.answer(dataclasses.replace(panel.choice, clock="wall")) == ""
     assert preview.answer(dataclasses.replace(panel.choice, alternatives=("A:reserve_first",))) == ""
     assert preview.answer(dataclasses.replace(panel.choice, stops_on_disconnect=False)) != ""
+
+
+@pytest.mark.full
+@pytest.mark.wall
+def test_the_code_makes_the_same_tables_also_of_runs_that_were_known() -> None:
+    # Processes start, import the stack and index a corpus: seconds, minutes on a machine that does much else.
+    panel = tune(20.0, runs=2, alternatives=("B",), documents="handbook")
+    try:
+        panel.wait(300)
+        # The runs of B come from the store, under the names of another study.
+        panel.alternatives = ("A", "B")
+        study = panel.wait(300)
+        names: dict[str, object] = {}
+        exec(panel.code, names)
+        for table in ("runs", "calls", "events"):
+            pd.testing.assert_frame_equal(getattr(study, table), getattr(names["study"], table))
+    finally:
+        panel.close()

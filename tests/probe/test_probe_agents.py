@@ -334,12 +334,9 @@ def test_an_agent_answers_from_the_result_by_the_tool_that_takes_answers_if_ther
     assert is_answering(conversation(ASKED, observed, tools=tools))
 
 
-@pytest.mark.parametrize("fault", AGENT_FAULTS)
-def test_options_of_the_services_come_back_equal(fault: Any) -> None:
-    assert AgentServices.from_json(AgentServices(fault).as_json()) == AgentServices(fault)
-
-
-def test_a_fault_that_there_is_none_of_is_refused() -> None:
+def test_options_of_the_services_come_back_equal_and_an_unknown_fault_is_refused() -> None:
+    for fault in AGENT_FAULTS:
+        assert AgentServices.from_json(AgentServices(fault).as_json()) == AgentServices(fault)
     with pytest.raises(ConfigurationError, match="fault must be one of ordinary"):
         AgentServices.from_json('{"fault": "nap"}')
 
@@ -402,12 +399,9 @@ def test_every_cell_of_every_case_has_its_evidence() -> None:
     assert {row.case for row in ROWS} <= {case.name for case in CASES}
 
 
-def test_a_page_without_its_marks_is_refused() -> None:
+def test_a_page_without_its_marks_and_a_figure_of_nothing_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="the page needs the lines"):
         with_part("# A page", "part")
-
-
-def test_nothing_measured_is_no_figure() -> None:
     with pytest.raises(ConfigurationError, match="no measured rows"):
         matrix([])
 
@@ -453,21 +447,15 @@ def test_the_verdict_is_what_the_gateway_does(habit: str, ends: str, monkeypatch
     assert set(trials["evidence"]) == {"log"}
 
 
-def test_a_gateway_that_does_not_start_is_named_with_what_it_printed() -> None:
+def test_a_gateway_that_cannot_be_used_is_named_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     broken = gateways.Gateway("broken", sys.executable, ["--version"], ["-c", "raise SystemExit('no such option')"])
     with (
         pytest.raises(ServiceError, match="broken did not start; it printed last: no such option"),
         gateways.started(broken, "http://127.0.0.1:1"),
     ):
         pass
-
-
-def test_a_gateway_that_is_not_installed_is_named() -> None:
     with pytest.raises(ConfigurationError, match="the program no-such-gateway is not on the PATH"):
         gateways.probe_gateway(gateways.Gateway("absent", "no-such-gateway", [], []))
-
-
-def test_an_unknown_gateway_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gateways", "apache"]) == 2
     assert "gateways are caddy, nginx" in " ".join(capsys.readouterr().err.split())
 

@@ -242,12 +242,9 @@ def test_what_a_phase_comes_to_and_why_it_is_unknown(trials: list[Trial], ends: 
 # ---- mistakes
 
 
-def test_numbers_that_cannot_be_used_are_refused() -> None:
+def test_numbers_that_cannot_be_used_and_a_server_that_is_not_there_are_named() -> None:
     with pytest.raises(ConfigurationError, match="repeats must be 1 or more"):
         probe_server(Target("http://127.0.0.1:1/v1", "m"), repeats=0)
-
-
-def test_a_server_that_is_not_there_is_named() -> None:
     with pytest.raises(ServiceError, match=r"127\.0\.0\.1:1"):
         probe_server(Target("http://127.0.0.1:1/v1", "m"))
 
@@ -258,14 +255,11 @@ def run(*words: str) -> int:
     return int(ended.value.code or 0)
 
 
-def test_a_host_that_is_not_allowed_is_not_probed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("probe", "server", "http://models.example/v1", "--yes") == 2
-    assert "models.example is not on this machine" in capsys.readouterr().err
-
-
-def test_nothing_is_sent_unless_somebody_says_yes(
+def test_what_is_not_allowed_and_what_nobody_says_yes_to_is_not_probed(
     serving: Callable[..., Target], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert run("probe", "server", "http://models.example/v1", "--yes") == 2
+    assert "models.example is not on this machine" in capsys.readouterr().err
     assert run("probe", "server", serving().base_url) == 2
     said = capsys.readouterr().err
     assert "at most" in said

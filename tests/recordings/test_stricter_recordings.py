@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
 import pytest
-from chained_runs import recorded_under, replayed_length_s, true_length_s
+from recorded_runs import recorded_call, recorded_run, recording_of
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.run import comparison_manifest
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
+from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.live_study import RecordingWriter
+from docmind_lab.experiments.recordings.replay import drawn_wait_s, find
+from docmind_lab.experiments.recordings.timings import timings_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import sweep
 from docmind_lab.findings.recommendation import recommend
@@ -23,6 +28,60 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.statistics.shares import share_interval
 
 RUNS = 40
+
+# ---- runs that are a chain of calls, made up
+
+ROLES = ("router", "planner", "retrieval", "validation", "synthesis")
+TOKENS = (10, 60, 30, 40, 150)
+
+
+@functools.cache
+def _profile(name: str) -> LatencyProfile:
+    return LatencyProfile.named(name)
+
+
+def calls_of(seed: int) -> list[tuple[DrawKey, str, int]]:
+    """Key, call id and output tokens of each call of a run, in order."""
+    return [
+        (DrawKey(seed, role, f"{place}.0.1"), f"llm/{role}/{place}.0.1", tokens)
+        for place, (role, tokens) in enumerate(zip(ROLES, TOKENS, strict=True))
+    ]
+
+
+def true_length_s(profile: str, seed: int) -> float:
+    """How long the run takes when nobody cuts it."""
+    return sum(_profile(profile).draw_llm(key).service_s(tokens) for key, _, tokens in calls_of(seed))
+
+
+def recorded_under(profile: str, deadline_s: float, seeds: range) -> Recording:
+    """The runs of these seeds, each call cut at the deadline."""
+    runs = []
+    for seed in seeds:
+        calls, at_s = [], 0.0
+        for key, call_id, tokens in calls_of(seed):
+            end_s = at_s + _profile(profile).draw_llm(key).service_s(tokens)
+            if end_s >= deadline_s:
+                calls.append(recorded_call(call_id, at_s, deadline_s, end="cut", first_byte_at_s=None))
+                break
+            calls.append(recorded_call(call_id, at_s, end_s))
+            at_s = end_s
+        runs.append(recorded_run(*calls, seed=seed, decision_timeout_s=deadline_s, returned_at_s=calls[-1].ended_at_s))
+    return recording_of(*runs)
+
+
+def replayed_length_s(recording: Recording, seed: int) -> float:
+    """How long the run takes in a replay that nobody cuts."""
+    run = ("cooperative", "{}", seed, "q01")
+    length_s = 0.0
+    for key, call_id, _ in calls_of(seed):
+        found = find(recording, run, (call_id, 1))
+        if found is not None and not found.was_cut:
+            length_s += timings_of(recording).of_call[found.run.key, found.call.key].wait_s
+            continue
+        wait_s = drawn_wait_s(recording, found, "llm", key)
+        assert wait_s is not None, "some call of the role was recorded"
+        length_s += wait_s
+    return length_s
 
 
 def too_good(profile: str, recorded_share: float, studies: int) -> dict[float, int]:

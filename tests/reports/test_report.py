@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import re
@@ -9,26 +10,24 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
-import matplotlib
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from golden import assert_golden
 from matplotlib.axes import Axes
+from sample_calls import call
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import to_frame
-from docmind_lab.tables.records import CallRecord
 from docmind_lab.views.plots.files import save_study
+from docmind_lab.views.plots.look import Canvas, axes_for
 from docmind_lab.views.reports import Report, build_report, figures, write_report
 from docmind_lab.views.reports.build import _advice
 from docmind_lab.views.reports.figures import PNG, SVG, image_of
 from docmind_lab.views.reports.formats import as_html, as_json, as_markdown
 from docmind_lab.views.reports.model import Figure
-
-matplotlib.use("Agg")
 
 ROLES = ("router", "planner", "retrieval")
 LATE = {"outcome": "timed_out", "answered_in_time": False, "stop_reason": "deadline"}
@@ -50,10 +49,13 @@ def made(
                 if repeat % 2:
                     row |= _late(level, timeout_s)
                 runs.append(sample_run(level, repeat, **{**row, **changes}))
-                calls += [_call(runs[-1], place, role) for place, role in enumerate(ROLES)]
+                of_run = {"alternative": level, "input_tokens": 10.0, "output_tokens": 5.0}
+                calls += [
+                    call(runs[-1].run_id, role, 0.4 * place, 0.4 * place + 0.3, f"{place}.0.1", **of_run)
+                    for place, role in enumerate(ROLES)
+                ]
     manifest = MANIFEST | {"complete": True, "settings": {"agents": {"max_retries": 1}}, "versions": {"python": "3.11"}}
-    study = study_of(runs)
-    return Study(study.runs, to_frame("calls", calls), study.events, manifest)
+    return dataclasses.replace(study_of(runs, calls), manifest=manifest)
 
 
 def _late(level: str, timeout_s: float) -> dict[str, object]:
@@ -66,15 +68,6 @@ def _late(level: str, timeout_s: float) -> dict[str, object]:
                 "busy_after_deadline_s": 2 * timeout_s, "source_recall": 0.0}  # fmt: skip
         return LATE | {"returned_at_s": timeout_s} | left
     return LATE | {"returned_at_s": timeout_s, "quiescent_at_s": timeout_s}
-
-
-def _call(run, place: int, role: str) -> CallRecord:
-    begun_s = 0.4 * place
-    return CallRecord(
-        "made-up", run.run_id, f"c{place}", "", 1, "client", "supervisor", run.alternative, role, f"{place}.0.1", "llm",
-        begun_s, begun_s + 0.1, begun_s + 0.3, 0.3, 0.0, float("nan"), run.decision_timeout_s - begun_s, 0.0, "ok",
-        False, False, 10.0, 5.0, "",
-    )  # fmt: skip
 
 
 @functools.cache
@@ -91,7 +84,7 @@ def page() -> BeautifulSoup:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports whose images nobody looks at: everything is computed, and not drawn."""
-    monkeypatch.setattr(figures, "image_of", lambda draw, size_in: (b"<svg/>", SVG))
+    monkeypatch.setattr(figures, "image_of", lambda draw: (b"<svg/>", SVG))
 
 
 def test_every_figure_has_its_numbers_beside_it() -> None:
@@ -246,12 +239,14 @@ def test_another_ending_is_refused_with_those_there_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("points", "media_type"), [(3, SVG), (2_000, PNG)])
 def test_simple_figures_are_svg_and_others_png_the_same_every_time(points: int, media_type: str) -> None:
-    def draw(ax: Axes) -> None:
+    def draw(canvas: Canvas) -> Axes:
+        ax = axes_for(canvas, 4.0, 1.0)
         ax.plot(range(points), range(points), "o")
+        return ax
 
-    image, kind = image_of(draw, (4.0, 1.0))
+    image, kind = image_of(draw)
     assert kind == media_type
-    assert (image, kind) == image_of(draw, (4.0, 1.0))
+    assert (image, kind) == image_of(draw)
     assert len(image) < 40_000
 
 

@@ -9,7 +9,8 @@ from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.statistics.latency.profile import PROFILE_NAMES, LatencyProfile, LlmLatency, QuantileTable
+from docmind_lab.statistics.latency.profile import PROFILE_NAMES, LatencyProfile, LlmLatency
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 
 seconds = st.floats(min_value=0, max_value=1e4, allow_subnormal=False)
 levels = st.floats(min_value=0, max_value=1)

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from job_program import PATIENCE_S, JobProgram, eventually, job_program
+from job_program import INTERRUPTED, PATIENCE_S, JobProgram, eventually, job_program
 from often import often
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
-from sweeping_program import INTERRUPTED
 
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.runner import sweep
@@ -55,7 +54,7 @@ def kept(out: Path) -> list[tuple[str, str]]:
 
 
 def errors(out: Path) -> str:
-    return Path(f"{out}.errors").read_text(encoding="utf-8")
+    return Path(f"{out}.said").read_text(encoding="utf-8")
 
 
 def require_whole_and_tidy(out: Path, study: Study, alone: Study) -> None:

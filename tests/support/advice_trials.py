@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +69,13 @@ class Calibration:
         return f"| {self.advice} | {self.promise} | {self.claim:.0%} | {self.given} | {share} | {self.silent} |"
 
 
+def counted(advice: str, promise: str, claim: float, trials: Iterable[bool | None]) -> Calibration:
+    """Count trials: whether the promise was kept in each, or None where no such advice was given."""
+    results = list(trials)
+    given = [kept for kept in results if kept is not None]
+    return Calibration(advice, promise, claim, len(given), sum(given), len(results) - len(given))
+
+
 HEADER = (
     "| advice | what following it gives | claim | times given | kept | cannot tell |\n|---|---|---:|---:|---:|---:|"
 )
@@ -91,57 +98,43 @@ def drawn(runs: pd.DataFrame, rng: np.random.Generator, count: int) -> pd.DataFr
 
 def choices(repetitions: int, runs: pd.DataFrame, count: int = 40, seed: int = 1) -> Calibration:
     """Alternatives that are not chosen because another one does better: it does, by more than what does not matter."""
-    truth, rng, kept, given = means_of(runs), np.random.default_rng(seed), 0, 0
-    for _ in range(repetitions):
-        found = choose(drawn(runs, rng, count))
-        if found.beaten:
-            given += 1
-            kept += all(
-                truly_worse_by(truth, arm, by.by, by.criterion) > by.criterion.margin
-                for arm, by in found.beaten.items()
-            )
-    return Calibration(
-        f"choice, {_faults(runs)}",
-        "each alternative that is beaten is truly worse",
-        0.95,
-        given,
-        kept,
-        repetitions - given,
-    )
+    truth, rng = means_of(runs), np.random.default_rng(seed)
+
+    def once() -> bool | None:
+        beaten = choose(drawn(runs, rng, count)).beaten
+        if not beaten:
+            return None
+        return all(truly_worse_by(truth, arm, by.by, by.criterion) > by.criterion.margin for arm, by in beaten.items())
+
+    promise = "each alternative that is beaten is truly worse"
+    return counted(f"choice, {_faults(runs)}", promise, 0.95, (once() for _ in range(repetitions)))
 
 
 def bests(repetitions: int, runs: pd.DataFrame, count: int = 40, seed: int = 2) -> Calibration:
     """The alternative that is truly best is among the chosen."""
-    truth, rng, kept = means_of(runs), np.random.default_rng(seed), 0
+    truth, rng = means_of(runs), np.random.default_rng(seed)
     refused = set(choose(runs).refused)
     best = _best(truth, [arm for arm in truth.index if arm not in refused])
-    for _ in range(repetitions):
-        kept += bool(best & set(choose(drawn(runs, rng, count)).chosen))
-    return Calibration(
-        f"choice, {_faults(runs)}", "a truly best alternative is among the chosen", 0.95, repetitions, kept, 0
-    )
+    kept = (bool(best & set(choose(drawn(runs, rng, count)).chosen)) for _ in range(repetitions))
+    return counted(f"choice, {_faults(runs)}", "a truly best alternative is among the chosen", 0.95, kept)
 
 
 def timeouts(repetitions: int, runs: pd.DataFrame, target: float = 0.9, count: int = 150, seed: int = 4) -> Calibration:
     """The recommended decision timeout truly has the target answered in time."""
-    rng, kept, given = np.random.default_rng(seed), 0, 0
+    rng = np.random.default_rng(seed)
     arm = runs[runs["alternative"].astype("str") == "cooperative"]
     needed_s = _time_needed(runs)
     levels_s = np.quantile(needed_s, [0.8, 0.88, 0.9, 0.92, 0.95, 0.98])
-    for _ in range(repetitions):
+
+    def once() -> bool | None:
         at = [_under(drawn(arm, rng, count), needed_s, level_s) for level_s in levels_s]
         found = recommend(pd.concat(at, ignore_index=True), target).frame.iloc[0]
-        if found["verdict"] == "reached":
-            given += 1
-            kept += bool((needed_s <= found["decision_timeout_s"]).mean() >= target)
-    return Calibration(
-        "recommended timeout, no more runs needed",
-        f"{target:.0%} are answered in time",
-        0.95,
-        given,
-        kept,
-        repetitions - given,
-    )
+        if found["verdict"] != "reached":
+            return None
+        return bool((needed_s <= found["decision_timeout_s"]).mean() >= target)
+
+    advice = "recommended timeout, no more runs needed"
+    return counted(advice, f"{target:.0%} are answered in time", 0.95, (once() for _ in range(repetitions)))
 
 
 def _under(runs: pd.DataFrame, needed_s: pd.Series, level_s: float) -> pd.DataFrame:
@@ -156,42 +149,47 @@ def _under(runs: pd.DataFrame, needed_s: pd.Series, level_s: float) -> pd.DataFr
 
 def false_regressions(repetitions: int, runs: pd.DataFrame, count: int = 20, seed: int = 6) -> Calibration:
     """Two studies of one truth with other seeds: no regression is found."""
-    rng, kept = np.random.default_rng(seed), 0
+    rng = np.random.default_rng(seed)
     some = runs[runs["alternative"].astype("str").isin(["cooperative", "hard_timeout"])]
-    for _ in range(repetitions):
-        kept += not diff(_study(drawn(some, rng, count)), _study(drawn(some, rng, count))).regressed
-    return Calibration("diff between equals", "no regression is claimed", 0.95, repetitions, kept, 0)
+    kept = (
+        not diff(_study(drawn(some, rng, count)), _study(drawn(some, rng, count))).regressed for _ in range(repetitions)
+    )
+    return counted("diff between equals", "no regression is claimed", 0.95, kept)
 
 
 def falls(repetitions: int, runs: pd.DataFrame, count: int = 40, seed: int = 7) -> Calibration:
     """Where no regression is shown, answers fell by no more than is named."""
-    rng, kept, given = np.random.default_rng(seed), 0, 0
+    rng = np.random.default_rng(seed)
     arm = runs[runs["alternative"].astype("str") == "cooperative"]
-    for number in range(repetitions):
+
+    def once(number: int) -> bool | None:
         before = drawn(arm, rng, count)
         # Answers are truly lost: none, 5 or 10 of a hundred, one after the other.
         loss = (0.0, 0.05, 0.1)[number % 3]
         lost = (rng.random(count) < loss) & before["answered_in_time"].to_numpy()
         after = before.assign(answered_in_time=before["answered_in_time"].to_numpy() & ~lost)
         found = diff(_study(before), _study(after))
-        said = re.search(r"fell by at most ([\d.]+)", found.verdict_text)
-        if found.verdict == "no regression shown" and said:
-            given += 1
-            kept += loss * float(arm["answered_in_time"].mean()) <= float(said[1]) + 0.005  # as it is rounded
-    return Calibration(
-        'diff: "no regression shown"', "answers fell by no more than it names", 0.95, given, kept, repetitions - given
-    )
+        named = re.search(r"fell by at most ([\d.]+)", found.verdict_text)
+        if found.verdict != "no regression shown" or not named:
+            return None
+        return loss * float(arm["answered_in_time"].mean()) <= float(named[1]) + 0.005  # as it is rounded
+
+    promise = "answers fell by no more than it names"
+    return counted('diff: "no regression shown"', promise, 0.95, map(once, range(repetitions)))
 
 
 def regressions(repetitions: int, runs: pd.DataFrame, count: int = 20, seed: int = 8) -> Calibration:
     """Six of ten answers lost: that is found."""
-    rng, kept = np.random.default_rng(seed), 0
+    rng = np.random.default_rng(seed)
     arm = runs[runs["alternative"].astype("str") == "cooperative"]
-    for _ in range(repetitions):
+
+    def once() -> bool:
         before = drawn(arm, rng, count).assign(answered_in_time=True)
         after = before.assign(answered_in_time=rng.random(count) < 0.4)
-        kept += diff(_study(before), _study(after)).regressed
-    return Calibration("diff after six of ten answers are lost", "a regression is claimed", 0.9, repetitions, kept, 0)
+        return diff(_study(before), _study(after)).regressed
+
+    advice = "diff after six of ten answers are lost"
+    return counted(advice, "a regression is claimed", 0.9, (once() for _ in range(repetitions)))
 
 
 LIMITS: dict[str, Callable[[np.random.Generator, int, float, float], np.ndarray]] = {
@@ -210,10 +208,11 @@ def what_ifs(repetitions: int, runs: pd.DataFrame, kind: str, count: int = 100, 
     from docmind_lab.findings.what_if.shares import in_time_shares
     from docmind_lab.tables.traces.model import TracedRun, Traces
 
-    rng, kept, given = np.random.default_rng(seed), 0, 0
+    rng = np.random.default_rng(seed)
     needed_s = _time_needed(runs).to_numpy(dtype="float64")
     limit_s, most_s = np.quantile(needed_s, 0.5), np.quantile(needed_s, 0.97)
-    for number in range(repetitions):
+
+    def once(number: int) -> bool | None:
         timeout_s = float(np.quantile(needed_s, (0.5, 0.6, 0.7, 0.8, 0.9)[number % 5]))
         drawn_s, limits_s = rng.choice(needed_s, count), LIMITS[kind](rng, count, limit_s, most_s)
         traced = [
@@ -222,12 +221,11 @@ def what_ifs(repetitions: int, runs: pd.DataFrame, kind: str, count: int = 100, 
             for cut in [(math.nan, watched_s, "cut")]
         ]
         (row,) = in_time_shares(Traces.of(traced, []), np.array([timeout_s]), 0.95).to_dict("records")
-        if not math.isnan(row["share"]):
-            given += 1
-            kept += bool(row["low"] <= (needed_s <= timeout_s).mean() <= row["high"])
-    return Calibration(
-        f"what-if, {kind}", "the share in time is in the interval", 0.95, given, kept, repetitions - given
-    )
+        if math.isnan(row["share"]):
+            return None
+        return bool(row["low"] <= (needed_s <= timeout_s).mean() <= row["high"])
+
+    return counted(f"what-if, {kind}", "the share in time is in the interval", 0.95, map(once, range(repetitions)))
 
 
 SIX = ("cooperative", "hard_timeout", "async_cancellation", "stop_flag", "hybrid", "native")
@@ -269,8 +267,8 @@ NULLS = {"failures": _failing, "seconds of skewness 3": _skewed_seconds, "every 
 def equal_arms(repetitions: int, what: str, count: int = 40, seed: int = 9) -> Calibration:
     """Six arms that are truly alike, but for noise in what is named: none is beaten."""
     rng, arms = np.random.default_rng(seed), _arms_alike(SIX, count)
-    kept = sum(not choose(NULLS[what](arms, rng)).beaten for _ in range(repetitions))
-    return Calibration(f"choice, six equal alternatives, noise in {what}", "none is beaten", 0.95, repetitions, kept, 0)
+    kept = (not choose(NULLS[what](arms, rng)).beaten for _ in range(repetitions))
+    return counted(f"choice, six equal alternatives, noise in {what}", "none is beaten", 0.95, kept)
 
 
 def rare_costs(
@@ -278,66 +276,61 @@ def rare_costs(
 ) -> Calibration:
     """Half a second to 1.5 s in every run beats 60 s in three runs of a hundred; these runs mostly miss the latter."""
     rng, runs = np.random.default_rng(seed), _arms_alike(SIX[:2], count)
-    steady, kept = (runs["alternative"].astype("str") == SIX[0]).to_numpy(), 0
-    for _ in range(repetitions):
+    steady = (runs["alternative"].astype("str") == SIX[0]).to_numpy()
+
+    def once() -> bool:
         rare = cost_s * (rng.random(len(runs)) < share)
-        found = choose(
-            runs.assign(busy_after_deadline_s=np.where(steady, steady_s * rng.uniform(0.5, 1.5, len(runs)), rare))
-        )
-        kept += "A  cooperative" not in found.beaten
-    return Calibration("choice, beside a rare cost", "the truly better is not beaten", 0.95, repetitions, kept, 0)
+        late_s = np.where(steady, steady_s * rng.uniform(0.5, 1.5, len(runs)), rare)
+        return "A  cooperative" not in choose(runs.assign(busy_after_deadline_s=late_s)).beaten
+
+    trials = (once() for _ in range(repetitions))
+    return counted("choice, beside a rare cost", "the truly better is not beaten", 0.95, trials)
 
 
 def dominance(repetitions: int, count: int = 14, seed: int = 11) -> Calibration:
     """Work goes on under one arm in nine of fourteen runs, as it does without a deadline; in none of the other arm."""
-    rng, runs, kept = np.random.default_rng(seed), _arms_alike(("unguarded", *SIX[:2]), count), 0
+    rng, runs = np.random.default_rng(seed), _arms_alike(("unguarded", *SIX[:2]), count)
     alternatives = runs["alternative"].astype("str")
-    for _ in range(repetitions):
+
+    def once() -> bool:
         work_s = np.zeros(count)
         work_s[rng.permutation(count)[:9]] = rng.gamma(4.0, 2.5, 9)
         left_s = np.where(alternatives == SIX[0], 0.0, work_s[runs["seed"].to_numpy()])
-        kept += "B  hard timeout" in choose(runs.assign(busy_after_deadline_s=left_s)).beaten
-    return Calibration("choice, worse in 9 of 14 runs and never better", "it is beaten", 0.8, repetitions, kept, 0)
+        return "B  hard timeout" in choose(runs.assign(busy_after_deadline_s=left_s)).beaten
+
+    advice = "choice, worse in 9 of 14 runs and never better"
+    return counted(advice, "it is beaten", 0.8, (once() for _ in range(repetitions)))
 
 
 def printed_seconds(repetitions: int, count: int = 14, seed: int = 12) -> Calibration:
     """The interval of a difference in seconds, of arms of skewness 2 and 3 with zeros among them, holds the truth."""
-    rng, kept = np.random.default_rng(seed), 0
-    for number in range(repetitions):
+    rng = np.random.default_rng(seed)
+
+    def once(number: int) -> bool:
         shape = (1.0, 4 / 9)[number % 2]
         some = (1.0, 0.6)[number // 2 % 2]
         differences = rng.gamma(shape, 4.0, count) * (rng.random(count) < some)
         interval = skewed_paired_interval(differences, float(np.ptp(differences)), 0.95)
-        kept += interval.low <= 4.0 * shape * some <= interval.high
-    return Calibration(
-        f"difference in seconds, {count} pairs, skewness 2 to 3",
-        "its interval holds the truth",
-        0.93,
-        repetitions,
-        kept,
-        0,
-    )
+        return interval.low <= 4.0 * shape * some <= interval.high
+
+    advice = f"difference in seconds, {count} pairs, skewness 2 to 3"
+    return counted(advice, "its interval holds the truth", 0.93, map(once, range(repetitions)))
 
 
 def more_runs(repetitions: int, count: int = 40, seed: int = 3, truth: float = 0.06) -> Calibration:
     """So many more runs, where the difference of source recall is near what was seen, do settle it."""
-    rng, kept, given = np.random.default_rng(seed), 0, 0
-    for _ in range(repetitions):
+    rng = np.random.default_rng(seed)
+
+    def once() -> bool | None:
         better_by = rng.normal(truth, 0.2, 440)
         found = choose(_recalls(better_by[:count]))
         near = [each for each in found.undecided if abs(each.better_by.estimate - truth) < truth / 6]
         if not near or not near[0].more_runs < 400:
-            continue
-        given += 1
-        kept += not choose(_recalls(better_by[: count + int(near[0].more_runs)])).undecided
-    return Calibration(
-        '"N more runs would settle it"',
-        "they do, where the truth is near what was seen",
-        0.6,
-        given,
-        kept,
-        repetitions - given,
-    )
+            return None
+        return not choose(_recalls(better_by[: count + int(near[0].more_runs)])).undecided
+
+    promise = "they do, where the truth is near what was seen"
+    return counted('"N more runs would settle it"', promise, 0.6, (once() for _ in range(repetitions)))
 
 
 def _recalls(better_by: np.ndarray) -> pd.DataFrame:

@@ -1,20 +1,14 @@
 """Studies in processes that tests may interrupt: imports and builds the stack once, then forks a process for each.
 
-Reads jobs as lines of JSON and answers each with a line: {"start": {"command": …, "out": …}} with the process id of a
-`compare` or `sweep` of the command line, measured in that process itself; {"wait": pid} with its exit code.
+A job is {"command": …, "out": …}: a `compare` or `sweep` of the command line, measured in its process itself.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
-from tqdm.std import tqdm
+from job_program import BROKEN, serve_jobs
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.settings import Settings
@@ -47,30 +41,7 @@ def comparison() -> Comparison:
 COMPARE = ["compare", "--runs", "3", "--alternatives", "unguarded,A,B", "--profile", "typical"]
 
 
-def serve() -> None:
-    """Serve jobs until standard input ends."""
-    # A search takes tqdm's lock, a semaphore that forks share: one that is killed with it would keep it for ever.
-    tqdm.set_lock(threading.RLock())
-    of_comparison = comparison()
-    (cell, *_) = cells.cells_of(of_comparison.orders(), simulated(of_comparison, Settings()), 1)
-    run_cell(cell)
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        job = json.loads(line)
-        if "start" in job:
-            pid = os.fork()
-            if pid == 0:
-                _child(job["start"])
-            print(json.dumps({"pid": pid}), flush=True)
-        else:
-            _, status = os.waitpid(job["wait"], 0)
-            print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), flush=True)
-
-
-def _child(job: dict[str, Any]) -> None:
-    os.dup2(os.open(job["out"] + ".said", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
-    os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+def run(job: dict[str, Any]) -> int:
     _in_this_process(Path(job["out"] + ".begun"))
     if job["command"] == "compare":
         words = [*COMPARE, "--out", job["out"]]
@@ -78,13 +49,11 @@ def _child(job: dict[str, Any]) -> None:
         study = Path(job["out"] + ".toml")
         study.write_text(STUDY)
         words = ["sweep", str(study), "--out", job["out"]]
-    code: Any = 70
     try:
         command_line(words)
     except SystemExit as end:
-        code = end.code
-    finally:
-        os._exit(code if isinstance(code, int) else 1)
+        return end.code if isinstance(end.code, int) else 1
+    return BROKEN
 
 
 def _in_this_process(begun: Path) -> None:
@@ -110,4 +79,7 @@ def _in_this_process(begun: Path) -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    of_comparison = comparison()
+    (cell, *_) = cells.cells_of(of_comparison.orders(), simulated(of_comparison, Settings()), 1)
+    run_cell(cell)
+    serve_jobs(run)

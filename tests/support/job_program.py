@@ -1,7 +1,7 @@
 """Programs that import the stack once and then fork a process for each job, for tests that kill or interrupt them.
 
 A program prints a line when it is ready, reads jobs as lines of JSON and answers each with a line: {"start": {…}} with
-the process id of the job, {"wait": pid} with its exit code.
+the process id of the job, {"wait": pid} with its exit code (`serve_jobs`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from tqdm.std import tqdm
 
 SUPPORT = Path(__file__).parent
 ROOT = SUPPORT.parents[1]
 # Nothing here is timed; this ends a test that would wait for ever on whatever machine.
 PATIENCE_S = 120.0
+INTERRUPTED, BROKEN = 130, 70
 
 
 class JobProgram:
@@ -78,3 +82,40 @@ def eventually(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < until, "it never came to that"
         time.sleep(0.002)
+
+
+def serve_jobs(run: Callable[[dict[str, Any]], int]) -> None:
+    """Serve jobs until standard input ends, each in a forked process and process group of its own.
+
+    run: does a job and returns its exit code; what it prints is in the file `out` of the job, with ".said" behind.
+    """
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        job = json.loads(line)
+        if "start" in job:
+            pid = os.fork()
+            if pid == 0:
+                _do(run, job["start"])
+            os.setpgid(pid, pid)
+            print(json.dumps({"pid": pid}), flush=True)
+        else:
+            _, status = os.waitpid(job["wait"], 0)
+            print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), flush=True)
+
+
+def _do(run: Callable[[dict[str, Any]], int], job: dict[str, Any]) -> None:
+    os.setpgid(0, 0)
+    os.dup2(os.open(job["out"] + ".said", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A search takes tqdm's lock, a semaphore that forks share: one that is killed with it would keep it for ever.
+    tqdm.set_lock(threading.RLock())
+    code = BROKEN
+    try:
+        code = run(job)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BaseException:  # noqa: BLE001 - a fork must not return into the loop of its parent
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(code)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import to_frame, with_dtypes
-from docmind_lab.tables.records import EventRecord, RunRecord
+from docmind_lab.tables.records import CallRecord, EventRecord, RunRecord
 
 MANIFEST: dict[str, Any] = {"schema_version": 1, "study_id": "made-up", "design": {"seed": 7}}
 LEVELS = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
@@ -67,12 +67,12 @@ def sample_study(runs: int = 3, **changes: Any) -> Study:
     return study_of(records)
 
 
-def study_of(records: list[RunRecord]) -> Study:
-    """A study of these runs."""
+def study_of(records: list[RunRecord], calls: Sequence[CallRecord] = ()) -> Study:
+    """A study of these runs and calls."""
     events = [EventRecord("made-up", run.run_id, 0.0, "run_started", "", "{}") for run in records]
     return Study(
         runs=to_frame("runs", records),
-        calls=to_frame("calls", []),
+        calls=to_frame("calls", calls),
         events=to_frame("events", events),
         manifest=MANIFEST,
     )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import Executor, Future
 from dataclasses import fields
 from typing import Any
 
+import small_studies
 from sample_calls import call
 from sample_runs import sample_run
 
@@ -16,8 +15,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.tables.records import EventRecord, RunRecord
 from docmind_lab.views.panels.choice import PanelChoice
 
-# Far more than a made-up run takes on any machine; only a defect makes anybody wait so long.
-PATIENCE_S = 60.0
+PATIENCE_S = small_studies.PATIENCE_S
 SMALL = PanelChoice(runs=3, alternatives=("A", "B"), corpus="handbook")
 
 
@@ -50,49 +48,15 @@ def measured_of(order: RunOrder) -> MeasuredRun:
     return MeasuredRun(run, calls, events, Outcome("answered" if in_time else "timed_out"))
 
 
-class Scripted(Executor):
-    """Computes runs at once, or, held back, one for each `let_go`. asked: ids of the runs, in their order."""
+def measured_cell(cell: Cell) -> CellResult:
+    return CellResult(cell.id, tuple(map(measured_of, cell.orders)))
+
+
+class Scripted(small_studies.Scripted):
+    """Computes these runs at once, or, held back, one for each `let_go`."""
 
     def __init__(self, *, held: bool = False) -> None:
-        self.asked: list[str] = []
-        self.timeouts_s: list[float] = []
-        self._allowed = threading.Semaphore(0) if held else None
-        self._futures: list[tuple[Future[CellResult], Cell]] = []
-        self._lock = threading.Lock()
-        self._arrived = threading.Condition(self._lock)
-
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        cell: Cell = args[0]
-        future: Future[CellResult] = Future()
-        with self._arrived:
-            self.asked.append(cell.id)
-            self.timeouts_s.append(cell.orders[0].facts.decision_timeout_s)
-            self._futures.append((future, cell))
-            self._arrived.notify_all()
-        if self._allowed is None:
-            self._finish()
-        return future
-
-    def let_go(self, runs: int = 1) -> None:
-        """Finish the next runs, waiting for them to be asked for."""
-        for _ in range(runs):
-            with self._arrived:
-                assert self._arrived.wait_for(lambda: self._futures, PATIENCE_S)
-            self._finish()
-
-    def until_asked(self, runs: int) -> None:
-        """Return once so many runs have been asked for in all."""
-        with self._arrived:
-            assert self._arrived.wait_for(lambda: len(self.asked) >= runs, PATIENCE_S)
-
-    def _finish(self) -> None:
-        with self._lock:
-            future, cell = self._futures.pop(0)
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(CellResult(cell.id, tuple(measured_of(order) for order in cell.orders)))
-            except Exception as error:  # noqa: BLE001 - an executor hands whatever is raised to the future
-                future.set_exception(error)
+        super().__init__(measured_cell, held=held)
 
     def workers(self) -> Workers:
         """Workers that have this executor, two runs at a time."""

@@ -21,7 +21,8 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
-from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 from docmind_lab.virtual_time import VirtualClock
 
 MODEL = "docmind-scripted"

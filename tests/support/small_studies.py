@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ DESIGN: dict[str, Any] = {
     "factors": {"alternative": "A,B", "decision_timeout_s": [5, 30], "latency_profile": "typical"},
 }
 CELLS, RUNS = 4, 8
+# Far more than a made-up cell takes on any machine; only a defect makes anybody wait so long.
+PATIENCE_S = 60.0
 
 
 @contextmanager
@@ -67,20 +70,46 @@ def made_up_cell(cell: Cell) -> CellResult:
 
 
 class Scripted(Executor):
-    """Does `act` for each cell it is given, at once; with a window of two cells. asked: their ids."""
+    """Does `act` for each cell it is given: at once, or, held back, one for each `let_go`. asked: ids of the cells."""
 
     _max_workers = 1
 
-    def __init__(self, act: Callable[[Cell], CellResult] = made_up_cell) -> None:
-        self.act = act
+    def __init__(self, act: Callable[[Cell], CellResult] = made_up_cell, *, held: bool = False) -> None:
+        self.act, self.held = act, held
         self.asked: list[str] = []
+        self.timeouts_s: list[float] = []
+        self._waiting: list[tuple[Future[CellResult], Cell]] = []
+        self._arrived = threading.Condition()
 
     def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        cell, _ = args
-        self.asked.append(cell.id)
-        future: Future[Any] = Future()
-        try:
-            future.set_result(self.act(cell))
-        except Exception as error:  # noqa: BLE001 - an executor hands whatever is raised to the future
-            future.set_exception(error)
+        cell: Cell = args[0]
+        future: Future[CellResult] = Future()
+        with self._arrived:
+            self.asked.append(cell.id)
+            self.timeouts_s.append(cell.orders[0].facts.decision_timeout_s)
+            self._waiting.append((future, cell))
+            self._arrived.notify_all()
+        if not self.held:
+            self._finish()
         return future
+
+    def let_go(self, cells: int = 1) -> None:
+        """Finish the next cells, waiting for them to be asked for."""
+        for _ in range(cells):
+            with self._arrived:
+                assert self._arrived.wait_for(lambda: self._waiting, PATIENCE_S)
+            self._finish()
+
+    def until_asked(self, cells: int) -> None:
+        """Return once so many cells have been asked for in all."""
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: len(self.asked) >= cells, PATIENCE_S)
+
+    def _finish(self) -> None:
+        with self._arrived:
+            future, cell = self._waiting.pop(0)
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(self.act(cell))
+            except Exception as error:  # noqa: BLE001 - an executor hands whatever is raised to the future
+                future.set_exception(error)

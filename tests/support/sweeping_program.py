@@ -1,24 +1,20 @@
 """Sweeps in processes that tests may kill: imports the stack once, then forks a process for each sweep asked for.
 
-Reads jobs as lines of JSON and writes a line of JSON for each: {"start": {…}} gives the process id of a sweep in a
-process group of its own, {"wait": pid} how it ended.
+A job is {"out": …}, with "executor" and "kill_at_step" if need be.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
-import threading
-import traceback
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from job_program import serve_jobs
 from small_studies import DESIGN, small_cells
-from tqdm.std import tqdm
 
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
@@ -27,49 +23,11 @@ from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 from docmind_lab.findings.study_folder import StudyFolder
 
-INTERRUPTED, BROKEN = 130, 70
 _FILE_STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
-def main() -> None:
-    """Serve jobs until standard input ends."""
-    # A search takes tqdm's lock, a semaphore that forks share: one that is killed with it would keep it for ever.
-    tqdm.set_lock(threading.RLock())
-    # The system is built here once, and the forks have it.
-    with small_cells(1):
-        run_cell(benches_of(StudyDesign.of(DESIGN), Settings())[0].cells[0])
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        job = json.loads(line)
-        if "start" in job:
-            pid = os.fork()
-            if pid == 0:
-                _child(job["start"])
-            os.setpgid(pid, pid)
-            print(json.dumps({"pid": pid}), flush=True)
-        else:
-            _, status = os.waitpid(job["wait"], 0)
-            print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), flush=True)
-
-
-def _child(job: dict[str, Any]) -> None:
-    os.setpgid(0, 0)
-    os.dup2(os.open(job["out"] + ".errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
-    os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    code = 0
-    try:
-        _sweep(job)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except BaseException:  # noqa: BLE001 - a fork must not return into the loop of its parent
-        os.write(2, traceback.format_exc().encode())
-        code = BROKEN
-    os._exit(code)
-
-
-def _sweep(job: dict[str, Any]) -> None:
+def run(job: dict[str, Any]) -> int:
     out = Path(job["out"])
     _log_cells(out)
     steps = _Steps(out, job.get("kill_at_step"))
@@ -84,6 +42,7 @@ def _sweep(job: dict[str, Any]) -> None:
     if failed := study.manifest["failed_cells"]:
         raise RuntimeError(f"cells failed: {failed}")
     Path(f"{out}.steps").write_text(str(steps.count))
+    return 0
 
 
 class _Steps:
@@ -114,4 +73,7 @@ def _log_cells(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    # The system is built here once, and the forks have it.
+    with small_cells(1):
+        run_cell(benches_of(StudyDesign.of(DESIGN), Settings())[0].cells[0])
+    serve_jobs(run)

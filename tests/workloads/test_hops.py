@@ -32,7 +32,8 @@ from docmind_lab.services.hop_behaviour import HopBehaviour, calls_below
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.virtual_door import PORT
-from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 from docmind_lab.systems.hops.processes import APART_S, HopServices
 from docmind_lab.systems.hops.workload import KIND
 from docmind_lab.virtual_time import VirtualClock

@@ -29,8 +29,7 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.hop_behaviour import checked_adoption
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
-from docmind_lab.statistics.latency.by_role import require_roles
-from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.profile import LatencyProfile, require_roles
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode, effective_node_mode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.workload_kind import WorkloadKind, shown_name

@@ -19,7 +19,7 @@ from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.recordings.caps import Caps
 from docmind_lab.experiments.recordings.live_study import RecordingOptions
 from docmind_lab.services.faults import Fault
-from docmind_lab.statistics.latency.by_role import ProfileChoice
+from docmind_lab.statistics.latency.profile import ProfileChoice
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.own import Inputs, Services, StoreMaker
 

@@ -35,7 +35,7 @@ from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.findings.study import prepare_folder
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceProcess
-from docmind_lab.statistics.latency.by_role import ProfileChoice, latency_profile
+from docmind_lab.statistics.latency.profile import ProfileChoice, latency_profile
 from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.tables.manifest import MachineUse, manifest_of

@@ -24,6 +24,8 @@ from typing import Any, Final, Literal, get_args
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.server_behaviour import WorkEnds
+from docmind_lab.core.text import markdown_table
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.services.endpoints import ENDPOINTS_PATH
 from docmind_lab.services.log import RequestRow
@@ -59,7 +61,7 @@ class ToolTrial:
     caller_after_s: float
     cancel_sent: bool
     work_after_s: float
-    work_ends: Literal["at_once", "at_its_end"]
+    work_ends: WorkEnds
     error: str
 
 
@@ -253,12 +255,12 @@ def as_markdown(trials: pd.DataFrame) -> str:
     trials: as `probe_mcp` returns them, of one tool or several.
     """
     columns = ["server", "transport", "tool", "way", "the work", "the caller goes on after", "cancellation sent"]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    cells = []
     for names, rows in trials.groupby(columns[:4], sort=False):
         after_s, caller_s = rows["work_after_s"].max(), rows["caller_after_s"].max()
         ends = set(rows["work_ends"])
         verb = {frozenset({"at_once"}): "stops within", frozenset({"at_its_end"}): "goes on to its end,"}
         work = f"{verb.get(frozenset(ends), 'stops or goes on, up to')} {max(after_s, 0.01):.2f} s"
         sent = {frozenset({True}): "yes", frozenset({False}): "no"}.get(frozenset(rows["cancel_sent"]), "at times")
-        lines.append(f"| {' | '.join(map(str, names))} | {work} | {max(caller_s, 0.01):.2f} s | {sent} |")
-    return "\n".join(lines) + "\n"
+        cells.append([*names, work, f"{max(caller_s, 0.01):.2f} s", sent])
+    return markdown_table(columns, cells, range(len(columns))) + "\n"

@@ -22,8 +22,7 @@ from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.run import default_side_by_side
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
-from docmind_lab.statistics.latency.by_role import latency_profile
-from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
 from docmind_lab.systems.base.corpus import HANDBOOK
 
 NoLimit = Literal["none"]

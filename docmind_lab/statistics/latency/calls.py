@@ -78,35 +78,23 @@ class ObservedCalls:
         """Return the models, or the nodes, that model calls are of."""
         return sorted(set(self.of_kind("llm")[column]) - {""})
 
-    def of_node(self, node: str | None) -> ObservedCalls:
-        """Return the calls of one node of a graph, its searches included; None keeps every node.
+    def only(self, column: Literal["model", "node"], level: str | None) -> ObservedCalls:
+        """Return the calls of one model and all searches, or of one node of a graph, its searches included.
 
-        Raises: ConfigurationError for a node that is not there.
+        None keeps all of them, and notes if there are several models. Raises: ConfigurationError for a level that is
+        not there.
         """
-        if node is None:
-            return self
-        nodes = self.levels("node")
-        if node not in nodes:
-            known = ", ".join(nodes) or "none; map a column to node"
-            raise ConfigurationError(f"{self.source}: no model call is of the node {node!r}; there are {known}")
-        kept = self.frame[self.frame["node"] == node].reset_index(drop=True)
-        return ObservedCalls(kept, f"{self.source}, node {node}", self.notes)
-
-    def of_model(self, model: str | None) -> ObservedCalls:
-        """Return the calls of one model and all searches; None keeps every model and notes if there are several.
-
-        Raises: ConfigurationError for a model that is not there.
-        """
-        llm = self.frame["kind"] == "llm"
-        models = self.levels("model")
-        if model is None:
-            mixed = f"Several models are mixed: {', '.join(models)}."
-            return replace(self, notes=(*self.notes, mixed)) if len(models) > 1 else self
-        if model not in models:
-            known = ", ".join(models) or "none; map a column to model"
-            raise ConfigurationError(f"{self.source}: no call is of the model {model!r}; there are {known}")
-        kept = self.frame[~llm | (self.frame["model"] == model)].reset_index(drop=True)
-        return ObservedCalls(kept, f"{self.source}, model {model}", self.notes)
+        levels = self.levels(column)
+        if level is None:
+            mixed = f"Several models are mixed: {', '.join(levels)}."
+            return replace(self, notes=(*self.notes, mixed)) if column == "model" and len(levels) > 1 else self
+        if level not in levels:
+            known = ", ".join(levels) or f"none; map a column to {column}"
+            raise ConfigurationError(f"{self.source}: no model call is of the {column} {level!r}; there are {known}")
+        kept = self.frame[column] == level
+        if column == "model":
+            kept |= self.frame["kind"] != "llm"
+        return replace(self, frame=self.frame[kept].reset_index(drop=True), source=f"{self.source}, {column} {level}")
 
 
 def calls_of_spans(spans: Iterable[ExportedSpan], source: str, tool: str) -> ObservedCalls:

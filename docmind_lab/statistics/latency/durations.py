@@ -6,8 +6,7 @@ fit_durations(Sample(observed_s, cut_s))     # DurationFit: table, empirical qua
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -16,7 +15,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, AnswerTimes
 from docmind_lab.statistics.completion_curves import aalen_johansen, completion_curve
 from docmind_lab.statistics.latency.families import FittedFamily, Floats, best_family
-from docmind_lab.statistics.latency.profile import QuantileTable
+from docmind_lab.statistics.latency.quantiles import DurationFit, QuantileTable
 
 QuantileTables = Literal["auto", "fitted", "empirical"]
 """Where a table comes from: the family, the observed quantiles, or the family unless the data contradict it."""
@@ -38,87 +37,6 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.observed_s) + len(self.cut_s)
-
-
-@dataclass(frozen=True)
-class DurationFit:
-    """The fit of one kind of duration, with the evidence for it.
-
-    table: what the profile draws from. used: "fitted" or "empirical", how the table came to be. observed, cut: rows.
-    known_to: the share of durations up to which the data tell, 1 where the longest row ended; known_to_s: its seconds.
-    levels, empirical_s, low, high: observed quantiles (Kaplan–Meier) up to there, and the 95 % pointwise band of the
-    share at each. fitted_s: the family's quantiles at the same levels. family, parameters: "" and empty for too few
-    rows or rows without spread. distance: the difference of shares between family and data where it is largest for
-    what chance allows there; distance_at_s: where; allowed: what chance allows, and exceeds in 1 of 20 samples.
-    """
-
-    table: QuantileTable
-    used: str
-    observed: int
-    cut: int
-    known_to: float
-    known_to_s: float
-    levels: tuple[float, ...]
-    empirical_s: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    fitted_s: tuple[float, ...] = ()
-    family: str = ""
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    distance: float = math.nan
-    distance_at_s: float = math.nan
-    allowed: float = math.nan
-
-    @property
-    def fits(self) -> bool:
-        """Whether the family is no farther from the data than chance explains; False without a family."""
-        return bool(self.distance <= self.allowed)
-
-    def __repr__(self) -> str:
-        return f"DurationFit: {self.in_words()}"
-
-    def in_words(self) -> str:
-        """Describe the fit in one or two sentences: rows, where the table comes from, what was not observed."""
-        text = f"{self.observed} durations observed, {self.cut} cut"
-        if not self.family:
-            text += "; observed quantiles, too few or too equal for a family"
-        elif self.used == "fitted":
-            text += f"; {self.family} by censored maximum likelihood"
-        else:
-            text += "; observed quantiles (Kaplan–Meier)"
-        if self.family and not self.fits:
-            text += (
-                f" ({self.family} fits badly: {self.distance:.1%} of the calls off at {self.distance_at_s:.3g} s, "
-                f"chance allows {self.allowed:.1%})"
-            )
-        if self.known_to < 1:
-            text += f"; above the level {self.known_to:.4g} ({self.known_to_s:.3g} s) nothing was observed, and there "
-            if self.family:
-                last_s = self.table.at(1.0)
-                text += f"the table is the tail of the {self.family} fit, up to {last_s:.3g} s: an extrapolation"
-            else:
-                text += "the table holds the longest time seen: the true durations are longer"
-        return text + "."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fit as JSON types; `from_dict` reads it back equal. NaN becomes null."""
-        out = {
-            name: None if isinstance(value, float) and math.isnan(value) else value
-            for name, value in asdict(self).items()
-        }
-        return out | {name: list(value) for name, value in out.items() if isinstance(value, tuple)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DurationFit:
-        """Read a fit that `to_dict` wrote. Raises: ConfigurationError if it did not."""
-        try:
-            values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls)}
-            table = QuantileTable(*(tuple(values["table"][name]) for name in ("levels", "values_s")))
-        except (KeyError, TypeError) as error:
-            raise ConfigurationError(f"evidence of a fit cannot be read: {error}; fit the profile again") from error
-        for name, value in values.items():
-            values[name] = math.nan if value is None else tuple(value) if isinstance(value, list) else value
-        return cls(**(values | {"table": table}))
 
 
 def fit_durations(

@@ -138,14 +138,14 @@ def _fit(name: str, log_observed: Floats, log_cut: Floats, hang_probability: flo
         # A mean, so that the optimiser's tolerances mean the same for ten rows and ten thousand.
         return float(-value / len(log_observed)) if np.isfinite(value) else 1e10
 
-    found = min(
+    best = min(
         (_minimise(loss, start, bounds) for start, bounds in _starts(name, log_observed)),
         key=lambda result: float(result.fun),
     )
-    likelihood = -float(found.fun) * len(log_observed)
+    likelihood = -float(best.fun) * len(log_observed)
     # The observed ones tell about the shape; to count the cut ones as well would punish a file for its timeouts.
-    bic = len(found.x) * math.log(len(log_observed)) - 2 * likelihood
-    return FittedFamily(name, tuple(float(value) for value in found.x), likelihood, bic)
+    bic = len(best.x) * math.log(len(log_observed)) - 2 * likelihood
+    return FittedFamily(name, tuple(float(value) for value in best.x), likelihood, bic)
 
 
 def _minimise(loss: Callable[[Floats], float], start: Floats, bounds: list[Any]) -> Any:

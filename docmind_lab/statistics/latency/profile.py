@@ -15,82 +15,26 @@ import difflib
 import functools
 import json
 import math
+import os
 import re
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from importlib import resources
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.core.whole_files import as_text, write_or_refuse
 from docmind_lab.statistics.latency import dependence
+from docmind_lab.statistics.latency.quantiles import DurationFit, QuantileTable, require_factor
 
 if TYPE_CHECKING:
-    from docmind_lab.statistics.latency.durations import DurationFit
     from docmind_lab.statistics.latency.sources import Source
 
 PROFILE_NAMES: tuple[str, ...] = ("fast", "typical", "heavy_tail", "local_gpu", "coding_2026", "typical/10")
 """The built-in profiles, for `LatencyProfile.named`."""
-
-
-@dataclass(frozen=True)
-class QuantileTable:
-    """Quantiles of a duration: `values_s[i]` seconds is the quantile at `levels[i]`.
-
-    levels: strictly increasing, from 0 (smallest observation) to 1 (largest). values_s: finite, not negative,
-    non-decreasing. Raises ConfigurationError if they are not.
-    """
-
-    levels: tuple[float, ...]
-    values_s: tuple[float, ...]
-
-    @classmethod
-    def constant(cls, seconds: float) -> QuantileTable:
-        """The table of a duration that is always the same."""
-        return cls((0.0, 1.0), (seconds, seconds))
-
-    def __post_init__(self) -> None:
-        lengths = (len(self.levels), len(self.values_s))
-        if lengths[0] < 2 or lengths[0] != lengths[1]:
-            raise ConfigurationError(f"levels and values_s need one length, at least 2: got {lengths}")
-        if (self.levels[0], self.levels[-1]) != (0, 1) or not all(a < b for a, b in pairwise(self.levels)):
-            raise ConfigurationError(
-                "levels must increase strictly from 0 (smallest observation) to 1 (largest): "
-                f"got {self.levels[0]} … {self.levels[-1]}; sort them and drop repeats"
-            )
-        # Written so that a NaN fails it: every comparison with one is false.
-        rising = all(a <= b for a, b in pairwise(self.values_s))
-        if not (rising and self.values_s[0] >= 0 and self.values_s[-1] < math.inf):
-            raise ConfigurationError("values_s must be finite seconds from 0 up that never decrease: sort them")
-
-    def at(self, level: float) -> float:
-        """Return the seconds at a level in [0, 1]: the inverse of the distribution function, linear between levels.
-
-        Linear, because the table holds what was measured: no shape is imposed between two quantiles, and no
-        tail is invented beyond the largest observation. Raises ConfigurationError outside [0, 1].
-        """
-        if not 0 <= level <= 1:
-            raise ConfigurationError(f"level must lie in [0, 1]: got {level}")
-        right = min(bisect_right(self.levels, level), len(self.levels) - 1)
-        low_s, high_s = self.values_s[right - 1], self.values_s[right]
-        share = (level - self.levels[right - 1]) / (self.levels[right] - self.levels[right - 1])
-        # Rounding may carry the sum past the end of its segment, which would break monotonicity.
-        return min(low_s + (high_s - low_s) * share, high_s)
-
-    def __repr__(self) -> str:
-        named = ((0.5, "median"), (0.9, "p90"), (0.99, "p99"), (1.0, "most"))
-        return f"QuantileTable: {', '.join(f'{name} {self.at(level):.3g} s' for level, name in named)}"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
-
-    def scaled(self, factor: float) -> QuantileTable:
-        """Return the table with every duration times `factor`. Raises ConfigurationError unless it is positive."""
-        _check_factor(factor)
-        return QuantileTable(self.levels, tuple(value_s * factor for value_s in self.values_s))
 
 
 @dataclass(frozen=True)
@@ -164,7 +108,7 @@ class LatencyProfile:
             raise ConfigurationError(f"slots must be at least 1, or None for no limit: got {self.slots}")
         if not -1 <= self.rank_correlation <= 1:
             raise ConfigurationError(f"rank_correlation must lie in [-1, 1]: got {self.rank_correlation}")
-        _check_factor(self.time_scale, field="time_scale")
+        require_factor(self.time_scale, "time_scale")
         dependence.check_options(self.options)
         object.__setattr__(self, "name", dependence.name_with_options(self.name, self.options))
 
@@ -244,7 +188,7 @@ class LatencyProfile:
         Raises:
             ConfigurationError: The factor is something else.
         """
-        _check_factor(factor)
+        require_factor(factor)
         product = self.time_scale * factor
         time_scale = 1.0 if math.isclose(product, 1.0) else product
         return replace(
@@ -272,8 +216,6 @@ class LatencyProfile:
             ConfigurationError: The name is unknown, or the file cannot be used.
         """
         if "," in name:
-            from docmind_lab.statistics.latency.by_role import latency_profile  # noqa: PLC0415 - it is a layer above
-
             return latency_profile(name)
         name, mark, options = name.partition("?")
         if mark:
@@ -304,7 +246,9 @@ class LatencyProfile:
             source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder.
             columns: Field → its column and unit, such as {"latency_s": "duration_ms:ms"}.
             ok: The outcomes that mean a complete answer. Other calls were cut, and count as longer than that.
-            options: The fields of `latency.fitting.FitOptions`.
+            options: `model` and `node`, whose calls alone are taken; `retrieval`, the profile or its name that gives
+                the time of a search where the source has none; and `name`, `hang_probability`, `slots` and `tables` as
+                in `latency.fitting.FitOptions`.
 
         Returns:
             A profile whose `evidence` has the observed quantiles; `plots.latency_fit` shows where it fits badly.
@@ -312,14 +256,81 @@ class LatencyProfile:
         Raises:
             ConfigurationError: The message names the file, the column and the remedy.
         """
-        # Function-level: readers and fits import pandas and scipy, and are a layer above this one.
-        from docmind_lab.statistics.latency.fitting import FitOptions, fit_profile  # noqa: PLC0415 - as above
+        (fitted,) = cls._fit_parts(source, columns, ok, None, options).values()
+        return fitted
 
-        unknown = sorted(options.keys() - {item.name for item in fields(FitOptions)})
-        if unknown:
-            known = ", ".join(item.name for item in fields(FitOptions))
-            raise ConfigurationError(f"fit has no option {unknown[0]!r}: there are {known}")
-        return fit_profile(source, columns, ok=ok, options=FitOptions(**options))
+    @classmethod
+    def fit_each(
+        cls,
+        source: Source,
+        each: Literal["model", "node"],
+        columns: Mapping[str, str] | None = None,
+        *,
+        ok: Sequence[str] = (),
+        **options: Any,
+    ) -> dict[str, LatencyProfile]:
+        """Fit a profile to the calls of each model, or of each node of a graph, by its name.
+
+        Args:
+            source: As for `fit`.
+            each: "model" or "node".
+            columns: As for `fit`.
+            ok: As for `fit`.
+            options: As for `fit`.
+
+        Raises:
+            ConfigurationError: As `fit`, or no row says its model or node.
+        """
+        return cls._fit_parts(source, columns, ok, each, options)
+
+    @classmethod
+    def _fit_parts(
+        cls,
+        source: Source,
+        columns: Mapping[str, str] | None,
+        ok: Sequence[str],
+        each: Literal["model", "node"] | None,
+        options: dict[str, Any],
+    ) -> dict[str, LatencyProfile]:
+        """Return a profile for each level of `each`, or one by the name "" if that is None."""
+        # Function-level: they import pandas and scipy, and built-in profiles need neither.
+        from docmind_lab.statistics.latency.fitting import FitOptions, fit_calls  # noqa: PLC0415
+        from docmind_lab.statistics.latency.sources import read_calls  # noqa: PLC0415
+
+        if unknown := sorted(options.keys() - set(_FIT_OPTIONS)):
+            raise ConfigurationError(f"fit has no option {unknown[0]!r}: there are {', '.join(_FIT_OPTIONS)}")
+        model, node = options.pop("model", None), options.pop("node", None)
+        searched = options.pop("retrieval", "typical")
+        searched = cls.named(searched) if isinstance(searched, str) else searched
+        chosen = FitOptions(searched.name, searched.retrieval_s, **options)
+        calls = read_calls(source, columns, ok).only("node", node)
+        if each is None:
+            return {"": cls(**fit_calls(calls.only("model", model), chosen))}
+        parts = {level: calls.only(each, level) for level in calls.levels(each)}
+        if not parts:
+            remedy = f"map a column to it, as in {each}=COLUMN"
+            raise ConfigurationError(f"{calls.source}: no row names its {each}; {remedy}")
+        return {
+            level: cls(**fit_calls(some, replace(chosen, name=f"{chosen.name}-{level}" if chosen.name else None)))
+            for level, some in parts.items()
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the profile and its evidence to a JSON file, which `named` reads, and return its path.
+
+        Args:
+            path: The file; its name ends in .json.
+
+        Raises:
+            ConfigurationError: It ends in something else, or it cannot be written.
+        """
+        target = Path(path)
+        if target.suffix != ".json":
+            raise ConfigurationError(f"a profile's file must end in .json, so that --profile knows it: got {target}")
+        content: dict[str, Any] = {"schema_version": _SCHEMA_VERSION, "profile": self.to_dict()}
+        if self.evidence is not None:
+            content["evidence"] = {name: fit.to_dict() for name, fit in self.evidence.items()}
+        return write_or_refuse(target, as_text(json.dumps(content, indent=1, allow_nan=False) + "\n"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as JSON types, for manifests; `from_dict` reads it back equal. Without the evidence."""
@@ -344,12 +355,14 @@ class LatencyProfile:
             # bool is an int to isinstance, and is never meant here.
             if not isinstance(value, _FIELD_TYPES[name]) or isinstance(value, bool):
                 raise ConfigurationError(f"latency profile field {name!r} cannot be {value!r}")
-        values |= {name: _table_from(name, values[name]) for name in _TABLE_FIELDS}
+        values |= {name: QuantileTable.from_dict(values[name], name) for name in _TABLE_FIELDS}
         values["of_roles"] = {role: cls.from_dict(one) for role, one in values.get("of_roles", {}).items()}
         return cls(**values)
 
 
 _TABLE_FIELDS = ("first_token_s", "inter_token_s", "retrieval_s")
+_SCHEMA_VERSION: Final = 1
+_FIT_OPTIONS: Final = ("name", "model", "node", "retrieval", "hang_probability", "slots", "tables")
 _REQUIRED_FIELDS = {"name", "description", "source", *_TABLE_FIELDS}
 _FIELD_TYPES: dict[str, Any] = {
     **dict.fromkeys(("name", "description", "source"), str),
@@ -369,23 +382,27 @@ def _load_shipped(name: str) -> dict[str, Any]:
 
 
 def _load_file(path: str) -> LatencyProfile:
-    from docmind_lab.statistics.latency.fitting import load_profile  # noqa: PLC0415 - imports pandas, and built-in profiles need none
+    """Return the profile in a file that `LatencyProfile.save` wrote, or that holds what `to_dict` returns.
 
-    return load_profile(path)
-
-
-def _table_from(name: str, data: Mapping[str, Any]) -> QuantileTable:
+    Raises: ConfigurationError naming the file and what does not fit.
+    """
     try:
-        return QuantileTable(*(tuple(float(x) for x in data[column]) for column in ("levels", "values_s")))
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{name}: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigurationError(f"{name} needs two lists of numbers, levels and values_s") from error
-
-
-def _check_factor(factor: float, *, field: str = "factor") -> None:
-    if not 0 < factor < math.inf:
-        raise ConfigurationError(f"{field} must be positive and finite: got {factor}")
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"latency profile {path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"latency profile {path} is not JSON: {error}; make it again") from error
+    if not isinstance(content, Mapping):
+        raise ConfigurationError(f"latency profile {path} is not a JSON object; docmind-lab profile makes one")
+    version = content.get("schema_version", _SCHEMA_VERSION)
+    if version != _SCHEMA_VERSION:
+        raise ConfigurationError(f"latency profile {path} has schema_version {version}, known is {_SCHEMA_VERSION}")
+    try:
+        profile = LatencyProfile.from_dict(content.get("profile", content))
+        evidence = {name: DurationFit.from_dict(fit) for name, fit in content.get("evidence", {}).items()}
+        return replace(profile, evidence=evidence or None)
+    except (ConfigurationError, TypeError, AttributeError) as error:
+        raise ConfigurationError(f"latency profile {path}: {error}; docmind-lab profile makes one") from error
 
 
 def _name_suffix(time_scale: float) -> str:
@@ -396,3 +413,58 @@ def _name_suffix(time_scale: float) -> str:
 
 def _scale_note(time_scale: float) -> str:
     return "" if time_scale == 1 else f" Scaled, not measured: every duration times {time_scale:g}."
+
+
+EVERY_ROLE: Final = "*"
+"""The roles without a profile of their own, in what `latency_profile` reads."""
+
+ProfileChoice = str | LatencyProfile | Mapping[str, str | LatencyProfile]
+"""What says which latencies to draw: a profile, its name, or profiles by role."""
+
+
+def latency_profile(chosen: ProfileChoice | Sequence[str], rest: str = "typical") -> LatencyProfile:
+    """Return the latency profile that a choice means, with those of single roles in it.
+
+        latency_profile({"*": "typical", "judge": "mine-judge.json"})
+        latency_profile("typical,judge=mine-judge.json")
+        latency_profile(["typical", "judge=mine-judge.json"])
+
+    chosen: a profile, its name, or profiles by role; "*" is every other role. rest: name of the profile of the roles
+    that nothing is said of. Raises: ConfigurationError (a name is unknown, or a role has two profiles).
+    """
+    if isinstance(chosen, LatencyProfile):
+        return chosen
+    by_role = dict(chosen) if isinstance(chosen, Mapping) else _profiles_by_role(chosen)
+    named = {EVERY_ROLE: rest} | by_role
+    made = {role: LatencyProfile.named(one) if isinstance(one, str) else one for role, one in named.items()}
+    of_all = made.pop(EVERY_ROLE)
+    for role, one in made.items():
+        if one.of_roles:
+            raise ConfigurationError(f"profile {role}={one.level}: a role has one profile; name one without a comma")
+    return replace(of_all, of_roles={**of_all.of_roles, **made}) if made else of_all
+
+
+def require_roles(profile: LatencyProfile, known: Collection[str]) -> None:
+    """Return if each role that has a profile of its own is among the known ones; else raise ConfigurationError."""
+    for role, one in profile.of_roles.items():
+        if role not in known:
+            raise ConfigurationError(
+                f"profile {role}={one.name}: no role is {role!r}; name one of {', '.join(known)}, or leave {role}= out "
+                "for all of them"
+            )
+
+
+def _profiles_by_role(named: str | Sequence[str]) -> dict[str, str]:
+    """Read "typical,judge=mine.json", or its parts."""
+    result: dict[str, str] = {}
+    for part in [part for text in ([named] if isinstance(named, str) else named) for part in text.split(",")]:
+        # The options of a profile have such signs too: typical?correlation=0.5.
+        before, sign, after = part.partition("=")
+        role, name = (before.strip(), after.strip()) if sign and "?" not in before else (EVERY_ROLE, part.strip())
+        if role in result:
+            who = "every role" if role == EVERY_ROLE else f"role {role}"
+            raise ConfigurationError(
+                f"profile: {who} has two, {result[role]} and {name}; name one, and others as ROLE=NAME"
+            )
+        result[role] = name
+    return result

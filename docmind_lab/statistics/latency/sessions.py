@@ -1,7 +1,7 @@
 """Estimates how much of a call's slowness belongs to its session.
 
-found = fit_correlation(slowness)      # rows: session, part, seconds
-found.in_words()                       # with an interval, and whether chance would do
+result = fit_correlation(slowness)      # rows: session, part, seconds
+result.in_words()                      # with an interval, and whether chance would do
 """
 
 from __future__ import annotations

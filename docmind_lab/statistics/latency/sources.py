@@ -35,7 +35,7 @@ def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Seq
     """Read the calls of a source, such as a file, a DataFrame or a study.
 
     source: a DataFrame; a .csv, .jsonl, .ndjson, .json or .parquet file; OTLP JSON, one document or one a line; a
-    study, or the folder it is kept in. An export of LangSmith, Langfuse or Phoenix is known by its columns. columns,
+    study, or the folder that it is in. An export of LangSmith, Langfuse or Phoenix is known by its columns. columns,
     ok: for tables of the user's own, as `calls_of_table` takes them.
     Raises: ConfigurationError naming the file or the column, and the remedy.
     """
@@ -166,28 +166,28 @@ def calls_of_calls_table(
     """
     served = calls["seen_from"].astype("str") == "server"
     kind, outcome = calls["kind"].astype("str"), calls["outcome"].astype("str")
-    kept = calls[(served if served.any() else ~served) & kind.isin(["llm", "retrieval"]) & (outcome != "refused")]
+    rows = calls[(served if served.any() else ~served) & kind.isin(["llm", "retrieval"]) & (outcome != "refused")]
     side = "the server's" if served.any() else "the client's"
-    waited_s = kept["queue_wait_s"].fillna(0.0)
-    latency_s = kept["latency_s"] - waited_s
+    waited_s = rows["queue_wait_s"].fillna(0.0)
+    latency_s = rows["latency_s"] - waited_s
     if horizon_s is not None:
-        latency_s = latency_s.fillna(kept["run_id"].map(horizon_s) - kept["started_at_s"] - waited_s)
-    first_at_s = kept["first_byte_at_s"]
+        latency_s = latency_s.fillna(rows["run_id"].map(horizon_s) - rows["started_at_s"] - waited_s)
+    first_at_s = rows["first_byte_at_s"]
     if generation_began_at_s is not None and served.any():
-        keys = pd.MultiIndex.from_frame(kept[["run_id", "call_id", "attempt"]])
-        began_at_s = pd.Series(generation_began_at_s.reindex(keys).to_numpy(dtype="float64"), index=kept.index)
+        keys = pd.MultiIndex.from_frame(rows[["run_id", "call_id", "attempt"]])
+        began_at_s = pd.Series(generation_began_at_s.reindex(keys).to_numpy(dtype="float64"), index=rows.index)
         first_at_s = began_at_s.fillna(first_at_s)
-    llm = kept["kind"].astype("str") == "llm"
+    llm = rows["kind"].astype("str") == "llm"
     return ObservedCalls.of(
         {
-            "kind": kept["kind"].astype("str").to_numpy(),
-            "complete": (kept["outcome"].astype("str") == "ok").to_numpy(),
+            "kind": rows["kind"].astype("str").to_numpy(),
+            "complete": (rows["outcome"].astype("str") == "ok").to_numpy(),
             # Subtracted instants are exact to some 1e-16 of the run's length, which may come out below 0.
             "latency_s": np.maximum(0.0, latency_s.to_numpy(dtype="float64")),
-            "first_token_s": np.maximum(0.0, (first_at_s - kept["started_at_s"] - waited_s).where(llm).to_numpy()),
-            "output_tokens": kept["output_tokens"].to_numpy(dtype="float64"),
-            "model": np.full(len(kept), ""),
-            "session": kept["run_id"].astype("str").to_numpy(),
+            "first_token_s": np.maximum(0.0, (first_at_s - rows["started_at_s"] - waited_s).where(llm).to_numpy()),
+            "output_tokens": rows["output_tokens"].to_numpy(dtype="float64"),
+            "model": np.full(len(rows), ""),
+            "session": rows["run_id"].astype("str").to_numpy(),
         },
         source,
         (f"Of the calls table {side} rows were taken, waits in queues taken off.",),

@@ -46,7 +46,7 @@ def ask(
     from docmind_lab.services.faults import Fault
     from docmind_lab.services.scripted_model.extraction import NOT_FOUND
     from docmind_lab.services.server import ServiceOptions
-    from docmind_lab.statistics.latency.by_role import latency_profile
+    from docmind_lab.statistics.latency.profile import latency_profile
     from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
     from docmind_lab.views.telemetry import Telemetry
 

@@ -87,7 +87,7 @@ def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bo
     if not inputs:
         raise ConfigurationError("--command without --inputs: name a file with one question in each line")
     load_settings()
-    from docmind_lab.views.program_diagnosis import diagnose_program  # noqa: PLC0415 - slow, --help needs it not
+    from docmind_lab.views.diagnosis import diagnose_program  # noqa: PLC0415 - slow, --help needs it not
 
     _print_checks(diagnose_program(command, inputs, _PROGRAM_LIMIT_S if limit_s is None else limit_s), as_json)
 

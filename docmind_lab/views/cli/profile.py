@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -60,26 +60,21 @@ def profile(
 
     A call that ended by a timeout counts as longer than that. Use the file as --profile FILE.json, or FILE.json/10.
     """
-    from docmind_lab.statistics.latency.fitting import (
-        FitOptions,
-        fit_profile,
-        fit_profiles,
-        save_profile,
-    )
+    from docmind_lab.statistics.latency.profile import LatencyProfile
 
     if plot and Path(plot).suffix != ".png":
         raise ConfigurationError(f"--plot must end in .png: got {plot}")
     if part and not plot:
         raise ConfigurationError(f"--part {part} is what --plot shows; name a file to draw in, with --plot")
-    options = FitOptions(
-        name=name or None,
-        model=model or None,
-        node=node or None,
-        hang_probability=hang_probability,
-        slots=slots,
-        retrieval=retrieval,
-        tables=tables,  # type: ignore[arg-type]  # checked where it is used
-    )
+    options: dict[str, Any] = {
+        "name": name or None,
+        "model": model or None,
+        "node": node or None,
+        "hang_probability": hang_probability,
+        "slots": slots,
+        "retrieval": retrieval,
+        "tables": tables,
+    }
     if each:
         if each not in ("model", "node"):
             raise ConfigurationError(f"--each must be model or node, not {each!r}")
@@ -87,19 +82,20 @@ def profile(
             raise ConfigurationError(
                 "--plot and --json are of one profile; leave --each out, and name it by --model or --node"
             )
-        fits = fit_profiles(source, each, _columns(mapped or []), ok=ok or (), options=options)  # type: ignore[arg-type]
+        fits = LatencyProfile.fit_each(source, each, _columns(mapped or []), ok=ok or (), **options)  # type: ignore[arg-type]
         target = Path(out)
         for level, one in fits.items():
-            path = save_profile(one, target.with_stem(f"{target.stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', level)}"))
+            path = one.save(target.with_stem(f"{target.stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', level)}"))
             for_it = f"{level}={path}" if each == "node" else path
             typer.echo(f"{each} {level}: {one.source}; use it as --profile {for_it}")
         return
-    fitted = fit_profile(source, _columns(mapped or []), ok=ok or (), options=options)
-    written = [save_profile(fitted, out)]
+    fitted = LatencyProfile.fit(source, _columns(mapped or []), ok=ok or (), **options)
+    written = [fitted.save(out)]
     if plot:
-        from docmind_lab.views.plots.latency_fits import save_latency_fit
+        from docmind_lab.views import plots
 
-        written.append(save_latency_fit(fitted, plot, part or "first_token_s"))
+        figure = plots.latency_fit(fitted, part or "first_token_s", ax=plots.OFFSCREEN)
+        written.append(plots.save_png(figure, plot))
     if as_json:
         typer.echo(json.dumps(fitted.to_dict(), indent=2))
         return

@@ -71,7 +71,7 @@ def serve(
     from docmind_lab.services.faults import Fault
     from docmind_lab.services.server import ServiceOptions
     from docmind_lab.services.server import serve as serve_forever
-    from docmind_lab.statistics.latency.by_role import latency_profile
+    from docmind_lab.statistics.latency.profile import latency_profile
 
     if server_behaviour and not stops_on_disconnect:
         raise ConfigurationError("--server-behaviour says what --no-stops-on-disconnect would; leave one of them out")

@@ -97,9 +97,9 @@ def what_if(
         price=Price.parse(price) if price else None,
     )
     if plot:
-        from docmind_lab.views.plots.what_ifs import save_what_if
+        from docmind_lab.views import plots
 
-        save_what_if(result, plot, target)
+        plots.save_png(plots.what_if_frontier(result, target, ax=plots.OFFSCREEN)[0], plot)
     print_finding(result.finding(target), as_json=as_json)
     if plot and not as_json:
         console().print(f"\nIn {plot}.", markup=False)

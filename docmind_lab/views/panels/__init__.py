@@ -6,8 +6,7 @@ choice.py     the settings of a panel
 engine.py     requests become runs, in other processes; newest.py its thread
 preview.py      what it shows at once when the timeout moves: the control, replayed
 panel_run.py  a request as it stands, its tables and its status
-pictures.py   views as images, with words and numbers for who cannot see them
-page.py       HTML; panel.css its style, panel.js names for what has none
+page.py       pictures, with words and numbers for who cannot see them; panel.css its style, panel.js its names
 controls.py, study_tabs.py   the widgets
 tune_panel.py   the panel
 

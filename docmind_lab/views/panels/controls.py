@@ -31,38 +31,32 @@ class Controls:
     say: called with what is wrong with a text that was typed; the trait then stays as it was.
     """
 
-    def __init__(self, panel: traitlets.HasTraits, say: Callable[[str], None]) -> None:
+    def __init__(self, panel: Any, say: Callable[[str], None]) -> None:
         self._panel, self._say = panel, say
+        self._widgets: dict[str, Any] = {}
         self._timeouts()
         self._boxes = widgets.Box([])
         self._alternatives()
         row = {"layout": {"width": "auto"}, **_NAMED}
-        narrow = {"layout": {"width": "230px"}, **_NAMED}
-        self._tie(
-            "deadline_propagation",
-            widgets.Dropdown(options=PROPAGATION_LEVELS, description="Deadline propagation", **row),
-        )
-        self._tie(
-            "policies",
-            widgets.Combobox(options=_POLICIES, description="Time policies", continuous_update=False, **narrow),
-        )
-        self._tie("router_injection", widgets.Checkbox(description="Router injection", indent=False, **row))
-        self._tie(
-            "stops_on_disconnect", widgets.Checkbox(description="Server stops on disconnect", indent=False, **row)
-        )
-        self._tie(
-            "latency_profile",
-            widgets.Combobox(options=_PROFILES, description="Latency profile", continuous_update=False, **narrow),
-        )
-        self._tie(
-            "fault", widgets.Combobox(options=FAULT_KINDS, description="Fault", continuous_update=False, **narrow)
-        )
-        # Without bounds of their own: a bounded field would move what was typed to its nearest end, and say nothing.
-        self._tie("runs", widgets.IntText(description="Runs of each", **row))
-        self._tie("seed", widgets.IntText(description="Seed", **row))
-        self._tie("clock", widgets.Dropdown(options=CLOCKS, description="Clock", **row))
-        known = dict.fromkeys((*WORKLOADS, getattr(self._panel, "workload")))  # noqa: B009 - a trait, as above
-        self._tie("workload", widgets.Dropdown(options=list(known), description="Workload", **row), self._defaults_of)
+        narrow = {"layout": {"width": "230px"}, "continuous_update": False, **_NAMED}
+        tick = {"indent": False, **row}
+        levels, known = PROPAGATION_LEVELS, list(dict.fromkeys((*WORKLOADS, panel.workload)))
+        # Numbers without bounds of their own: a bounded field would move what was typed to its nearest end, and say
+        # nothing.
+        tied = {
+            "deadline_propagation": widgets.Dropdown(options=levels, description="Deadline propagation", **row),
+            "policies": widgets.Combobox(options=_POLICIES, description="Time policies", **narrow),
+            "router_injection": widgets.Checkbox(description="Router injection", **tick),
+            "stops_on_disconnect": widgets.Checkbox(description="Server stops on disconnect", **tick),
+            "latency_profile": widgets.Combobox(options=_PROFILES, description="Latency profile", **narrow),
+            "fault": widgets.Combobox(options=FAULT_KINDS, description="Fault", **narrow),
+            "runs": widgets.IntText(description="Runs of each", **row),
+            "seed": widgets.IntText(description="Seed", **row),
+            "clock": widgets.Dropdown(options=CLOCKS, description="Clock", **row),
+        }
+        for name, widget in tied.items():
+            self._tie(name, widget)
+        self._tie("workload", widgets.Dropdown(options=known, description="Workload", **row), self._defaults_of)
 
     def rows(self) -> list[Any]:
         """Return the controls in rows, one row for each subject."""
@@ -74,26 +68,22 @@ class Controls:
 
     def of(self, name: str) -> Any:
         """Return the widget of a trait."""
-        return getattr(self, f"_of_{name}")
+        return self._widgets[name]
 
     def _tie(self, name: str, widget: Any, then: Callable[[Any], None] | None = None) -> None:
         """Keep a widget and its trait equal; report a value that the trait refuses, and restore the old one.
 
         then: called with what was chosen by hand.
         """
-        setattr(self, f"_of_{name}", widget)
+        self._widgets[name] = widget
         widget.value = getattr(self._panel, name)
 
         def typed(change: Any) -> None:
             if change.new == getattr(self._panel, name):
                 return
-            try:
-                setattr(self._panel, name, change.new)
-            except (ConfigurationError, traitlets.TraitError) as error:
-                self._say(str(error))
+            if not self._has_set(name, change.new):
                 widget.value = getattr(self._panel, name)
-                return
-            if then is not None:
+            elif then is not None:
                 then(change.new)
 
         def set_by_code(change: Any) -> None:
@@ -101,6 +91,15 @@ class Controls:
 
         widget.observe(typed, "value")
         self._panel.observe(set_by_code, name)
+
+    def _has_set(self, name: str, value: object) -> bool:
+        """Set a trait; if it refuses the value, say why and return False."""
+        try:
+            setattr(self._panel, name, value)
+        except (ConfigurationError, traitlets.TraitError) as error:
+            self._say(str(error))
+            return False
+        return True
 
     def _defaults_of(self, workload: str) -> None:
         """Set the timeout and latencies that suit another workload, so that its runs show something."""
@@ -111,9 +110,8 @@ class Controls:
 
     def _timeouts(self) -> None:
         """Build the timeout's slider, which is logarithmic and rounds, and its text field, which does not round."""
-        now_s: float = getattr(self._panel, "decision_timeout_s")  # noqa: B009 - a trait of whoever has these controls
         self.slider = widgets.FloatLogSlider(
-            value=now_s,
+            value=self._panel.decision_timeout_s,
             min=math.log10(LEAST_TIMEOUT_S),
             max=math.log10(MOST_TIMEOUT_S),
             step=_STEP_EXPONENT,
@@ -122,42 +120,24 @@ class Controls:
             layout={"width": "520px"},
             **_NAMED,
         )
-        self.typed = widgets.FloatText(
-            value=now_s,
-            step=1.0,
-            description="or type it (s)",
-            layout={"width": "190px"},
-            **_NAMED,
-        )
-        following = False
+        self.typed = widgets.FloatText(step=1.0, description="or type it (s)", layout={"width": "190px"}, **_NAMED)
+        self._tie("decision_timeout_s", self.typed)
+
+        def is_elsewhere(at_s: float, handle_s: float) -> bool:
+            # Half a step is where the handle would stand anyhow.
+            return abs(math.log10(handle_s / at_s)) > _STEP_EXPONENT / 2
 
         def dragged(change: Any) -> None:
             # A browser moves what code has set to the nearest step of its slider, and says so: that is no drag.
-            at_s: float = getattr(self._panel, "decision_timeout_s")  # noqa: B009 - a trait, as above
-            if not following and abs(math.log10(change.new / at_s)) > _STEP_EXPONENT / 2:
-                self._panel.set_trait("decision_timeout_s", float(f"{change.new:.3g}"))
+            if is_elsewhere(self._panel.decision_timeout_s, change.new):
+                self._panel.decision_timeout_s = float(f"{change.new:.3g}")
 
         def set_by_code(change: Any) -> None:
-            nonlocal following
-            following = True
-            # Half a step is where the handle would stand anyhow; to write it back would jerk it while it is dragged.
-            if abs(math.log10(self.slider.value / change.new)) > _STEP_EXPONENT / 2:
+            # To write it back within a step would jerk the handle while it is dragged.
+            if is_elsewhere(change.new, self.slider.value):
                 self.slider.value = change.new
-            self.typed.value = change.new
-            following = False
 
         self.slider.observe(dragged, "value")
-
-        def typed(change: Any) -> None:
-            if following:
-                return
-            try:
-                self._panel.set_trait("decision_timeout_s", change.new)
-            except (ConfigurationError, traitlets.TraitError) as error:
-                self._say(str(error))
-                self.typed.value = getattr(self._panel, "decision_timeout_s")  # noqa: B009 - a trait, as above
-
-        self.typed.observe(typed, "value")
         self._panel.observe(set_by_code, "decision_timeout_s")
 
     def _alternatives(self) -> None:
@@ -169,11 +149,8 @@ class Controls:
             if following:
                 return
             chosen = tuple(name for name, box in boxes.items() if box.value)
-            try:
-                self._panel.set_trait("alternatives", chosen)
-            except ConfigurationError as error:
-                self._say(str(error))
-                follow(getattr(self._panel, "alternatives"))  # noqa: B009 - a trait of whoever has these controls
+            if not self._has_set("alternatives", chosen):
+                follow(self._panel.alternatives)
 
         def follow(names: Sequence[str]) -> None:
             nonlocal following
@@ -189,7 +166,7 @@ class Controls:
 
         self._boxes.add_class("docmind-row")
         self.boxes = boxes
-        follow(getattr(self._panel, "alternatives"))  # noqa: B009 - a trait of whoever has these controls
+        follow(self._panel.alternatives)
         self._panel.observe(lambda change: follow(change.new), "alternatives")
 
 

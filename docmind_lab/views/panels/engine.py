@@ -201,14 +201,14 @@ class Engine:
 
     def _compute(self, orders: list[RunOrder], system: Simulated, stop: threading.Event) -> Generator[MeasuredRun]:
         """Yield the runs as they are done. Raises: the error of a run that failed twice."""
-        asked = {order.facts.run_id: order for order in orders}
-        cells = [Cell(run_id, (order,), system) for run_id, order in asked.items()]
+        order_of = {order.facts.run_id: order for order in orders}
+        cells = [Cell(run_id, (order,), system) for run_id, order in order_of.items()]
         # Not as a context: one that is left early ends its processes, and the next request would have to start them.
         for result in run_cells(cells, self._workers, stop):
             if result.error is not None:
                 raise result.error
             for run in result.measured:
-                self.known.keep(asked[result.cell_id], system, run)
+                self.known.keep(order_of[result.cell_id], system, run)
                 yield run
 
 

@@ -9,15 +9,21 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from typing import Any, Final
 
 import ipywidgets as widgets
 
-from docmind_lab.views.panels.pictures import Picture
+from docmind_lab.tables.frames import StudyTables
+from docmind_lab.views.plots.look import ON_A_PAGE, png_of
+from docmind_lab.views.reports.figures import Drawing
+from docmind_lab.views.reports.formats import table_html
 from docmind_lab.views.reports.model import Table
 
+# Sharp at the width of a notebook's cell on an ordinary screen; more costs time at every frame.
+_DOTS_PER_INCH: Final = 110
 PANEL_CLASS: Final = "docmind-panel"
 STATUS_CLASS: Final = "docmind-status"
 COPY_CLASS: Final = "docmind-copy"
@@ -39,6 +45,51 @@ def close_all(widget: Any) -> None:
     for child in getattr(widget, "children", ()):
         close_all(child)
     widget.close()
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """The position of the time axis in a picture, in shares of its width and height; instants in seconds."""
+
+    left: float
+    right: float
+    begins_at_s: float
+    ends_at_s: float
+    top: float
+    bottom: float
+
+    def place(self, at_s: float) -> float:
+        """Return the share of the picture's width at an instant; instants beyond the axis are at its end."""
+        share = (at_s - self.begins_at_s) / (self.ends_at_s - self.begins_at_s)
+        return self.left + (self.right - self.left) * min(max(share, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image (PNG) with its alternative text and the table of its numbers.
+
+    decision_timeout_s: of the runs in it. time_axis: None where the picture has no line of time.
+    """
+
+    png: bytes
+    alt: str
+    table: Table
+    decision_timeout_s: float
+    time_axis: TimeAxis | None = None
+
+
+def picture_of(drawing: Drawing, study: StudyTables, *, has_time: bool = True) -> Picture:
+    """Draw a figure of a study, with the first of its tables; in any thread, and no figure is left open.
+
+    has_time: whether its horizontal axis is the time of a run. Raises: what drawing it raises.
+    """
+    ax = drawing.draw(ON_A_PAGE)
+    png = png_of(ax, _DOTS_PER_INCH)
+    # After saving, when the layout has settled.
+    box, (begins_at_s, ends_at_s) = ax.get_position(), ax.get_xlim()
+    axis = TimeAxis(box.x0, box.x1, begins_at_s, ends_at_s, 1.0 - box.y1, 1.0 - box.y0)
+    timeout_s = float(study.runs["decision_timeout_s"].iloc[0]) if len(study.runs) else math.nan
+    return Picture(png, drawing.alt, drawing.tables[0], timeout_s, axis if has_time else None)
 
 
 def figure_html(picture: Picture, changed: str = "", decision_timeout_s: float = math.nan) -> str:
@@ -70,27 +121,6 @@ def _mark(picture: Picture, moved_to_s: float) -> str:
     return f'<div class="mark {side}" style="{place}"><span>deadline {moved_to_s:g} s{beyond}</span></div>'
 
 
-def table_html(table: Table) -> str:
-    """Return a table with caption and row headings as HTML, in a region that the keyboard can scroll."""
-    heads = "".join(f'<th scope="col"{_left(table, name)}>{escape(str(name))}</th>' for name in table.shown.columns)
-    rows = "".join(_row_html(table, row) for row in table.shown.itertuples(index=False, name=None))
-    return (
-        f"{_scroll(table.caption, is_long=table.is_long)}<table><caption>{escape(table.caption)}</caption>"
-        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _row_html(table: Table, row: tuple[object, ...]) -> str:
-    head, *others = (escape(str(cell)) for cell in row)
-    names = list(table.shown.columns)[1:]
-    cells = "".join(f"<td{_left(table, name)}>{cell}</td>" for name, cell in zip(names, others, strict=True))
-    return f'<tr><th scope="row">{head}</th>{cells}</tr>'
-
-
-def _left(table: Table, name: object) -> str:
-    return ' class="left"' if name in table.left else ""
-
-
 def lines_html(name: str, lines: Iterable[str]) -> str:
     """Return lines of preformatted text as HTML, in a named region that the keyboard can scroll."""
     text = "\n".join(lines)
@@ -112,6 +142,5 @@ def code_html(code: str) -> str:
     return f"<pre>{escape(code)}</pre>"
 
 
-def _scroll(name: str, *, is_long: bool = False) -> str:
-    kind = "scroll long" if is_long else "scroll"
-    return f'<div class="{kind}" tabindex="0" role="region" aria-label="{escape(name)}">'
+def _scroll(name: str) -> str:
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">'

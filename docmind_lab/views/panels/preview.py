@@ -20,8 +20,8 @@ from docmind_lab.tables.traces.model import Traces
 from docmind_lab.tables.traces.rules import NamedRule, rule_of
 from docmind_lab.tables.traces.studies import traces_of_study
 from docmind_lab.views.panels.choice import PanelChoice
-from docmind_lab.views.panels.page import table_html
 from docmind_lab.views.panels.panel_run import PanelRun
+from docmind_lab.views.reports.formats import table_html
 from docmind_lab.views.reports.model import Table
 
 

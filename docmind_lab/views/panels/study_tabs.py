@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -15,10 +16,12 @@ from docmind_lab.findings.run_timeline import RunTimeline
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.conditions import with_arms
 from docmind_lab.tables.frames import StudyTables, to_frame
+from docmind_lab.views import plots
 from docmind_lab.views.panels.choice import PanelChoice
-from docmind_lab.views.panels.page import figure_html, lines_html, table_html, text_html, wide_html
+from docmind_lab.views.panels.page import Picture, figure_html, lines_html, picture_of, text_html, wide_html
 from docmind_lab.views.panels.panel_run import changes
-from docmind_lab.views.panels.pictures import Picture, completion_picture, overrun_picture, timeline_picture
+from docmind_lab.views.reports.figures import completion_of, overrun_of, timeline_of
+from docmind_lab.views.reports.formats import table_html
 from docmind_lab.views.reports.tables import table_of
 
 ALL: Final = "all"
@@ -183,8 +186,8 @@ class StudyTabs(traitlets.HasTraits):
     def _drawers(self) -> Mapping[str, Callable[[StudyTables], Content]]:
         return {
             "Timeline": functools.partial(_timeline, self.question_seed),
-            "Completion": completion_picture,
-            "Overrun": overrun_picture,
+            "Completion": _completion,
+            "Overrun": lambda tables: picture_of(overrun_of(tables), tables, has_time=False),
             "Table": functools.partial(_summary_html, self.manifest),
             "Calls": lambda tables: tables,
         }
@@ -206,7 +209,16 @@ class StudyTabs(traitlets.HasTraits):
 
 def _timeline(seed: int, tables: StudyTables) -> Picture:
     known = set(tables.runs["seed"])
-    return timeline_picture(tables, seed if seed in known else None)
+    return picture_of(timeline_of(tables, seed=seed if seed in known else None), tables)
+
+
+def _completion(tables: StudyTables) -> Picture:
+    """Return the curves with the share of each arm at the deadline, in place of all their steps."""
+    frame = plots.completion_frame(tables)
+    timeout_s = float(tables.runs["decision_timeout_s"].iloc[0])
+    ends = frame[frame["at_s"] <= timeout_s].drop_duplicates("group", keep="last")
+    table = table_of("Answered by the deadline, bands at 95 %", ends.drop(columns=["at_s"]))
+    return picture_of(dataclasses.replace(completion_of(tables), tables=(table,)), tables)
 
 
 def _summary_html(manifest: Mapping[str, Any], tables: StudyTables) -> str:

@@ -52,8 +52,10 @@ class LastView:
 
 def runs_in_front(sweep: PanelRun, tabs: StudyTabs) -> tuple[MeasuredRun, ...]:
     """Return the runs of the view in front: those of its question for the timeline, once there are any."""
-    asked = [run for run in sweep.measured if run.run.seed == tabs.question_seed] if tabs.view == "Timeline" else []
-    return tuple(asked) or sweep.measured
+    of_question = (
+        [run for run in sweep.measured if run.run.seed == tabs.question_seed] if tabs.view == "Timeline" else []
+    )
+    return tuple(of_question) or sweep.measured
 
 
 # Drawing takes as long as some runs: it rests five times as long as it took, so that frames do not cost the runs that

@@ -9,16 +9,17 @@
     dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
-    dl.plots.agreement(found)            how much later the same runs were on the wall clock than in virtual time
+    dl.plots.agreement(result)           how much later the same runs were on the wall clock than in virtual time
     dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
     dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
+    dl.plots.save_png(plots.latency_fit(profile, ax=plots.OFFSCREEN), "fit.png")     without a display
 
 look.py shows how every figure looks and which runs are drawn together, files.py writes figures to files. Each other
 module has a frame that says what is drawn and a function that draws it.
 
-A study is any object with the DataFrames `runs`, `calls` and `events`; `found` is what
+A study is any object with the DataFrames `runs`, `calls` and `events`; `result` is what
 `docmind_lab.findings.agreement` makes of two. Every figure is dark ink on opaque white paper, whatever the style of the
 notebook, so that it reads the same on a dark theme.
 """
@@ -31,8 +32,8 @@ from docmind_lab.views.plots.fault_matrices import fault_matrix, fault_matrix_fr
 from docmind_lab.views.plots.files import save_figures, save_load_figures, save_study
 from docmind_lab.views.plots.frontiers import frontier, frontier_frame
 from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
-from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame, save_latency_fit
-from docmind_lab.views.plots.look import COLOURS
+from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame
+from docmind_lab.views.plots.look import COLOURS, OFFSCREEN, save_png
 from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_summary
 from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.views.plots.timelines import lanes_frame, timeline, timeline_frame
@@ -40,6 +41,7 @@ from docmind_lab.views.plots.what_ifs import what_if_frontier
 
 __all__ = [
     "COLOURS",
+    "OFFSCREEN",
     "StudyTables",
     "abandoned_share",
     "agreement",
@@ -61,8 +63,8 @@ __all__ = [
     "overrun_frame",
     "overrun_summary",
     "save_figures",
-    "save_latency_fit",
     "save_load_figures",
+    "save_png",
     "save_study",
     "scorecard_totals",
     "scorecard_weights",

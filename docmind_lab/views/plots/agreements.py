@@ -7,7 +7,6 @@ from typing import Any, Final
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.agreement import MEAN_ERROR, Agreement
@@ -19,7 +18,7 @@ _MISS: Final[dict[str, Any]] = {"marker": "D", "markersize": 6.5, "markerfacecol
 _POINT: Final[dict[str, Any]] = {"marker": "o", "markersize": 5, "markeredgecolor": look.PAPER, "alpha": 0.85}
 
 
-def agreement_frame(found: Agreement) -> pd.DataFrame:
+def agreement_frame(result: Agreement) -> pd.DataFrame:
     """Return the points of the plot: one row for each pair of runs that returned on at least one clock.
 
     Columns: group (0, 1, … of alternative and options), label, alternative, seed, later_s (wall − virtual),
@@ -28,7 +27,7 @@ def agreement_frame(found: Agreement) -> pd.DataFrame:
 
     Raises: ConfigurationError when there is no such pair.
     """
-    frame = found.pairs.dropna(subset="later_s").reset_index(drop=True)
+    frame = result.pairs.dropna(subset="later_s").reset_index(drop=True)
     if frame.empty:
         raise ConfigurationError("pairs has no run that returned: there is nothing to draw; choose a longer budget")
     frame["group"] = pd.factorize(frame["label"])[0]
@@ -38,30 +37,27 @@ def agreement_frame(found: Agreement) -> pd.DataFrame:
     return frame[["group", "label", "alternative", "seed", "later_s", "later_percent", "miss", "jitter"]]
 
 
-def agreement(found: Agreement, *, ax: Axes | None = None) -> Axes:
+def agreement(result: Agreement, *, ax: look.Canvas = None) -> Axes:
     """Plot by how many percent each run was back later on the wall clock, in a row for each alternative.
 
     Points are pairs of runs, hollow where the outcome was another one; the upright line is their median. The dotted
     lines are what the mean error may be. The scale is linear up to there and logarithmic beyond.
     Raises: ConfigurationError as `agreement_frame`.
     """
-    points = agreement_frame(found)
+    points = agreement_frame(result)
     groups = int(points["group"].nunique())
-    if ax is None:
-        ax = look.new_axes(10.0, 1.9 + 0.5 * groups)
+    ax = look.axes_for(ax, 10.0, 1.9 + 0.5 * groups)
     look.row_bands(ax, groups)
     for row in look.rows_of(points.drop_duplicates("group")):
         _draw_row(ax, row, points[points["group"] == row.group])
     _draw_scale(ax, points)
-    ax.set_ylim(groups - 0.5, -0.5)
-    ax.set_yticks(range(groups), points.drop_duplicates("group")["label"])
-    ax.tick_params(axis="y", length=0)
+    look.label_rows(ax, groups, range(groups), points.drop_duplicates("group")["label"])
     ax.set_xlabel(
         "wall clock later than virtual time (% of the time until the caller was back; "
         f"linear up to {_TARGET_PERCENT:g} %, logarithmic beyond)"
     )
     look.legend_below(ax, _legend(bool(points["miss"].any())), columns=4)
-    look.style(ax, "How much later the same runs were back on the wall clock", _context(found))
+    look.style(ax, "How much later the same runs were back on the wall clock", _context(result))
     return ax
 
 
@@ -87,9 +83,7 @@ def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
     high = max(_TARGET_PERCENT, points["later_percent"].max())
     ax.set_xlim(1.15 * low, 1.15 * high)
     ticks = [sign * value for value in _TICKS_PERCENT for sign in (-1, 1) if low <= sign * value <= high]
-    ax.xaxis.set_major_locator(FixedLocator(sorted([0.0, *ticks])))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    look.fixed_ticks(ax, sorted([0.0, *ticks]), "{:g} %".format)
     look.faint_grid(ax, "x")
     ax.axvline(0.0, color=look.INK, linewidth=1.0, zorder=1.5, gid="same")
     look.note(ax, "the same", (0.0, 1.0), (0.0, 3.0), x_in="data", ha="center", va="bottom")
@@ -111,10 +105,10 @@ def _legend(misses: bool) -> list[Line2D]:
     )
 
 
-def _context(found: Agreement) -> str:
-    budgets = " and ".join(f"{value:g}" for value in sorted(found.pairs["decision_timeout_s"].unique()))
-    asked = found.pairs["seed"].nunique()
+def _context(result: Agreement) -> str:
+    pairs = result.pairs
+    budgets = " and ".join(f"{value:g}" for value in sorted(pairs["decision_timeout_s"].unique()))
     return (
-        f"{budgets} s decision timeout · {asked} questions · {found.same_outcome:.1%} of {len(found.pairs)} pairs "
-        f"with the same outcome"
+        f"{budgets} s decision timeout · {pairs['seed'].nunique()} questions · {result.same_outcome:.1%} of "
+        f"{len(pairs)} pairs with the same outcome"
     )

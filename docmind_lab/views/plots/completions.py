@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator
 
 from docmind_lab.statistics.completion_curves import completion_curves
 from docmind_lab.tables.conditions import with_arms
@@ -41,7 +41,7 @@ def completion_frame(study: StudyTables) -> pd.DataFrame:
     return frame[["group", "label", "alternative", "at_s", "answered", "runs", "share", "low", "high"]]
 
 
-def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
+def completion(study: StudyTables, *, ax: look.Canvas = None) -> Axes:
     """Plot the share of runs answered by each instant: a step curve and a band for each arm, and the deadline.
 
     All runs are in the denominator, so a curve ends where answers end, not at 100 %. Bands are 95 % pointwise; where
@@ -51,8 +51,7 @@ def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     frame = completion_frame(study)
     deadline_s = float(study.runs["decision_timeout_s"].iloc[0])
     groups = int(frame["group"].nunique())
-    if ax is None:
-        ax = look.new_axes(10.0, 5.0)
+    ax = look.axes_for(ax, 10.0, 5.0)
     _draw_bands(ax, frame)
     handles = []
     for last in look.rows_of(frame.drop_duplicates("group", keep="last")):
@@ -75,8 +74,8 @@ def completion(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0.0, 1.15 * max(deadline_s, float(answered_at_s.max()) if len(answered_at_s) else 0.0))
     ax.set_ylim(-(groups + 0.6) * _TICK_ROW, 1.02)
     ax.yaxis.set_major_locator(FixedLocator([0.0, 0.2, 0.4, 0.6, 0.8, 1.0]))
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
-    ax.grid(axis="y", color=look.RULE, linewidth=0.5, alpha=0.5)
+    look.percent_ticks(ax)
+    look.faint_grid(ax, "y")
     ax.set_xlabel("seconds since the run's start (s)")
     ax.set_ylabel("runs answered (% of all runs)")
     look.legend_below(ax, handles, columns=2)

@@ -7,12 +7,10 @@ from typing import Final
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from docmind_lab.core.text import count_of
 from docmind_lab.views.plots import look
 
-_WIDTH_IN: Final = 9.0
 _TICKS: Final = 9
 _STATUS: Final = {
     "holds": ("every invariant holds", "#C9CDD3", 0.5),
@@ -22,7 +20,7 @@ _STATUS: Final = {
 """Worst status of a trial → what it means, colour and height of its mark; those that matter are drawn last."""
 
 
-def cut_points(verdicts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def cut_points(verdicts: pd.DataFrame, *, ax: look.Canvas = None) -> Axes:
     """Plot each cut of a crash test at its instant, a row for each alternative, coloured by the worst verdict on it.
 
     Args:
@@ -34,7 +32,7 @@ def cut_points(verdicts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     trials = cut_frame(verdicts)
     names = list(dict.fromkeys(verdicts["alternative"]))
-    axes = look.new_axes(_WIDTH_IN, 1.8 + 0.55 * len(names)) if ax is None else ax
+    axes = look.axes_for(ax, 9.0, 1.8 + 0.55 * len(names))
     # Side by side in their order: instants lie together, with seconds of a model call between them.
     instants = np.unique(trials["at_s"])
     for status, (_, colour, height) in _STATUS.items():
@@ -48,7 +46,7 @@ def cut_points(verdicts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlabel("cuts in their order, at their instant (virtual seconds from the start of the run)")
     seen = [status for status in _STATUS if (trials["status"] == status).any()]
-    handles = [Line2D([], [], color=_STATUS[each][1], linewidth=4, label=_STATUS[each][0]) for each in seen]
+    handles = [look.line_key(_STATUS[each][0], color=_STATUS[each][1], linewidth=4) for each in seen]
     look.legend_below(axes, handles, columns=3)
     broken = int((trials["status"] == "broken").sum())
     context = f"{count_of(len(trials), 'run')} cut; in {broken} of them an invariant is broken"
@@ -65,5 +63,5 @@ def cut_frame(verdicts: pd.DataFrame) -> pd.DataFrame:
     rank = {status: place for place, status in enumerate(_STATUS)}
     keys = ["input_id", "alternative", "schedule", "at_s"]
     worst = verdicts.assign(rank=verdicts["status"].map(rank).fillna(-1)).groupby(keys, dropna=False, sort=False)
-    found = worst["rank"].max().reset_index()
-    return found.assign(status=found.pop("rank").map({place: status for status, place in rank.items()}))
+    rows = worst["rank"].max().reset_index()
+    return rows.assign(status=rows.pop("rank").map({place: status for status, place in rank.items()}))

@@ -7,7 +7,6 @@ from typing import Any, Final
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from docmind_lab.core.deadlines import HELD_WITHIN_S
@@ -53,7 +52,7 @@ def fault_matrix_frame(*studies: StudyTables) -> pd.DataFrame:
     return pd.DataFrame(cells).sort_values(["row", "column"], ignore_index=True)[names]
 
 
-def fault_matrix(*studies: StudyTables, ax: Axes | None = None) -> Axes:
+def fault_matrix(*studies: StudyTables, ax: look.Canvas = None) -> Axes:
     """Draw a table of outcomes: a row for each alternative, a column for each fault.
 
         fault_matrix(without, hanging, trickled)        one study for each fault, or several faults in one study
@@ -64,8 +63,7 @@ def fault_matrix(*studies: StudyTables, ax: Axes | None = None) -> Axes:
     """
     frame = fault_matrix_frame(*studies)
     rows, columns = frame.drop_duplicates("row"), frame.drop_duplicates("column").sort_values("column")
-    if ax is None:
-        ax = look.new_axes(*_size(frame))
+    ax = look.axes_for(ax, *_size(frame))
     for cell in look.rows_of(frame):
         _draw_cell(ax, cell)
     for row in range(len(rows)):
@@ -145,4 +143,4 @@ def _legend(frame: pd.DataFrame) -> list[Artist]:
     reading = ["second line: median of how far past the deadline the caller waited"]
     if (frame["answered_in_time"] == frame["runs"]).any():
         reading.append("bold: every run was answered in time")
-    return handles + [Line2D([], [], linestyle="none", label=text) for text in reading]
+    return handles + [look.legend_key(text) for text in reading]

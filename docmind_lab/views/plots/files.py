@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+
+from matplotlib.axes import Axes
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_bytes, as_text, write_whole
@@ -11,12 +14,9 @@ from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots.frontiers import frontier
 from docmind_lab.views.plots.goodputs import LoadMeasures, abandoned_share, goodput
-from docmind_lab.views.plots.look import blank_axes, png_of
-from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_size
-from docmind_lab.views.plots.timelines import lanes_frame, timeline, timeline_frame, timeline_size
-
-_LOAD_SIZE = (9.0, 5.0)
-_FRONTIER_SIZE = (10.0, 6.0)
+from docmind_lab.views.plots.look import OFFSCREEN, png_of
+from docmind_lab.views.plots.overruns import overrun
+from docmind_lab.views.plots.timelines import timeline
 
 
 def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -24,10 +24,10 @@ def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) ->
 
     The latter is left out where the provider has no limit of slots. Raises: OSError when it cannot write.
     """
-    pictures = {"goodput.png": goodput(study, ax=blank_axes(*_LOAD_SIZE))}
+    figures = {"goodput.png": goodput(study, ax=OFFSCREEN)}
     if not study.replicates()["abandoned_share"].isna().all():
-        pictures["abandoned.png"] = abandoned_share(study, ax=blank_axes(*_LOAD_SIZE))
-    return tuple(write_whole(Path(directory) / name, as_bytes(png_of(ax))) for name, ax in pictures.items())
+        figures["abandoned.png"] = abandoned_share(study, ax=OFFSCREEN)
+    return _save(figures, directory)
 
 
 def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -39,10 +39,9 @@ def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) ->
     try:
         if study.runs["decision_timeout_s"].nunique() < 2:
             return save_figures(study, directory)
-        picture = png_of(frontier(study, ax=blank_axes(*_FRONTIER_SIZE)))
+        return _save({"frontier.png": frontier(study, ax=OFFSCREEN)}, directory)
     except ConfigurationError:
         return ()
-    return (write_whole(Path(directory) / "frontier.png", as_bytes(picture)),)
 
 
 def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -52,12 +51,13 @@ def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple
     renamed. The directory is made if need be.
     Raises: ConfigurationError when the study has no runs or several decision timeouts; OSError when it cannot write.
     """
-    roles = len(timeline_frame(study)["role"].cat.categories)
-    pictures = {
-        "timeline.png": timeline(study, ax=blank_axes(*timeline_size(len(lanes_frame(study)), roles))),
-        "overrun.png": overrun(study, ax=blank_axes(*overrun_size(overrun_frame(study)["group"].nunique()))),
-    }
-    images = {name: png_of(ax) for name, ax in pictures.items()}
+    return _save(
+        {"timeline.png": timeline(study, ax=OFFSCREEN), "overrun.png": overrun(study, ax=OFFSCREEN)}, directory
+    )
+
+
+def _save(figures: Mapping[str, Axes], directory: str | os.PathLike[str]) -> tuple[Path, ...]:
+    images = {name: png_of(ax) for name, ax in figures.items()}
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     return tuple(write_whole(folder / name, as_bytes(image)) for name, image in images.items())

@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
@@ -63,7 +62,7 @@ def frontier(
     study: StudyTables,
     measure: str = "answered_in_time",
     *,
-    ax: Axes | None = None,
+    ax: look.Canvas = None,
 ) -> Axes:
     """Plot a measure against the decision timeout: one line per arm through its means, bars for their intervals.
 
@@ -73,8 +72,7 @@ def frontier(
     """
     frame = frontier_frame(study, measure)
     runs = _runs_of_sweep(study.runs)
-    if ax is None:
-        ax = look.new_axes(10.0, 5.6)
+    ax = look.axes_for(ax, 10.0, 5.6)
     groups = int(frame["group"].nunique())
     handles: list[Artist] = []
     for group, of_arm in frame.groupby("group"):
@@ -85,10 +83,8 @@ def frontier(
         handles.append(_draw_line(ax, of_arm, first, place, aside))
     budgets = sorted(frame[_TIMEOUT].unique())
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(FixedLocator(budgets))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+    look.fixed_ticks(ax, budgets)
+    look.percent_ticks(ax)
     ax.set_ylim(-0.06, 1.06)
     look.faint_grid(ax, "y")
     ax.set_xlabel("decision timeout (s, logarithmic)")

@@ -6,8 +6,6 @@ from typing import Any, Final, Protocol
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.ticker import PercentFormatter
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.views.plots import look
@@ -67,15 +65,14 @@ def goodput_frame(study: LoadMeasures, measure: str = "goodput_per_s") -> pd.Dat
     return frame[[*columns, "shown_at_per_s"]]
 
 
-def goodput(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
+def goodput(study: LoadMeasures, *, ax: look.Canvas = None) -> Axes:
     """Plot goodput against offered load: a line for each arm through its means, and every replicate as a point.
 
     The dotted line is where every query that arrives is answered in time. Bars are 95 % intervals of the mean over
     replicates (bounded mean). Raises: ConfigurationError as `goodput_frame`.
     """
     frame = goodput_frame(study)
-    if ax is None:
-        ax = look.new_axes(9.0, 5.2)
+    ax = look.axes_for(ax, 9.0, 5.2)
     most = float(frame["offered_per_s"].max())
     _draw(ax, frame)
     ax.plot([0.0, most], [0.0, most], color=look.INK, linewidth=1.0, linestyle=":", zorder=1.5, gid="ideal")
@@ -87,20 +84,19 @@ def goodput(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def abandoned_share(study: LoadMeasures, *, ax: Axes | None = None) -> Axes:
+def abandoned_share(study: LoadMeasures, *, ax: look.Canvas = None) -> Axes:
     """Plot the share of the provider's capacity spent on queries that were late or whose caller had left.
 
     Lines, points and bars as in `goodput`. Raises: ConfigurationError as `goodput_frame`.
     """
     frame = goodput_frame(study, "abandoned_share")
-    if ax is None:
-        ax = look.new_axes(9.0, 4.6)
+    ax = look.axes_for(ax, 9.0, 4.6)
     _draw(ax, frame)
     ax.set_xlim(0.0, 1.06 * float(frame["offered_per_s"].max()))
     # With nothing abandoned at all, a tenth is still to be seen; and a line at 0 lies clear of the axis.
     top = max(0.1, 1.1 * float(frame["value"].max()))
     ax.set_ylim(-0.03 * top, top)
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+    look.percent_ticks(ax)
     ax.set_ylabel("slot seconds on abandoned work (% of capacity)")
     _finish(ax, frame, "What the provider spends on work that nobody waits for", study.title)
     return ax
@@ -125,7 +121,7 @@ def _finish(ax: Axes, frame: pd.DataFrame, title: str, context: str) -> None:
     look.faint_grid(ax, "y")
     groups = int(frame["group"].nunique())
     handles = [
-        Line2D([], [], color=look.colour_of(row.alternative), label=row.arm, **look.line_style(row.group, groups))
+        look.line_key(row.arm, color=look.colour_of(row.alternative), **look.line_style(row.group, groups))
         for row in look.rows_of(frame.drop_duplicates("group"))
     ]
     handles.append(look.legend_key("one replicate", markerfacecolor=look.OTHER_COLOUR, **_POINT))

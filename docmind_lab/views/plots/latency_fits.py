@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.whole_files import as_bytes, write_or_refuse
-from docmind_lab.statistics.latency.durations import DurationFit
 from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.quantiles import DurationFit
 from docmind_lab.views.plots import look
 
 # Two of the colour-blind-safe palette; no alternative is meant here.
@@ -26,7 +22,6 @@ _NAMES: Final = {
     "inter_token_s": "time for each token after it",
     "retrieval_s": "time of a search",
 }
-_SIZE_IN: Final = (9.0, 5.0)
 
 
 def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> pd.DataFrame:
@@ -49,7 +44,7 @@ def latency_fit_frame(profile: LatencyProfile, part: str = "first_token_s") -> p
     )
 
 
-def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axes | None = None) -> Axes:
+def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: look.Canvas = None) -> Axes:
     """Plot the observed share of durations and its band, the family, and what the profile draws.
 
     Past the dotted line nothing was observed, and what the profile holds there is an extrapolation. Seconds are on a
@@ -58,8 +53,7 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axe
     """
     fit = _evidence(profile, part)
     frame = latency_fit_frame(profile, part)
-    if ax is None:
-        ax = look.new_axes(*_SIZE_IN)
+    ax = look.axes_for(ax, 9.0, 5.0)
     shown = frame[frame["observed_s"] > 0]
     steps: dict[str, Any] = {"step": "post", "linewidth": 0, "zorder": 1.5}
     ax.fill_between(shown["observed_s"], shown["low"], shown["high"], color=look.RULE, alpha=0.35, gid="band", **steps)
@@ -79,21 +73,13 @@ def latency_fit(profile: LatencyProfile, part: str = "first_token_s", *, ax: Axe
         ax.axvspan(fit.known_to_s, ax.get_xlim()[1], color=look.BAND, linewidth=0, zorder=0)
         look.note(ax, "nothing observed →", (fit.known_to_s, 0.0), (4.0, 9.0), x_in="data")
     ax.set_ylim(-0.02, 1.02)
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
-    ax.grid(axis="y", color=look.RULE, linewidth=0.5, alpha=0.5)
+    look.percent_ticks(ax)
+    look.faint_grid(ax, "y")
     ax.set_xlabel("seconds (logarithmic scale)")
     ax.set_ylabel("calls that took no longer (%)")
     look.legend_below(ax, _legend(fit), columns=2)
     look.style(ax, f"{profile.name}: {_NAMES[part]}", _context(fit))
     return ax
-
-
-def save_latency_fit(profile: LatencyProfile, path: str | os.PathLike[str], part: str = "first_token_s") -> Path:
-    """Write the figure to a PNG file without pyplot, and return its path.
-
-    Raises: ConfigurationError as `latency_fit`, and when it cannot be written.
-    """
-    return write_or_refuse(Path(path), as_bytes(look.png_of(latency_fit(profile, part, ax=look.blank_axes(*_SIZE_IN)))))
 
 
 def _evidence(profile: LatencyProfile, part: str) -> DurationFit:
@@ -115,15 +101,13 @@ def _draw_scale(ax: Axes, low_s: float, high_s: float) -> None:
 
 def _legend(fit: DurationFit) -> list[Any]:
     handles: list[Any] = [
-        Line2D([], [], color=look.INK, linewidth=1.1, label="observed (Kaplan–Meier)"),
+        look.line_key("observed (Kaplan–Meier)", color=look.INK, linewidth=1.1),
         Patch(color=look.RULE, alpha=0.35, label="95 % pointwise band, log-log"),
     ]
     if fit.family:
         label = f"{fit.family}, censored maximum likelihood"
-        handles.append(Line2D([], [], color=_FIT, linewidth=1.8, linestyle=(0, (6, 2)), label=label))
-    label = f"what the profile draws ({fit.used})"
-    handles.append(Line2D([], [], color=_BAD, linestyle="none", marker="o", markersize=4, label=label))
-    return handles
+        handles.append(look.line_key(label, color=_FIT, linewidth=1.8, linestyle=(0, (6, 2))))
+    return [*handles, look.legend_key(f"what the profile draws ({fit.used})", color=_BAD, marker="o", markersize=4)]
 
 
 def _context(fit: DurationFit) -> str:

@@ -7,8 +7,11 @@ would put dark text on a dark page. Text is always ink. Colour only repeats what
 from __future__ import annotations
 
 import io
+import os
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -18,10 +21,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, label_of, rank_of
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.whole_files import as_bytes, write_or_refuse
 from docmind_lab.tables.conditions import CONDITION, budgets_in_words
 
 COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in default_alternatives()})
@@ -62,24 +67,37 @@ def spread_of_seeds(seeds: pd.Series[Any]) -> pd.Series[float]:
     return spread(seeds.rank(method="dense") - 1)
 
 
-def new_axes(width_in: float, height_in: float) -> Axes:
-    """Return axes on a new figure of pyplot, so that a notebook shows it."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - slow, and looks for a display; saving figures needs neither
+@dataclass(frozen=True)
+class Offscreen:
+    """Stands for axes on a new figure without pyplot: it needs no display, and no figure is left open.
 
-    figure, ax = plt.subplots(figsize=(width_in, height_in), layout="constrained")
-    figure.set_facecolor(PAPER)
-    return ax
+    least_height_in: inches; a figure that is lower is made this high.
+    """
+
+    least_height_in: float = 0.0
 
 
-def blank_axes(width_in: float, height_in: float, least_height_in: float = 0.0) -> Axes:
-    """Return axes on a new figure without pyplot: it needs no display, and no figure is left open.
+Canvas = Axes | Offscreen | None
+"""What is drawn on: axes, a new figure without pyplot, or, if None, one of pyplot's, so that a notebook shows it."""
+
+
+def axes_for(canvas: Canvas, width_in: float, height_in: float) -> Axes:
+    """Return the axes that are handed in, or those of a new figure of this size.
 
     Args:
+        canvas: What is drawn on.
         width_in: Inches.
         height_in: Inches.
-        least_height_in: A figure that is lower is made this high.
     """
-    figure = Figure(figsize=(width_in, max(height_in, least_height_in)), layout="constrained")
+    if isinstance(canvas, Axes):
+        return canvas
+    if canvas is None:
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - slow, and looks for a display; saving figures needs neither
+
+        figure, ax = plt.subplots(figsize=(width_in, height_in), layout="constrained")
+        figure.set_facecolor(PAPER)
+        return ax
+    figure = Figure(figsize=(width_in, max(height_in, canvas.least_height_in)), layout="constrained")
     FigureCanvasAgg(figure)
     return figure.subplots()
 
@@ -93,8 +111,14 @@ def png_of(ax: Axes, dots_per_inch: int = 150) -> bytes:
     return buffer.getvalue()
 
 
-LEAST_HEIGHT_IN: Final = 4.0
-"""The least height of a figure, inches: less leaves no room beside title, axis and legend of a single arm."""
+def save_png(ax: Axes, path: str | os.PathLike[str]) -> Path:
+    """Write the figure of these axes to a PNG file and return its path. Raises: ConfigurationError if it cannot."""
+    return write_or_refuse(Path(path), as_bytes(png_of(ax)))
+
+
+OFFSCREEN: Final = Offscreen()
+ON_A_PAGE: Final = Offscreen(least_height_in=4.0)
+"""For pages: a lower figure leaves no room beside title, axis and legend of a single arm."""
 
 
 def style(ax: Axes, title: str, context: str) -> None:
@@ -154,15 +178,39 @@ def row_bands(ax: Axes, rows: int) -> None:
         ax.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
 
 
+def label_rows(ax: Axes, rows: int, places: Iterable[float], labels: Iterable[str]) -> None:
+    """Label places in the rows of a figure that has one for each alternative, the first on top."""
+    ax.set_yticks(list(places), list(labels))
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(rows - 0.5, -0.5)
+
+
+def fixed_ticks(ax: Axes, ticks: Iterable[float], text: Callable[[float], str] = "{:g}".format) -> None:
+    """Put ticks of the horizontal axis at these values alone, each with its text."""
+    ax.xaxis.set_major_locator(FixedLocator(list(ticks)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+
+
+def percent_ticks(ax: Axes) -> None:
+    """Write the shares of the vertical axis as percentages."""
+    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+
+
 def faint_grid(ax: Axes, axis: Literal["x", "y"]) -> None:
     """Draw thin lines at the ticks of an axis, below everything else."""
     ax.grid(axis=axis, color=RULE, linewidth=0.5, alpha=0.5)
     ax.set_axisbelow(True)
 
 
+def line_key(label: str, **style: Any) -> Line2D:
+    """Return a handle for a legend: a line."""
+    return Line2D([], [], label=label, **style)
+
+
 def legend_key(label: str, **style: Any) -> Line2D:
     """Return a handle for a legend: a marker without a line."""
-    return Line2D([], [], label=label, **{"linestyle": "none", **style})
+    return line_key(label, **{"linestyle": "none", **style})
 
 
 def median_key(label: str) -> Line2D:
@@ -233,7 +281,7 @@ def context_of(runs: pd.DataFrame) -> str:
     """Describe the runs in a line: timeout, budgets, question or their number, latencies, faults, clock."""
     first = runs.iloc[0]
     seeds = runs["seed"].nunique()
-    asked = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
+    questions = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
     latencies = f"{first['latency_profile']} latencies" if first["latency_profile"] else "live services"
     fault = "no faults" if first["fault"] in ("", "none") else f"fault {first['fault']}"
     if runs["fault"].nunique() > 1:
@@ -242,7 +290,7 @@ def context_of(runs: pd.DataFrame) -> str:
         first["workload"],
         f"{first['decision_timeout_s']:g} s decision timeout",
         *budgets_in_words(runs),
-        asked,
+        questions,
         latencies,
         fault,
         f"{first['clock']} clock",

@@ -8,7 +8,6 @@ from typing import Any, Final
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots import look
@@ -71,7 +70,7 @@ def overrun_summary(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
+def overrun(study: StudyTables, *, ax: look.Canvas = None) -> Axes:
     """Plot the caller overrun and the work overrun of every run, in a pair of rows for each alternative.
 
     Points are runs; the upright line is the median of those past the deadline, the whisker their range. Runs without
@@ -82,18 +81,16 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     points = overrun_frame(study)
     summary = overrun_summary(points)
     groups = summary["group"].nunique()
-    if ax is None:
-        ax = look.new_axes(*overrun_size(groups))
+    ax = look.axes_for(ax, 10.0, 1.9 + 0.8 * groups)
     look.row_bands(ax, groups)
     for row in look.rows_of(summary):
         of_row = points[(points["group"] == row.group) & (points["overrun"] == row.overrun)]
         _draw_row(ax, row, of_row)
     _draw_scale(ax, points)
-    ax.set_ylim(groups - 0.5, -0.5)
-    ax.set_yticks([_middle(row.group, row.overrun) for row in look.rows_of(summary)], summary["overrun"])
+    middles = (_middle(row.group, row.overrun) for row in look.rows_of(summary))
+    look.label_rows(ax, groups, middles, summary["overrun"])
     for row in look.rows_of(summary.drop_duplicates("group")):
         look.note(ax, row.label, (0.0, row.group), (-50.0, 0.0), y_in="data", ha="right", weight="bold")
-    ax.tick_params(axis="y", length=0)
     linear = look.seconds_text(_linear_below(points))
     ax.set_xlabel(f"overrun: time past the deadline (ms, s; linear up to {linear}, logarithmic above)")
     handles = _legend(bool(points["lower_bound"].any()))
@@ -101,11 +98,6 @@ def overrun(study: StudyTables, *, ax: Axes | None = None) -> Axes:
     look.note(ax, "past the deadline", (1.0, 1.0), (12.0, 3.0), va="bottom")
     look.style(ax, "How far past the deadline the caller waited, and the work went on", look.context_of(study.runs))
     return ax
-
-
-def overrun_size(groups: int) -> tuple[float, float]:
-    """Return the width and height, in inches, for this many alternatives."""
-    return 10.0, 1.9 + 0.8 * groups
 
 
 def _middle(group: int, overrun: str) -> float:
@@ -159,9 +151,7 @@ def _draw_scale(ax: Axes, points: pd.DataFrame) -> None:
     greatest_s = max(float(points["overrun_s"].max()), 10 * linear_s)
     powers = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
     ticks = [0.0, *(value for value in powers if linear_s <= value <= greatest_s * 1.3)]
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: look.seconds_text(value)))
+    look.fixed_ticks(ax, ticks, look.seconds_text)
     look.faint_grid(ax, "x")
     ax.set_xlim(-0.08 * linear_s, greatest_s * 1.5)
     if points["lower_bound"].any():
@@ -183,7 +173,7 @@ def _legend(bounds: bool) -> list[Line2D]:
         look.legend_key("a run: its caller's wait", **_point_style("caller", look.OTHER_COLOUR)),
         look.legend_key("a run: its work", **_point_style("work", look.OTHER_COLOUR)),
         look.median_key("line: median of those past it"),
-        Line2D([], [], label="whisker: range", color=look.INK, linewidth=1.0),
+        look.line_key("whisker: range", color=look.INK, linewidth=1.0),
     ]
     if bounds:
         shape: dict[str, Any] = {"marker": ">", "markersize": 7, "color": look.OTHER_COLOUR}

@@ -9,7 +9,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
-from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
 from docmind_lab.core.errors import ConfigurationError
@@ -27,14 +26,13 @@ _TICK_PLACES: Final = (((6.0, 2.0), "left", "bottom"), ((-6.0, 2.0), "right", "b
 _CORNER_PLACES: Final = ((0, 12), (-4, -16), (4, -16))
 
 
-def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
+def scorecard_totals(card: Scorecard, *, ax: look.Canvas = None) -> Axes:
     """Plot the judged and measured scores of every arm: a row for Perf, and one for the total if it has one.
 
     Hollow is judged, full is measured; the bar is the 95 % bootstrap interval over seeds.
     """
     totals = card.totals
-    if ax is None:
-        ax = look.new_axes(10.0, 2.0 + 0.78 * len(totals))
+    ax = look.axes_for(ax, 10.0, 2.0 + 0.78 * len(totals))
     look.row_bands(ax, len(totals))
     heights = np.add.outer(np.arange(len(totals)), (-0.22, 0.22))
     for place, row in enumerate(totals.to_dict("records")):
@@ -49,19 +47,17 @@ def scorecard_totals(card: Scorecard, *, ax: Axes | None = None) -> Axes:
             ax.plot(judged, height, gid=f"judged:{gid}", **_hollow(colour))
         look.note(ax, str(row["note"]), (0.0, heights[place][1]), (4.0, 0.0), y_in="data")
         look.note(ax, str(row["option"]), (0.0, place), (-46.0, 0.0), y_in="data", ha="right", weight="bold")
-    ax.set_yticks(heights.ravel(), list(_KINDS) * len(totals))
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(totals) - 0.5, -0.5)
+    look.label_rows(ax, len(totals), heights.ravel(), list(_KINDS) * len(totals))
     ax.set_xlim(-0.15, 10.15)
     ax.set_xticks(range(11))
     look.faint_grid(ax, "x")
     ax.set_xlabel("score (0 to 10)")
-    bar = Line2D([], [], label="bar: 95 % bootstrap interval over seeds", color=look.INK, linewidth=1.6)
     keys = [
         look.legend_key("judged by the record", **_hollow(look.OTHER_COLOUR)),
         look.legend_key("measured", **_full(look.OTHER_COLOUR)),
+        look.line_key("bar: 95 % bootstrap interval over seeds", color=look.INK, linewidth=1.6),
     ]
-    look.legend_below(ax, [*keys, bar], columns=3)
+    look.legend_below(ax, keys, columns=3)
     look.style(ax, f"{card.table.name}: what was judged, and what was measured", _context(card))
     return ax
 
@@ -79,7 +75,7 @@ def _context(card: Scorecard) -> str:
     return f"{card.table.name} · {card.context} · {card.seeds} seeds"
 
 
-def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | None = None) -> Axes:
+def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: look.Canvas = None) -> Axes:
     """Plot all weights of three criteria as a triangle, coloured by the option that wins under them.
 
     At a corner one criterion has all of the weight, on the side opposite none. perf: "measured" or "judged". The star
@@ -96,8 +92,7 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: Axes | Non
             f"{card.table.name} has {len(criteria)} criteria and a triangle has room for three: its winners() has all "
             "weights"
         )
-    if ax is None:
-        ax = look.new_axes(8.6, 7.2)
+    ax = look.axes_for(ax, 8.6, 7.2)
     handles: list[Artist] = []
     levels = dict(zip(card.totals["option"], card.totals["alternative"], strict=True))
     for label in [each for each in (*card.totals["option"], "") if (frame["winner"] == each).any()]:

@@ -13,7 +13,6 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from docmind_lab.core.errors import ConfigurationError
@@ -168,7 +167,7 @@ _LEGEND_WORDS: Final = {
 
 
 def timeline(
-    study: StudyTables, *, seed: int | None = None, run_ids: Iterable[str] | None = None, ax: Axes | None = None
+    study: StudyTables, *, seed: int | None = None, run_ids: Iterable[str] | None = None, ax: look.Canvas = None
 ) -> Axes:
     """Plot every call of one question: a lane for each alternative, a row for each role, seconds across.
 
@@ -180,12 +179,12 @@ def timeline(
     endpoint) there is nothing to hatch, and the lane says so.
     Raises: ConfigurationError as `lanes_frame`.
     """
-    kept = None if run_ids is None else list(run_ids)
-    lanes, bars = lanes_frame(study, seed, kept), timeline_frame(study, seed, kept)
+    ids = None if run_ids is None else list(run_ids)
+    lanes, bars = lanes_frame(study, seed, ids), timeline_frame(study, seed, ids)
     roles = [str(role) for role in bars["role"].cat.categories]
-    if ax is None:
-        ax = look.new_axes(*timeline_size(len(lanes), len(roles)))
     height = _lane_rows(len(roles))
+    # At this height rows of 8 pt text do not touch.
+    ax = look.axes_for(ax, 10.0, 1.9 + 0.145 * len(lanes) * height)
     for lane in look.rows_of(lanes):
         _draw_lane(ax, lane, height)
     for bar in look.rows_of(bars):
@@ -203,11 +202,6 @@ def timeline(
         ax, "One question under each way to enforce its deadline" if len(lanes) > 1 else alone, look.context_of(runs)
     )
     return ax
-
-
-def timeline_size(lanes: int, roles: int) -> tuple[float, float]:
-    """Return the width and height, in inches, at which rows of 8 pt text do not touch."""
-    return 10.0, 1.9 + 0.145 * lanes * _lane_rows(roles)
 
 
 def _lane_rows(roles: int) -> float:
@@ -298,7 +292,7 @@ def _legend(lanes: pd.DataFrame, bars: pd.DataFrame) -> list[Artist]:
     }
     style: dict[str, Any] = {"linestyle": "none", "markeredgecolor": look.INK, "markersize": look.SMALL_PT - 2}
     handles += [
-        Line2D([], [], marker=marker, markerfacecolor=face, label=_LEGEND_WORDS[name], **style)
+        look.line_key(_LEGEND_WORDS[name], marker=marker, markerfacecolor=face, **style)
         for name, (marker, face, seen) in marks.items()
         if seen
     ]

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
-from typing import Final
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
 from docmind_lab.core.text import one_line
-from docmind_lab.core.whole_files import as_bytes, write_or_refuse
 from docmind_lab.findings.what_if.what_if import WhatIf
 from docmind_lab.views.plots import look
 
-_SIZE_IN: Final = (9.0, 6.4)
 
-
-def what_if_frontier(result: WhatIf, target: float = 0.95, *, ax: Axes | None = None) -> tuple[Axes, Axes]:
+def what_if_frontier(result: WhatIf, target: float = 0.95, *, ax: look.Canvas = None) -> tuple[Axes, Axes]:
     """Plot the share in time against the decision timeout, and below it the late seconds of each alternative.
 
     Args:
@@ -31,7 +24,7 @@ def what_if_frontier(result: WhatIf, target: float = 0.95, *, ax: Axes | None = 
     Returns:
         The axes of the upper and of the lower half.
     """
-    upper = look.new_axes(*_SIZE_IN) if ax is None else ax
+    upper = look.axes_for(ax, 9.0, 6.4)
     figure = upper.figure
     grid = figure.add_gridspec(2, 1, height_ratios=[3, 2])
     upper.set_subplotspec(grid[0])
@@ -42,23 +35,12 @@ def what_if_frontier(result: WhatIf, target: float = 0.95, *, ax: Axes | None = 
         look.legend_below(lower, handles, columns=2)
     for each in (upper, lower):
         each.set_xscale("log")
-        each.xaxis.set_major_locator(FixedLocator(_ticks(result)))
-        each.xaxis.set_minor_locator(NullLocator())
-        each.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        look.fixed_ticks(each, _ticks(result))
         look.faint_grid(each, "y")
     runs, sessions = len(result.traces), result.traces.runs["session"].nunique()
     look.style(upper, "What if the deadline were another?", f"{runs} recorded runs of {sessions} sessions, replayed")
     look.style(lower, "", "")
     return upper, lower
-
-
-def save_what_if(result: WhatIf, path: str | os.PathLike[str], target: float = 0.95) -> Path:
-    """Write the figure to a PNG file without pyplot, and return its path.
-
-    Raises: ConfigurationError when it cannot be written.
-    """
-    upper, _ = what_if_frontier(result, target, ax=look.blank_axes(*_SIZE_IN))
-    return write_or_refuse(Path(path), as_bytes(look.png_of(upper)))
 
 
 def _ticks(result: WhatIf) -> list[float]:
@@ -81,15 +63,8 @@ def _draw_shares(ax: Axes, result: WhatIf, target: float) -> None:
     best = result.smallest(target)
     if not math.isnan(best):
         ax.axvline(best, color=look.RULE, linewidth=0.9)
-        ax.annotate(
-            f"{best:g} s",
-            (best, 0.02),
-            xytext=(4, 0),
-            textcoords="offset points",
-            fontsize=look.SMALL_PT,
-            color=look.INK,
-        )
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
+        look.note(ax, f"{best:g} s", (best, 0.02), (4.0, 0.0), x_in="data", y_in="data", va="baseline")
+    look.percent_ticks(ax)
     ax.set_ylim(0, 1.03)
     ax.set_ylabel("answered in time (% of runs)")
     look.note(ax, f"band: {result.confidence:.0%}, by session", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,10 +18,8 @@ from docmind_lab.tables.conditions import by_condition, condition_columns, in_wo
 from docmind_lab.tables.frames import StudyTables, Tables
 from docmind_lab.views import plots
 from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
-from docmind_lab.views.plots.look import LEAST_HEIGHT_IN, blank_axes, png_of
-from docmind_lab.views.plots.overruns import overrun_size
+from docmind_lab.views.plots.look import ON_A_PAGE, Canvas, png_of
 from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
-from docmind_lab.views.plots.timelines import timeline_size
 from docmind_lab.views.reports.model import Figure, Table
 from docmind_lab.views.reports.tables import table_of
 
@@ -77,17 +74,16 @@ def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure that is not drawn yet. draw: onto axes of size_in (width, height, inches). tables: its numbers."""
+    """A figure that is not drawn yet. draw: onto a canvas. tables: its numbers."""
 
     title: str
     alt: str
-    draw: Callable[[Axes], Axes]
-    size_in: tuple[float, float]
+    draw: Callable[[Canvas], Axes]
     tables: tuple[Table, ...]
 
     def figure(self) -> Figure:
         """Return the figure with its image. Raises: what drawing it raises."""
-        return Figure(self.title, self.alt, *image_of(self.draw, self.size_in), self.tables)
+        return Figure(self.title, self.alt, *image_of(self.draw), self.tables)
 
 
 def completion_of(study: StudyTables, where: str = "") -> Drawing:
@@ -99,7 +95,6 @@ def completion_of(study: StudyTables, where: str = "") -> Drawing:
         f"Who was answered by when, of all runs{where}",
         f"Step curves that rise from 0 % with each answer, one for each arm. At their ends are answered: {text}.",
         lambda ax: plots.completion(study, ax=ax),
-        (10.0, 5.0),
         (table_of("The steps of the curves, bands pointwise at 95 %", frame),),
     )
 
@@ -117,7 +112,6 @@ def overrun_of(study: StudyTables, where: str = "") -> Drawing:
         f"The caller's wait and the work, run by run{where}",
         f"A point for each run: how long its caller waited, and its work went on, past the deadline. Past it: {text}.",
         lambda ax: plots.overrun(study, ax=ax),
-        overrun_size(int(frame["group"].nunique())),
         (
             table_of("Runs past the deadline, and how far", summary),
             table_of("The points", frame.drop(columns=["jitter"])),
@@ -139,7 +133,6 @@ def timeline_of(study: StudyTables, where: str = "", seed: int | None = None) ->
         f"Timeline of the calls of the question of seed {lanes['seed'].iloc[0]}, a lane for each arm, a row for each "
         f"role, with what went on past the deadline. {text}.",
         lambda ax: plots.timeline(study, seed=seed, ax=ax),
-        timeline_size(len(lanes), len(bars["role"].cat.categories)),
         (table_of("The lanes", lanes.drop(columns=["seed", "note"])), table_of("The bars", bars)),
     )
 
@@ -170,7 +163,6 @@ def _frontier(part: Part, measure: str) -> Drawing:
         f"{what[0].upper()}{what[1:]}, by decision timeout{part.caption}",
         f"A line for each arm against the decision timeout, from the smallest to the largest: {text}.",
         lambda ax: frontier(part, measure, ax=ax),
-        (10.0, 5.6),
         (table_of(f"The points of the lines: {what}", frame),),
     )
 
@@ -182,7 +174,6 @@ def scorecard_figures(card: Scorecard) -> Iterator[Drawing]:
         "Every option's Perf and total, judged and measured",
         f"Scores from 0 to 10, a row for each arm, hollow as judged and full as measured. Perf measured: {text}.",
         lambda ax: scorecard_totals(card, ax=ax),
-        (10.0, 2.0 + 0.78 * len(card.totals)),
         (_scores(card), table_of("What measured Perf is made of", card.components)),
     )
     for perf in ("judged", "measured"):
@@ -193,8 +184,7 @@ def scorecard_figures(card: Scorecard) -> Iterator[Drawing]:
         yield Drawing(
             f"Who would be chosen under other weights, Perf {perf}",
             f"A triangle of all weights of three criteria, coloured by who wins there. Shares of it: {text}.",
-            functools.partial(_weights, card, perf),
-            (8.6, 7.2),
+            lambda ax, perf=perf: scorecard_weights(card, perf=perf, ax=ax),  # type: ignore[misc]
             (table_of("How much of all weights is whose", of_perf),),
         )
 
@@ -205,17 +195,9 @@ def _scores(card: Scorecard) -> Table:
     return Table("The scores", shown, card.totals)
 
 
-def _weights(card: Scorecard, perf: str, ax: Axes) -> Axes:
-    return scorecard_weights(card, perf=perf, ax=ax)
-
-
-def image_of(draw: Callable[[Axes], object], size_in: tuple[float, float]) -> tuple[bytes, str]:
-    """Return the image that `draw` makes on axes of this size (width, height, inches), and its media type.
-
-    Raises: what `draw` raises.
-    """
-    ax = blank_axes(*size_in, LEAST_HEIGHT_IN)
-    draw(ax)
+def image_of(draw: Callable[[Canvas], Axes]) -> tuple[bytes, str]:
+    """Return the image of a figure, and its media type. Raises: what `draw` raises."""
+    ax = draw(ON_A_PAGE)
     return (_svg(ax), SVG) if _elements(ax) <= _MOST_ELEMENTS else (_small_png(ax), PNG)
 
 

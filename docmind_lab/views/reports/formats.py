@@ -26,16 +26,19 @@ from docmind_lab.core.text import markdown_table
 from docmind_lab.core.whole_files import as_text, write_whole
 from docmind_lab.views.reports.model import Block, Facts, Figure, Prose, Report, Table
 
-TEMPLATE = "page.html.j2"
-
 
 def as_html(report: Report) -> str:
     """Return a report as one HTML page. Names of arms or faults are escaped, so they are never markup."""
-    return _template().render(report=report)
+    return _templates().get_template("page.html.j2").render(report=report)
+
+
+def table_html(table: Table) -> str:
+    """Return a table with caption and row headings as HTML, in a region that the keyboard can scroll."""
+    return str(_templates().get_template("table.html.j2").module.table(table))  # type: ignore[attr-defined]
 
 
 @functools.cache
-def _template() -> jinja2.Template:
+def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("docmind_lab.views.reports", "templates"),
         autoescape=True,
@@ -46,7 +49,7 @@ def _template() -> jinja2.Template:
     environment.filters["data_uri"] = _data_uri
     for kind in (Prose, Facts, Table, Figure):
         environment.tests[kind.__name__.lower()] = _kind_test(kind)
-    return environment.get_template(TEMPLATE)
+    return environment
 
 
 def _data_uri(figure: Figure) -> str:

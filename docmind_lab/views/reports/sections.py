@@ -145,9 +145,9 @@ def _lines(runs: pd.DataFrame, columns: Sequence[str], complete: bool) -> Iterat
 def _rare_events(runs: pd.DataFrame, columns: Sequence[str]) -> str:
     sizes = with_arms(runs).groupby([*columns, "arm"], observed=True).size()
     least = int(sizes.min())
-    told = [quantile_name(q) for q in _QUANTILES if runs_needed(q) <= least]
+    known = [quantile_name(q) for q in _QUANTILES if runs_needed(q) <= least]
     missing = [(quantile_name(q), runs_needed(q)) for q in _QUANTILES if runs_needed(q) > least]
-    enough = f"enough for {join_names(told)}" if told else "not enough for any quantile"
+    enough = f"enough for {join_names(known)}" if known else "not enough for any quantile"
     needed = f"; {', '.join(f'{name} needs {number}' for name, number in missing)}" if missing else ""
     are = "is" if least == 1 else "are"
     return f"{count_of(least, 'run')} of an arm in a condition {are} {enough}{needed}: rare events are not seen."

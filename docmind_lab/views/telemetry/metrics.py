@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from docmind_lab.core.telemetry_names import RUN_LABELS, RunInstruments
@@ -36,7 +36,7 @@ class RunCounts:
                 _count_run(instruments, measured.run)
                 for call in measured.calls:
                     if call.seen_from == "client":
-                        _count_call(instruments, call, measured.run.clock)
+                        _count_call(instruments, call, _labels(measured.run))
                 if measured.run.workload == "staged":
                     _count_stages(instruments, measured.run, measured.events)
         if self._file is not None:
@@ -81,8 +81,7 @@ def _count_run(instruments: RunInstruments, run: RunRecord) -> None:
             instruments.overspent.add(1, {**labels, "budget": budget})
 
 
-def _count_call(instruments: RunInstruments, call: CallRecord, clock: str) -> None:
-    of_run = dict(zip(RUN_LABELS, (call.workload, call.alternative, clock), strict=True))
+def _count_call(instruments: RunInstruments, call: CallRecord, of_run: Mapping[str, str]) -> None:
     labels = {**of_run, "role": call.role, "kind": call.kind}
     instruments.calls.add(1, {**labels, "outcome": call.outcome})
     if call.outcome != "refused" and not math.isnan(call.latency_s):

@@ -18,7 +18,8 @@ from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.peer_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
-from docmind_lab.statistics.latency.profile import LatencyProfile, QuantileTable
+from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.statistics.latency.quantiles import QuantileTable
 from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
 from docmind_lab.systems.peers.client import PeerClients
 from docmind_lab.systems.peers.correlation import PeerResult, PeerTimeouts

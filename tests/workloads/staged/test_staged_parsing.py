@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from damage_operators import OPERATORS, Damaged, damaged_texts
 from langchain_core.messages import AIMessage
-from malformed_tool_calls import CASES
 
 from docmind_lab.systems.staged.parsing import ToolCall, parse_message, parse_text, parse_tool_calls
 
 SEED = 20_251_011
+CORPUS = tomllib.loads((Path(__file__).parent / "malformed_tool_calls.toml").read_text(encoding="utf-8"))
+CALLS = {name: tuple(json.loads(call)) for name, call in CORPUS["calls"].items()}
 
 
 def found_in(text: str, finish_reason: str) -> tuple[tuple[str, dict], ...]:
@@ -39,10 +42,13 @@ def altered(made: list[tuple[str, Damaged]]) -> list[str]:
 
 
 def test_at_least_95_percent_of_the_corpus_by_hand_are_read_exactly(record_property):
-    wrong = [case for case in CASES if found_in(case.text, case.finish_reason) != case.expected]
-    by_category = Counter(case.category for case in wrong)
-    record_property("worst_category", by_category.most_common(1))
-    assert len(wrong) <= 0.05 * len(CASES), [(case.category, case.text) for case in wrong]
+    wrong = [
+        case
+        for case in CORPUS["case"]
+        if found_in(case["text"], case.get("finish_reason", "stop")) != tuple(CALLS[name] for name in case["expected"])
+    ]
+    record_property("worst_category", Counter(case["category"] for case in wrong).most_common(1))
+    assert len(wrong) <= 0.05 * len(CORPUS["case"]), wrong
 
 
 @pytest.mark.parametrize("count", [20 * len(OPERATORS), pytest.param(10_000, marks=pytest.mark.full)])

@@ -1,4 +1,7 @@
-"""Prints docs/data-dictionary.md, each workload's own tables and events included."""
+"""Prints docs/data-dictionary.md, each workload's own tables and events included.
+
+python docs/make_data_dictionary.py > docs/data-dictionary.md
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,44 @@
+"""A graph with a planted defect, and its corrected twin."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.graph import START, StateGraph
+
+
+@dataclass(frozen=True)
+class Twins:
+    """A defect and its correction.
+
+    invariant: which one the defect breaks. inputs: what both graphs are given. graph: builds the graph; called with
+    whether it is the corrected one.
+    """
+
+    invariant: str
+    inputs: list[Any]
+    graph: Callable[[bool], Any]
+
+    @property
+    def broken(self) -> Callable[[], Any]:
+        """A function, since the crash test calls one anew for each trial."""
+        return lambda: self.graph(False)
+
+    @property
+    def mended(self) -> Callable[[], Any]:
+        return lambda: self.graph(True)
+
+
+def twins(invariant: str, *inputs: Any) -> Callable[[Callable[[bool], Any]], Twins]:
+    """Return a decorator that makes twins of the function that builds them."""
+    return lambda graph: Twins(invariant, list(inputs), graph)
+
+
+def chain(schema: Any, **nodes: Any) -> Any:
+    """Return a builder with these nodes, one after the other."""
+    builder, before = StateGraph(schema), START
+    for name, node in nodes.items():
+        builder.add_node(name, node)
+        builder.add_edge(before, name)
+        before = name
+    return builder
