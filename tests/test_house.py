@@ -165,7 +165,7 @@ def test_an_eighth_alternative_is_a_row_and_a_class(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(CATALOGUE, Eighth.name, ROW)
     assert [each.name for each in parse_alternatives(None)] == list(ALTERNATIVES)
     assert list(ALTERNATIVES)[-1] == Eighth.name
-    study = dl.compare(8.0, 2, alternatives="A,H", profile="typical", documents="handbook")
+    study = dl.compare(decision_timeout_s=8.0, alternatives="A,H", world=dl.World(latencies="typical"), runs=2)
     assert "H  eighth" in study.summary().index
     assert ROW.why_work_goes_on in study.report()
     assert ROW.price in study.report()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import docmind_lab as dl
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 
 GRAPHS = Path(__file__).parents[1] / "support"
@@ -34,8 +35,13 @@ def module_of(name: str) -> ModuleType:
 
 
 def report_on(name: str, which: str, runs: int | None) -> CrashReport:
-    options: dict[str, Any] = {"endpoints": "crash_services.toml", "runs": runs, "workers": 1, "shrink": False}
-    return crash_test(f"{name}.py:{which}", module_of(name).INPUTS, **options)
+    options: dict[str, Any] = {
+        "world": dl.World(endpoints="crash_services.toml"),
+        "runs": runs,
+        "workers": 1,
+        "shrink": False,
+    }
+    return crash_test(dl.graph(f"{name}.py:{which}", module_of(name).INPUTS), **options)
 
 
 def found_in(name: str, runs: int | None) -> set[str]:

@@ -42,7 +42,12 @@ def test_the_rows_of_an_enforced_graph_are_those_of_the_alternative(
 
     def study(enforced: bool) -> dl.Study:
         return dl.compare(
-            8.0, 2, alternatives=ALTERNATIVES, graph=graph, inputs=[asked], fault=fault, enforced=enforced, workers=1
+            dl.graph(graph, [asked], enforced=enforced),
+            8.0,
+            alternatives=ALTERNATIVES,
+            world=dl.World(faults=fault),
+            runs=2,
+            workers=1,
         )
 
     bare, enforced = study(False), study(True)
@@ -54,4 +59,4 @@ def test_the_rows_of_an_enforced_graph_are_those_of_the_alternative(
 
 def test_only_a_graph_of_ones_own_is_enforced() -> None:
     with pytest.raises(ConfigurationError, match="enforced are for a graph of your own"):
-        dl.compare(enforced=True)
+        dl.docmind(enforced=True)

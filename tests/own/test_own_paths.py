@@ -14,6 +14,7 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
+from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.systems.kinds import shown_name
 from docmind_lab.systems.own import own_graph
 
@@ -65,14 +66,16 @@ def test_no_path_of_the_machine_is_in_a_study_of_ones_own(module: Path, tmp_path
         "endpoints": tmp_path / "endpoints.toml",
         "store": f"{module}:InMemoryStore",
     }
-    compared = dl.compare(**given, runs=1, alternatives="A", decision_timeout_s=5, out=tmp_path / "one")
+    compared = dl.compare(
+        **nouns_of({**given, "runs": 1, "alternatives": "A", "decision_timeout_s": 5, "out": tmp_path / "one"})
+    )
     swept = dl.sweep(
         {"repeats": 1, "factors": {"alternative": "A", "decision_timeout_s": 5}}
         | given
         | {"endpoints": str(given["endpoints"])},
         out=tmp_path / "two",
     )
-    asked = dl.compare(agent=f"{module}:answer", inputs=["a"], runs=1, alternatives="A", decision_timeout_s=5)
+    asked = dl.compare(dl.agent(f"{module}:answer", ["a"]), decision_timeout_s=5, alternatives="A", runs=1)
     assert set(compared.runs["workload"]) == set(swept.runs["workload"]) == {f"{module.name}:graph"}
     assert set(asked.runs["workload"]) == {f"agent:{module.name}:answer"}
     for study in (compared, swept, asked):

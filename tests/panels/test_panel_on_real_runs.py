@@ -12,7 +12,7 @@ from docmind_lab.views.panels import tune
 @pytest.mark.wall
 def test_the_code_makes_the_same_tables_also_of_runs_that_were_known() -> None:
     # Processes start, import the stack and index a corpus: seconds, minutes on a machine that does much else.
-    panel = tune(20.0, runs=2, alternatives=("B",), documents="handbook")
+    panel = tune(decision_timeout_s=20.0, runs=2, alternatives=("B",))
     try:
         panel.wait(300)
         # The runs of B come from the store, under the names of another study.

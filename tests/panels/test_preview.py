@@ -16,7 +16,7 @@ PATIENCE_S = 240.0
 
 @pytest.fixture(scope="module")
 def panel() -> Iterator[TunePanel]:
-    panel = tune(20.0, runs=2, alternatives=("A", "B", "D"), documents="handbook")
+    panel = tune(decision_timeout_s=20.0, runs=2, alternatives=("A", "B", "D"))
     panel.wait(PATIENCE_S)
     assert panel._control_engine is not None
     assert panel._control_engine.wait(PATIENCE_S)

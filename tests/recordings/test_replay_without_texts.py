@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.flat_options import nouns_of
 
 pytestmark = pytest.mark.wall
 
@@ -47,14 +48,18 @@ def recorded(stub: Callable[..., StubServer], folder: Path, *, with_text: bool, 
     builder.add_edge(START, "judge")
     named: dict[str, Any] = {"graph": builder.compile(), "inputs": [{"question": "a"}]}
     study = dl.compare(
-        **named,
-        runs=1,
-        alternatives="A",
-        decision_timeout_s=5,
-        services="own",
-        clock="wall",
-        record=folder,
-        record_text=with_text,
+        **nouns_of(
+            {
+                **named,
+                "runs": 1,
+                "alternatives": "A",
+                "decision_timeout_s": 5,
+                "services": "own",
+                "clock": "wall",
+                "record": folder,
+                "record_text": with_text,
+            }
+        )
     )
     assert set(study.runs["outcome"]) == {"answered"}
     return named
@@ -66,20 +71,18 @@ def test_a_graph_that_parses_what_its_model_says_is_refused_with_the_remedy(
     named = recorded(stub, tmp_path / "recording", with_text=False)
     said = r"has no texts, and on simulated ones the graph fails with JSONDecodeError in node judge.*--record-text"
     with pytest.raises(ConfigurationError, match=said):
-        dl.compare(**named, replay=tmp_path / "recording")
+        dl.compare(**nouns_of({**named, "replay": tmp_path / "recording"}))
+    world = dl.Replay(tmp_path / "recording")
     with pytest.raises(ConfigurationError, match=said):
-        dl.sweep(
-            {"replay": str(tmp_path / "recording"), "factors": {"decision_timeout_s": [3, 5]}},
-            **named,
-        )
+        dl.sweep(nouns_of(named)["system"], {"decision_timeout_s": [3, 5]}, world=world)
 
 
 @pytest.mark.full
 def test_with_texts_it_is_replayed(stub: Callable[..., StubServer], tmp_path: Path) -> None:
     named = recorded(stub, tmp_path / "recording", with_text=True)
-    assert set(dl.compare(**named, replay=tmp_path / "recording").runs["outcome"]) == {"answered"}
+    assert set(dl.compare(**nouns_of({**named, "replay": tmp_path / "recording"})).runs["outcome"]) == {"answered"}
 
 
 def test_a_graph_that_takes_any_text_is_replayed_without_texts(stub: Callable[..., StubServer], tmp_path: Path) -> None:
     named = recorded(stub, tmp_path / "recording", with_text=False, parses=False)
-    assert set(dl.compare(**named, replay=tmp_path / "recording").runs["outcome"]) == {"answered"}
+    assert set(dl.compare(**nouns_of({**named, "replay": tmp_path / "recording"})).runs["outcome"]) == {"answered"}

@@ -8,6 +8,7 @@ import pytest
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative, HardTimeout
+from docmind_lab.experiments.nouns import system_of_kind
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.retries import retries_of_alternative
 
@@ -34,7 +35,13 @@ def test_retries_that_were_asked_for_are_those_of_whoever_retries() -> None:
 
 @pytest.mark.parametrize(("workload", "said"), [("research", "workload:2"), ("staged", "budgeted:1")])
 def test_what_the_column_says_is_what_happens_when_calls_fail(workload: str, said: str) -> None:
-    study = dl.compare(60, runs=1, workload=workload, alternatives="unguarded", fault="http_500:*", profile="fast")
+    study = dl.compare(
+        system_of_kind(workload),
+        60,
+        alternatives="unguarded",
+        world=dl.World(latencies="fast", faults="http_500:*"),
+        runs=1,
+    )
     assert set(study.runs["retries"]) == {said}
     retries = study.events[study.events["event"].astype("str") == "retry"]
     who, number = said.split(":")

@@ -18,8 +18,9 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
-from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
+from docmind_lab.experiments.comparison.replays import has_own_documents, replayed_comparison
 from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.experiments.nouns import DocMind, LabSystem, System, system_of_kind
 from docmind_lab.experiments.sweeps.factors import (
     alternatives_of,
     behaviours_of,
@@ -29,10 +30,11 @@ from docmind_lab.experiments.sweeps.factors import (
     policies_of,
     profiles_of,
 )
-from docmind_lab.experiments.sweeps.settled import replay_comparison
+from docmind_lab.experiments.sweeps.settled import own_system_of, recording_in
 from docmind_lab.services.hops import checked_adoption
 from docmind_lab.systems.docmind.graphs.node_modes import NodeMode, checked_node_mode
 from docmind_lab.systems.kinds import WORKLOADS, workload_kind
+from docmind_lab.systems.own import OwnGraph
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def _combinations(design: StudyDesign) -> Iterator[Combination | Impossible]:
     faults = faults_of(factors)
     if design.is_of_own_graph:
         with naming_factor("fault"):
-            faults = [faults_in(kinds[0], level.split("+")) for level in factors.fault]
+            faults = [faults_in(kinds[0], level.split("+"), is_own=True) for level in factors.fault]
         with naming_factor("alternative"):
             require_whole_budget(alternatives_of(factors))
     # The budgets vary fastest but for the arms, and what costs a worker a new system varies slowest.
@@ -211,19 +213,25 @@ def _replayed(
 ) -> Combination:
     """Return the combination that plays the design's recording again."""
     assert design.replay is not None
-    request = CompareRequest(
-        timeout_s,
-        design.repeats,
-        alternatives=[alternative],
-        retries=retries,
-        budget=budget,
-        workload=DEFAULT_WORKLOAD if workload in WORKLOADS else workload,
-        graph=design.graph,
-        agent=design.agent,
-        cpu_charge=design.cpu_charge,
-        model_variation=design.model_variation,
-        model_under_pressure=design.model_under_pressure,
+    recording = recording_in(design.replay)
+    own = OwnGraph(workload, design.documents, 0) if design.is_of_own_graph else None
+    named = {"documents": design.documents, "questions": design.questions or None}
+    if own is not None:
+        system: System = own_system_of({**dict(design), "documents": "", "factors": {}})
+    elif has_own_documents(recording.design):
+        system = system_of_kind(workload, **named)
+    else:
+        system = DocMind() if workload in WORKLOADS else system_of_kind(workload)
+    if isinstance(system, LabSystem):
+        system = dataclasses.replace(system, retries=retries)
+    return Combination(
+        replayed_comparison(
+            recording,
+            dataclasses.replace(system, budget=budget),
+            Settings(),
+            own=own,
+            decision_timeout_s=timeout_s,
+            alternatives=[alternative],
+            runs=design.repeats,
+        )
     )
-    if design.is_of_own_graph:
-        request = dataclasses.replace(request, documents=design.documents)
-    return Combination(replay_comparison(design.replay, request, design.documents, design.questions))

@@ -155,7 +155,7 @@ def save_profile(profile: LatencyProfile, path: str | os.PathLike[str]) -> Path:
     """
     target = Path(path)
     if target.suffix != ".json":
-        raise ConfigurationError(f"a profile's file must end in .json, so that --profile knows it: got {target}")
+        raise ConfigurationError(f"a profile's file must end in .json, so that --latencies knows it: got {target}")
     content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "profile": profile.to_dict()}
     if profile.evidence is not None:
         content["evidence"] = {name: fit.to_dict() for name, fit in profile.evidence.items()}
