@@ -100,7 +100,7 @@ def test_what_has_no_counterpart_is_named_whatever_the_code_around_it_catches(no
     begun_at = time.monotonic()
     with pytest.raises(NotSimulated, match=said) as raised:
         run(node)
-    assert 'world=dl.Live() (--services own)' in str(raised.value)
+    assert "world=dl.Live() (--services own)" in str(raised.value)
     assert "secret" not in str(raised.value)
     # It is raised at once, in real time too; to build a system and to import takes most of this on a busy machine.
     assert time.monotonic() - begun_at < 9.0
@@ -133,7 +133,7 @@ def test_a_driver_that_connects_in_c_is_refused_by_its_name(tmp_path: Path) -> N
         run(query)
     assert str(raised.value) == (
         "psycopg: a database driver has no virtual time (in node fetch); "
-        'use the wall clock, on which it runs for real: World(clock='wall') (--clock wall)'
+        "use the wall clock, on which it runs for real: World(clock='wall') (--clock wall)"
     )
     assert (generators.connect, generators.execute) == before, "the functions are put back"
 
@@ -146,7 +146,7 @@ def test_a_subprocess_is_refused_by_its_name_with_the_clock_on_which_it_runs(nod
     assert said.startswith(
         "sleep: a subprocess runs in real time, not in virtual time (in node fetch); use the wall clock"
     )
-    assert said.endswith('World(clock='wall') (--clock wall)')
+    assert said.endswith("World(clock='wall') (--clock wall)")
     assert "MCP" not in said
 
 
