@@ -14,7 +14,7 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.experiments.comparison.run import resolve
-from docmind_lab.experiments.flat_options import nouns_of
+from docmind_lab.experiments.flat_options import nouns_of, options_of
 from docmind_lab.experiments.nouns import LAB_SYSTEMS, system_of_kind
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.systems import WORKLOADS
@@ -115,6 +115,13 @@ def test_options_by_name_are_a_system_and_a_world(options: dict[str, Any], nouns
     assert (made["system"], made["world"], made["runs"]) == (*nouns, 3)
 
 
+@pytest.mark.parametrize("system", NOUNS[:9], ids=lambda noun: type(noun).__name__)
+@pytest.mark.parametrize("world", NOUNS[9:], ids=lambda noun: type(noun).__name__)
+def test_a_system_and_a_world_are_the_options_that_mean_them(system: Any, world: Any) -> None:
+    made = nouns_of(options_of(system, world))
+    assert (made["system"], made["world"]) == (system, world)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -180,7 +187,8 @@ def test_a_study_file_has_a_system_and_a_world_and_the_id_of_the_older_form(tmp_
         ({"system": {"name": "hops"}, "factors": {"system": "peers"}}, "workload: it is a factor and an option"),
         ({"world": {"faults": "hang"}, "factors": {"faults": "none"}}, "fault: it is a factor and an option"),
         ({"system": {"command": "node agent.mjs"}}, "command: a study runs in virtual time"),
-        ({"world": {"record": "r"}}, "world: a study sends nothing"),
+        ({"world": {"record": "r"}}, "record: a study has no caps and no recording"),
+        ({"world": {"services": "own"}, "system": {"graph": "a:b"}}, "services: a study sends nothing"),
         ({"system": "hops"}, "system: must be a table, such as [system]"),
         ({"system": {"graph": "a:b", "retries": 1}}, "retries is an option of docmind"),
     ],

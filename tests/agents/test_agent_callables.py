@@ -11,10 +11,10 @@ import agents_here
 import pandas as pd
 import pytest
 from agents_here import QUESTION
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.systems.agents.agent import text_of
 from docmind_lab.systems.agents.load import as_question, load_agent
 from docmind_lab.views.cli.app import main
@@ -22,9 +22,7 @@ from docmind_lab.views.cli.app import main
 
 def runs_of(agent: Any, *, decision_timeout_s: float = 30.0, **options: Any) -> pd.DataFrame:
     options = {"runs": 1, "inputs": [QUESTION], "latencies": "typical/6", **options}
-    return dl.compare(**nouns_of({**options, "decision_timeout_s": decision_timeout_s, "agent": agent})).runs.set_index(
-        "alternative"
-    )
+    return compare_by(**options, decision_timeout_s=decision_timeout_s, agent=agent).runs.set_index("alternative")
 
 
 @pytest.mark.parametrize("agent", [agents_here.ask, agents_here.ask_async], ids=["sync", "async"])

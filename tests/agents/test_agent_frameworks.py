@@ -13,11 +13,11 @@ import agents_here
 import pandas as pd
 import pytest
 from agents_here import FRAMEWORKS, QUESTION
+from flat_compare import compare_by
 from often import often
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.systems.agents import frameworks, load_agent
 from docmind_lab.systems.programs.program import service_variables
 from docmind_lab.views.cli.compare import compare
@@ -48,8 +48,8 @@ def agent_of(framework: str) -> Any:
 
 def runs_of(framework: str, decision_timeout_s: float, **options: Any) -> pd.DataFrame:
     options = {"inputs": [QUESTION], "latencies": "typical/6", **options}
-    return dl.compare(
-        **nouns_of({**options, "decision_timeout_s": decision_timeout_s, "runs": 1, "agent": agent_of(framework)})
+    return compare_by(
+        **options, decision_timeout_s=decision_timeout_s, runs=1, agent=agent_of(framework)
     ).runs.set_index("alternative")
 
 

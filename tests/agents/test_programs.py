@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from flat_compare import compare_by
 from own_runs import QUESTION, services
 
 import docmind_lab as dl
@@ -22,7 +23,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.measurement.run import MeasuredRun, measure
 from docmind_lab.services.asgi import request_of_run
 from docmind_lab.services.plan import ServiceRequest
@@ -210,7 +210,7 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
 def test_options_and_alternatives_that_a_program_cannot_have_are_refused(options: dict[str, Any], message: str) -> None:
     asked: dict[str, Any] = {"command": python_program("plain"), "inputs": [QUESTION], **options}
     with pytest.raises(ConfigurationError) as refused:
-        dl.compare(**nouns_of(asked))
+        compare_by(**asked)
     assert message in str(refused.value)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Unguarded
@@ -19,7 +20,6 @@ from docmind_lab.experiments.comparison import Comparison, compare, run_comparis
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.run import resolve
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.findings.agreement import agreement
@@ -33,9 +33,7 @@ from docmind_lab.tables.manifest import MachineUse
 
 
 def studied(**options: object) -> Study:
-    return compare(
-        **nouns_of({**options, "decision_timeout_s": 600.0, "runs": 2, "alternatives": "A,C", "latencies": "typical"})
-    )  # type: ignore[arg-type]
+    return compare_by(**options, decision_timeout_s=600.0, runs=2, alternatives="A,C", latencies="typical")  # type: ignore[arg-type]
 
 
 def test_a_given_charge_makes_an_uncut_run_later_by_its_requests_one_after_the_other() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
@@ -20,7 +21,6 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.recordings.recording import Recording
 from docmind_lab.experiments.sweeps import design as studies_design
 from docmind_lab.experiments.sweeps import planning as studies_planning
@@ -196,7 +196,7 @@ def test_what_cannot_be_put_together_is_refused_before_anything_starts(
 ) -> None:
     monkeypatch.chdir(harbour.parent)
     with pytest.raises(ConfigurationError, match=message):
-        dl.compare(**nouns_of({**words, "runs": 1}))
+        compare_by(**words, runs=1)
 
 
 def test_a_folder_without_documents_is_refused_with_the_kinds_that_are_read(tmp_path: Path) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 from sample_runs import concatenated
 
-import docmind_lab as dl
 from docmind_lab.alternatives.controls import FakeTimeout
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.findings import enforcement, recommend, scorecard
 
 EVERY = ("unguarded", "A", "B", "C", "D", "E", "F", "B:naive", FakeTimeout())
@@ -18,7 +17,7 @@ NOT_ENFORCING = {"fake timeout", "B  hard timeout (naive)"}
 
 def measured(seed: int, runs: int, alternatives=EVERY, **changes) -> pd.DataFrame:
     options = {"decision_timeout_s": BUDGET_S, "documents": "handbook"} | changes
-    return dl.compare(**nouns_of({**options, "runs": runs, "seed": seed, "alternatives": list(alternatives)})).runs
+    return compare_by(**options, runs=runs, seed=seed, alternatives=list(alternatives)).runs
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.core.deadlines import HELD_WITHIN_S
-from docmind_lab.experiments.flat_options import nouns_of
 
 # Libraries warn of what they will remove, which is none of ours.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -34,7 +34,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 def compared(name: str, **options: object) -> dl.Study:
     inputs = f"{name}.jsonl"
     asked = sum(bool(line.strip()) for line in Path(inputs).read_text().splitlines())
-    return dl.compare(**nouns_of({**options, "graph": f"langgraph.json:{name}", "inputs": inputs, "runs": asked}))  # type: ignore[arg-type]
+    return compare_by(**options, graph=f"langgraph.json:{name}", inputs=inputs, runs=asked)  # type: ignore[arg-type]
 
 
 def check(study: dl.Study, name: str) -> None:

@@ -17,13 +17,13 @@ import httplib2
 import pytest
 import requests
 from curl_cffi import requests as curl
+from flat_compare import compare_by
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from often import often
 from own_runs import State, graph_of, measured_on_the_wall, services, simulated
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.network.grpc_channels import grpc_targets
 from docmind_lab.systems.own import unsimulated
 from docmind_lab.systems.own.watch import hold, release
@@ -243,9 +243,7 @@ def by_a_model_in_this_process(state: State) -> State:
 def compared(node: Any, url: str, **options: Any) -> dl.Study:
     options = {"runs": 4, "alternatives": "unguarded", "decision_timeout_s": 30} | options
     graph = graph_of(schema=Asking, ask=node)
-    return dl.compare(
-        **nouns_of({**options, "graph": graph, "inputs": [{"url": url}], "services": "own", "clock": "wall"})
-    )
+    return compare_by(**options, graph=graph, inputs=[{"url": url}], services="own", clock="wall")
 
 
 @pytest.mark.wall

@@ -14,13 +14,13 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 import requests
+from flat_compare import compare_by
 from own_runs import ASKED, State, graph_of, simulated
 from stub_server import StubConnection, StubRequest, StubServer
 from tavily import TavilyClient
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.services.dialects import is_answered
 from docmind_lab.services.endpoints import (
     ENDPOINTS_PATH,
@@ -98,17 +98,8 @@ def test_a_row_of_the_file_answers_with_values_of_the_request_after_its_latency(
 )
 def test_a_function_of_the_file_answers_on_both_clocks(clock: Any, table: Path) -> None:
     options: dict[str, Any] = {"alternatives": "A", "latencies": "fast", "clock": clock}
-    study = dl.compare(
-        **nouns_of(
-            {
-                **options,
-                "decision_timeout_s": 20,
-                "runs": 1,
-                "graph": graph_of(search=ticket),
-                "inputs": [ASKED],
-                "endpoints": table,
-            }
-        )
+    study = compare_by(
+        **options, decision_timeout_s=20, runs=1, graph=graph_of(search=ticket), inputs=[ASKED], endpoints=table
     )
     assert list(study.runs["outcome"].astype("str")) == ["answered"]
 
@@ -218,11 +209,7 @@ def mcp_study(monkeypatch: pytest.MonkeyPatch, place: str) -> dl.Study:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("MCP_SERVER", place)
     names = {"graph": "langgraph.json:mcp_tools", "inputs": "mcp_tools.jsonl"}
-    return dl.compare(
-        **nouns_of(
-            {**names, "decision_timeout_s": 30, "runs": 1, "alternatives": "C", "latencies": "fast", "workers": None}
-        )
-    )
+    return compare_by(**names, decision_timeout_s=30, runs=1, alternatives="C", latencies="fast", workers=None)
 
 
 def test_an_mcp_server_in_this_process_is_reached_in_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,22 +254,10 @@ def test_a_replay_answers_a_service_with_the_recorded_text_after_the_recorded_ti
 
     options: dict[str, Any] = {"graph": graph_of(search), "inputs": [ASKED]}
     recording = {"record": tmp_path / "recording", "record_text": True}
-    dl.compare(
-        **nouns_of(
-            {
-                **options,
-                **recording,
-                "runs": 1,
-                "alternatives": "A",
-                "decision_timeout_s": 5,
-                "services": "own",
-                "clock": "wall",
-            }
-        )
-    )
+    compare_by(**options, **recording, runs=1, alternatives="A", decision_timeout_s=5, services="own", clock="wall")
     hosts.append("https://api.tavily.com")
     answers.clear()
-    study = dl.compare(**nouns_of({**options, "replay": tmp_path / "recording", "alternatives": "unguarded"}))
+    study = compare_by(**options, replay=tmp_path / "recording", alternatives="unguarded")
     assert answers == ["recorded"]
     # What the stub waits, and what a request over loopback takes on a busy machine.
     assert 0.4 <= study.runs["returned_at_s"].iloc[0] < 0.7

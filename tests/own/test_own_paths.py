@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.systems.kinds import shown_name
 from docmind_lab.systems.own import own_graph
 
@@ -66,9 +66,7 @@ def test_no_path_of_the_machine_is_in_a_study_of_ones_own(module: Path, tmp_path
         "endpoints": tmp_path / "endpoints.toml",
         "store": f"{module}:InMemoryStore",
     }
-    compared = dl.compare(
-        **nouns_of({**given, "runs": 1, "alternatives": "A", "decision_timeout_s": 5, "out": tmp_path / "one"})
-    )
+    compared = compare_by(**given, runs=1, alternatives="A", decision_timeout_s=5, out=tmp_path / "one")
     swept = dl.sweep(
         {"repeats": 1, "factors": {"alternative": "A", "decision_timeout_s": 5}}
         | given

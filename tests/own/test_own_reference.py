@@ -13,6 +13,7 @@ from typing import Any
 
 import graphs_agent
 import pytest
+from flat_compare import compare_by
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
@@ -24,7 +25,6 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import compare
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.findings.study import Study
 from docmind_lab.systems import workload_kind
 from docmind_lab.systems.own import load_graph, own_graph
@@ -209,7 +209,7 @@ def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> Non
 )
 def test_options_that_do_not_go_together_are_named(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        compare(**nouns_of({"runs": 1, "graph": "graphs_agent:make", "inputs": ["a"]} | options))
+        compare_by(**({"runs": 1, "graph": "graphs_agent:make", "inputs": ["a"]} | options))
 
 
 def test_an_endpoint_of_the_labs_own_systems_is_not_taken_for_the_graphs() -> None:

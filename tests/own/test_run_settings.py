@@ -17,6 +17,7 @@ from typing import Annotated, Any, NotRequired
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 from langchain_core.runnables import RunnableConfig
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -31,7 +32,6 @@ from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.findings.summary import summarise
 from docmind_lab.systems import workload_kind
 from docmind_lab.systems.own import load_graph, own_graph, read_inputs
@@ -62,9 +62,7 @@ def outcomes(graph: Any, alternatives: str = EVERY, **options: Any) -> set[str]:
 
 
 def compared(graph: Any, alternatives: str = "unguarded,A", runs: int = 1, **options: Any) -> dl.Study:
-    return dl.compare(
-        **nouns_of({**{"inputs": [ASKED]} | options, "graph": graph, "runs": runs, "alternatives": alternatives})
-    )
+    return compare_by(**({"inputs": [ASKED]} | options), graph=graph, runs=runs, alternatives=alternatives)
 
 
 def greet(state: State, runtime: Runtime[Context]) -> State:
@@ -620,7 +618,7 @@ def test_a_sweep_of_an_agent_varies_its_timeout(tmp_path: Path) -> None:
 def test_a_sweep_goes_over_a_recording_of_a_graph_of_ones_own(names: dict[str, Any], tmp_path: Path) -> None:
     """How long should the timeout be, for calls as they were."""
     live = {"clock": "wall", "latencies": "fast", "record": tmp_path / "r", "decision_timeout_s": 5}
-    recorded = dl.compare(**nouns_of({**names, **live, "runs": 3, "alternatives": "unguarded"}))
+    recorded = compare_by(**names, **live, runs=3, alternatives="unguarded")
     longest_s = float(recorded.runs["returned_at_s"].max())
     design = {
         "replay": str(tmp_path / "r"),

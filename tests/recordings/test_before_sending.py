@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer
+from flat_compare import compare_by
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from recorded_runs import written
@@ -20,7 +21,6 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.live_estimate import RequestEstimate, expected_to_send
 from docmind_lab.experiments.comparison.run import resolve
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.views.cli.compare import confirm_sending, notes_on_sending
 
 
@@ -126,7 +126,7 @@ def test_what_does_not_go_together_is_refused_before_anything_starts(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match=message):
-        dl.compare(**nouns_of({**options, "decision_timeout_s": 1.0, "runs": 1, "alternatives": "A"}))
+        compare_by(**options, decision_timeout_s=1.0, runs=1, alternatives="A")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_what_does_not_go_together_is_refused_before_anything_starts(
 )
 def test_what_a_recording_has_settled_is_refused_by_name(options: dict[str, Any], name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=f"^{name}: the recording has"):
-        dl.compare(**nouns_of({**options, "replay": recorded_over("handbook", tmp_path / "r")}))
+        compare_by(**options, replay=recorded_over("handbook", tmp_path / "r"))
 
 
 def test_a_recording_over_documents_that_left_the_lab_names_them(tmp_path: Path) -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 
-import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.load import Constant, load_options, run_load
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Pace, Plan, Wait
@@ -62,9 +61,7 @@ def test_work_that_begins_in_the_window_takes_longer_and_the_end_of_the_window_i
 
 def model_calls(clock: str, **options: Any) -> tuple[pd.DataFrame, int]:
     """The model calls of a run as its server saw them, and how many requests the run says that a fault struck."""
-    study = dl.compare(
-        **nouns_of({**options, "alternatives": "unguarded", "runs": 1, "seed": 5, "clock": clock, "workers": 1})
-    )
+    study = compare_by(**options, alternatives="unguarded", runs=1, seed=5, clock=clock, workers=1)
     calls = study.calls[(study.calls["seen_from"] == "server") & (study.calls["kind"] == "llm")]
     calls = calls.assign(took_s=calls["ended_at_s"] - calls["started_at_s"] - calls["queue_wait_s"])
     return calls.set_index("call_id")[["started_at_s", "took_s"]], int(study.runs["faulted_calls"].iloc[0])

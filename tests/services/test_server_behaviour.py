@@ -13,13 +13,13 @@ from typing import Any
 
 import openai
 import pytest
+from flat_compare import compare_by
 from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, TOKENS, always, new_run, openai_at, tags
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
 from docmind_lab.experiments.comparison.run import resolve
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
@@ -188,7 +188,7 @@ ALIKE = {"runs": 3, "alternatives": "B,C", "decision_timeout_s": 6.0, "latencies
 
 
 def test_an_extreme_has_the_id_and_the_rows_of_the_switch_that_it_took_the_place_of() -> None:
-    named = dl.compare(**nouns_of({**ALIKE, "server": "goes-on"}))
+    named = compare_by(**ALIKE, server="goes-on")
     switched, _ = resolve(dl.docmind(), 6.0, alternatives="B,C", world=dl.World(latencies="typical"), runs=3)
     assert named.manifest["study_id"] == dataclasses.replace(switched, stops_on_disconnect=False).study_id
     assert set(named.runs["server_behaviour"].astype("str")) == {"goes-on"}
@@ -197,12 +197,12 @@ def test_an_extreme_has_the_id_and_the_rows_of_the_switch_that_it_took_the_place
 
 def test_a_profile_is_in_the_design_the_rows_and_the_title() -> None:
     made = behaviour("generation", "at_its_end")
-    study = dl.compare(**nouns_of({**ALIKE, "server": made}))
+    study = compare_by(**ALIKE, server=made)
     assert study.manifest["design"]["server_behaviour"]["phases"]["generation"] == {"work_ends": "at_its_end"}
     assert set(study.runs["server_behaviour"].astype("str")) == {"made-up"}
     assert "servers behave as made-up when their client leaves" in str(study)
     # C leaves calls that are being answered, none of which streams.
     left = study.runs[study.runs["alternative"].astype("str") == "async_cancellation"]
-    stops = dl.compare(**nouns_of(ALIKE)).runs
+    stops = compare_by(**ALIKE).runs
     assert left["tokens_after_deadline"].sum() > 0
     assert stops[stops["alternative"].astype("str") == "async_cancellation"]["tokens_after_deadline"].sum() == 0

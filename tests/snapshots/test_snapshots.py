@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flat_compare import compare_by
 from rich.console import Console
 
-import docmind_lab as dl
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.views.cli import printing
 
 HERE = Path(__file__).parent
@@ -47,7 +46,7 @@ GRAPHS = ("failing", "async_only", "interrupting", "failing_sometimes", "interru
 
 def printed(monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
     """The text of a comparison on a terminal of 80 columns."""
-    study = dl.compare(**nouns_of({"runs": 14} | options))
+    study = compare_by(**({"runs": 14} | options))
     # What a run took of this machine's time is in no other machine's output.
     study = dataclasses.replace(study, manifest={**study.manifest, "machine_use": {}})
     terminal = Console(width=80, record=True, force_terminal=False, file=open("/dev/null", "w"))  # noqa: SIM115

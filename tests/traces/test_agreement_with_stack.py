@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.findings.what_if.trace_agreement import SAME_SHARE, agreement_with_stack
 from docmind_lab.tables.traces.studies import traces_of_study
 
@@ -69,17 +69,7 @@ def test_replay_agrees_with_the_stack_for_every_workload_fault_and_server() -> N
     """At least 99.5 % of the runs that a trace can say of; what differs is listed."""
     found = [
         agreement_with_stack(
-            dl.compare(
-                **nouns_of(
-                    {
-                        **case,
-                        "runs": 12,
-                        "seed": 31_000 + number,
-                        "alternatives": "unguarded,A,B,C,D,E,F",
-                        "clock": "virtual",
-                    }
-                )
-            )
+            compare_by(**case, runs=12, seed=31_000 + number, alternatives="unguarded,A,B,C,D,E,F", clock="virtual")
         ).pairs
         for number, case in enumerate(CASES)
     ]

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import httpx
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, Hybrid
@@ -24,7 +25,6 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.wall import wall_laboratory
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.design import StudyDesign
@@ -357,7 +357,7 @@ def test_a_row_is_moved_with_all_its_instants() -> None:
 )
 def test_what_cannot_be_is_refused_by_name(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        dl.compare(**nouns_of({**options, "runs": 1, "alternatives": "A"}))
+        compare_by(**options, runs=1, alternatives="A")
 
 
 def test_adoption_is_a_factor_and_leaves_out_workloads_without_hops() -> None:

@@ -43,7 +43,7 @@ from docmind_lab.experiments.comparison.wall import has_server_log, wall_laborat
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
 from docmind_lab.experiments.nouns import system_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.study_values import designed_factors, merged, values_of
+from docmind_lab.experiments.sweeps.study_values import designed_factors, values_of
 from docmind_lab.experiments.world import AnyWorld, Live, World
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.study_folder import StudyFolder
@@ -224,8 +224,10 @@ def _checked_design(
     given = {name: value for name, value in numbers.items() if value is not None}
     is_file = isinstance(system, os.PathLike) or (isinstance(system, str) and system.endswith(".toml"))
     if not (is_file or isinstance(system, StudyDesign | Mapping)):
-        of_nouns = values_of(system_of(system), World() if world is None else world, with_kind=system is not None)
-        return StudyDesign.of(merged(of_nouns, given | {"factors": designed_factors(factors or {})}))
+        made = given | {"factors": designed_factors(factors or {})}
+        # Which system it is may be a factor, where none is named.
+        named = None if system is None else system_of(system)
+        return StudyDesign.of(values_of(named, World() if world is None else world, made))
     if factors is not None or world is not None or given:
         raise ConfigurationError("factors, world, runs, seed: a design has its own; leave them out here")
     if isinstance(system, Mapping):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
     from docmind_lab.findings.study import Study
 
 
-MEASURED: Final = "How it is measured"
-SHOWN: Final = "What is kept and shown"
+_of_runs = functools.partial(typer.Option, rich_help_panel="How it is measured")
+_shown = functools.partial(typer.Option, rich_help_panel="What is kept and shown")
+_WORKERS = (
+    "Processes in virtual time; one on each core when left out. On the wall clock, runs under way at once; 4 when left "
+    "out, 1 for your own graph or a live endpoint. 1 also measures coordination overhead."
+)
 
 
 @takes()
@@ -37,85 +42,26 @@ def compare(
     options: Given,
     decision_timeout: Annotated[
         float | None,
-        typer.Option(
-            help=f"Budget of one run, in seconds; {TIMEOUT_VARIABLE} or 20 when left out, 2 on the wall clock.",
-            rich_help_panel=MEASURED,
-        ),
+        _of_runs(help=f"Budget of one run, in seconds; {TIMEOUT_VARIABLE} or 20 when left out, 2 on the wall clock."),
     ] = None,
-    budget_tokens: Annotated[
-        int | None, typer.Option(help="Tokens that a run may use, read and written.", rich_help_panel=MEASURED)
-    ] = None,
-    budget_calls: Annotated[
-        int | None, typer.Option(help="Requests to the model that a run may make.", rich_help_panel=MEASURED)
-    ] = None,
-    budget_cost: Annotated[
-        float | None,
-        typer.Option(help="What a run may cost, in the currency of --price.", rich_help_panel=MEASURED),
-    ] = None,
-    price: Annotated[
-        str,
-        typer.Option(
-            help="INPUT/OUTPUT, the price of a million tokens of each, such as 0.15/0.60.", rich_help_panel=MEASURED
-        ),
-    ] = "",
+    budget_tokens: Annotated[int | None, _of_runs(help="Tokens that a run may use, read and written.")] = None,
+    budget_calls: Annotated[int | None, _of_runs(help="Requests to the model that a run may make.")] = None,
+    budget_cost: Annotated[float | None, _of_runs(help="What a run may cost, in the currency of --price.")] = None,
+    price: Annotated[str, _of_runs(help="INPUT/OUTPUT, of a million tokens of each, such as 0.15/0.60.")] = "",
     runs: Annotated[
-        int | None,
-        typer.Option(
-            help="Questions asked of each alternative; 40 when left out, 8 on the wall clock.",
-            rich_help_panel=MEASURED,
-        ),
+        int | None, _of_runs(help="Questions asked of each alternative; 40 when left out, 8 on the wall clock.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Keys the questions, latencies and faults.", rich_help_panel=MEASURED)] = 7,
+    seed: Annotated[int, _of_runs(help="Keys the questions, latencies and faults.")] = 7,
     alternatives: Annotated[
-        str | None,
-        typer.Option(
-            help="Levels, letters or variants, such as A,B,B:naive,unguarded; all when left out.",
-            rich_help_panel=MEASURED,
-        ),
+        str | None, _of_runs(help="Levels, letters or variants, such as A,B,B:naive,unguarded; all when left out.")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Processes in virtual time; one on each core when left out. On the wall clock, runs under way at "
-            "once; 4 when left out, 1 for your own graph or a live endpoint. 1 also measures coordination overhead.",
-            rich_help_panel=MEASURED,
-        ),
-    ] = None,
-    out: Annotated[
-        str,
-        typer.Option(
-            help="Folder for tables, plots and report; results/<UTC time>-compare when left out.",
-            rich_help_panel=SHOWN,
-        ),
-    ] = "",
-    yes: Annotated[
-        bool,
-        typer.Option("--yes", help="Do not ask before requests are sent to a live endpoint.", rich_help_panel=SHOWN),
-    ] = False,
-    otlp: Annotated[
-        bool,
-        typer.Option(
-            "--otlp",
-            help="Send spans of runs and calls to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
-            rich_help_panel=SHOWN,
-        ),
-    ] = False,
-    metrics_file: Annotated[
-        str,
-        typer.Option(
-            help="Write Prometheus metrics of the runs to this file; none when left out.", rich_help_panel=SHOWN
-        ),
-    ] = "",
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", help="Print the full table and a sentence for each alternative too.", rich_help_panel=SHOWN
-        ),
-    ] = False,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print the summary as JSON and nothing else.", rich_help_panel=SHOWN),
-    ] = False,
+    workers: Annotated[int | None, _of_runs(help=_WORKERS)] = None,
+    out: Annotated[str, _shown(help="Folder for everything; results/<UTC time>-compare when left out.")] = "",
+    yes: Annotated[bool, _shown("--yes", help="Do not ask before requests are sent to a live endpoint.")] = False,
+    otlp: Annotated[bool, _shown("--otlp", help="Send spans to where OTEL_EXPORTER_OTLP_ENDPOINT says.")] = False,
+    metrics_file: Annotated[str, _shown(help="Write Prometheus metrics of the runs to this file.")] = "",
+    verbose: Annotated[bool, _shown("--verbose", help="Print the full table and each alternative too.")] = False,
+    as_json: Annotated[bool, _shown("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
     if "record_text" in options and "record" not in options:
