@@ -24,7 +24,7 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.catalogue import CATALOGUE, options_of
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.lint.run import lint_graph
+from docmind_lab.experiments.lint.run import doctor
 from docmind_lab.views import plots
 from docmind_lab.views.plots.look import colour_of
 
@@ -173,7 +173,7 @@ def test_an_eighth_alternative_is_a_row_and_a_class(monkeypatch: pytest.MonkeyPa
     texts = plots.timeline(study).get_figure().findobj(match=Text)
     assert any("H  eighth" in text.get_text() for text in texts)
     with pytest.raises(ConfigurationError, match="name at least one of A,B,C,D,E,F,H"):
-        lint_graph(graph(), ["a"], alternatives="")
+        doctor(dl.graph(graph(), ["a"]), alternatives="")
 
 
 def graph() -> Any:

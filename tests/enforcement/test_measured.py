@@ -58,5 +58,5 @@ def test_the_rows_of_an_enforced_graph_are_those_of_the_alternative(
 
 
 def test_only_a_graph_of_ones_own_is_enforced() -> None:
-    with pytest.raises(ConfigurationError, match="enforced are for a graph of your own"):
+    with pytest.raises(ConfigurationError, match=r"dl\.docmind has no argument 'enforced'"):
         dl.docmind(enforced=True)

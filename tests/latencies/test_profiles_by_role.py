@@ -122,7 +122,7 @@ def file_of(profile: LatencyProfile, folder: Path) -> str:
 def test_serve_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[ServiceOptions] = []
     monkeypatch.setattr(server, "serve", lambda options, port: served.append(options))
-    serve(profile=["fast", f"judge={file_of(constant('slow', 9.0), tmp_path)}"])
+    serve(latencies=["fast", f"judge={file_of(constant('slow', 9.0), tmp_path)}"])
     (options,) = served
     assert options.profile.draw_llm(DrawKey(7, "judge", "1")).first_token_s == 9.0
     assert options.profile.draw_llm(DrawKey(7, "write", "1")).first_token_s < 1.0
