@@ -127,6 +127,13 @@ def test_a_system_and_a_world_are_the_options_that_mean_them(system: Any, world:
     [
         ({"graph": "a:b", "agent": "a:b"}, "graph and agent name 2 systems; leave one out"),
         ({"adoption": 0.5}, "adoption is an option of hops, workload, and not of docmind; leave it out"),
+        (
+            {"graph": "a:b", "questions": "q.csv"},
+            "questions is an option of docmind, research, peers, workload, and not",
+        ),
+        ({"agent": "a:b", "enforced": True}, "enforced is an option of graph, and not of agent"),
+        ({"inputs": "i.jsonl"}, "inputs is an option of graph, agent, command, and not of docmind"),
+        ({"system": "hops", "graph": "a:b"}, "system and graph name 2 systems"),
         ({"system": "nope"}, "unknown system 'nope'; the systems are docmind, research, staged, peers, hops"),
         ({"replay": "r", "faults": "hang"}, "faults: the recording has settled it"),
         ({"record": "r", "clock": "virtual"}, "record: in virtual time nothing is sent"),

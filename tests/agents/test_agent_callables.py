@@ -143,19 +143,6 @@ def test_what_is_no_agent_is_refused_in_one_line(agent: Any, message: str) -> No
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"graph": "a:b"}, "graph and agent name 2 systems; leave one out"),
-        ({"enforced": True}, "enforced is an option of graph, and not of agent; leave it out"),
-        ({"system": "research"}, "system and agent name 2 systems"),
-    ],
-)
-def test_options_that_an_agent_cannot_have_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        runs_of(agents_here.ask, **options)
-
-
 def test_a_function_that_returns_a_coroutine_is_told_to_be_async() -> None:
     with pytest.raises(ConfigurationError, match="returns a coroutine; write it as async def"):
         runs_of(lambda question: agents_here.ask_async(question), alternatives="A")

@@ -202,7 +202,6 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
         ({"command": 'node "agent'}, "cannot be read: No closing quotation"),
         ({"clock": "virtual"}, "command: another process runs in real time; use the wall clock"),
         ({"services": "own"}, "what a program sends to its own endpoints can be neither seen nor limited"),
-        ({"agent": "a:b"}, "agent and command name 2 systems; leave one out"),
         ({"max_requests": 3}, "record is not for a program"),
         ({"inputs": [{"prompt": "x"}]}, "inputs item 1: a question has the key question or input; this has prompt"),
     ],

@@ -181,14 +181,6 @@ def test_a_cell_that_was_sent_to_another_process_says_all_that_it_needs(harbour:
         ({"documents": "novels"}, "documents must be handbook, not 'novels'; or a folder"),
         ({"documents": "novels", "questions": QUESTIONS}, "not 'novels'; or a folder"),
         ({"documents": "handbook", "questions": QUESTIONS}, "line 1: the gold document 'rules.md' is not among"),
-        (
-            {"documents": "harbour", "questions": QUESTIONS, "system": "staged"},
-            "documents is an option of docmind, research, peers, .*, and not of staged",
-        ),
-        (
-            {"questions": QUESTIONS, "graph": "json:loads", "inputs": ["a"]},
-            "questions is an option of .*, and not of graph",
-        ),
     ],
 )
 def test_what_cannot_be_put_together_is_refused_before_anything_starts(

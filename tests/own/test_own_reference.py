@@ -197,12 +197,9 @@ def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"graph": None}, "inputs is an option of graph, agent, command, and not of docmind"),
         ({"graph": None, "inputs": None, "endpoints": "e.toml"}, "endpoints are for a graph of your own"),
         ({"services": "mine"}, "services must be one of simulated, own"),
         ({"services": "own", "clock": "virtual"}, "services: in virtual time nothing is sent"),
-        ({"retries": 1}, "retries is an option of docmind, .*, and not of graph"),
-        ({"system": "peers"}, "system and graph name 2 systems"),
         ({"faults": "hang:planner"}, "the graph has no node 'planner'"),
         ({"alternatives": "A:equal"}, "divided over the lab's own roles"),
     ],

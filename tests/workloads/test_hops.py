@@ -349,7 +349,6 @@ def test_a_row_is_moved_with_all_its_instants() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"adoption": 0.5}, "adoption is an option of hops, workload, and not of docmind"),
         ({"adoption": 1.5, "system": "hops"}, "adoption must be a share of the hops from 0 to 1, not 1.5"),
         ({"adoption": True, "system": "hops"}, "adoption must be a share"),
         ({"system": "hops", "model_variation": 0.5}, "the model of workload hops does not vary"),
