@@ -215,6 +215,13 @@ def test_a_sweep_of_nouns_is_the_sweep_of_the_design_that_they_mean() -> None:
         dl.sweep({"repeats": 1}, factors)
 
 
+def test_several_faults_and_latencies_by_role_of_a_world_are_one_level() -> None:
+    world = {"latencies": ["typical", "judge=fast"], "faults": ["hang:planner", "stall=5"]}
+    factors = StudyDesign.of({"world": world, "system": {"name": "research"}}).factors
+    assert factors.latency_profile == ("typical,judge=fast",)
+    assert factors.fault == ("hang:planner+stall=5",)
+
+
 def test_a_recommendation_is_of_a_sweep_of_timeouts() -> None:
     found = dl.recommend(
         dl.docmind(),

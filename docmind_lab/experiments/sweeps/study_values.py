@@ -36,7 +36,7 @@ FACTORS: Final = {
 }
 """What a factor is called in a study file → what a design and its stored manifest call it."""
 
-_FACTORS_OF_NOUNS: Final = (
+_FACTORS_OF_NOUNS: Final[tuple[str, ...]] = (
     "system",
     "latencies",
     "faults",
@@ -102,9 +102,11 @@ def _merged(options: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, An
         values = {name: value for name, value in values.items() if name not in ("settings", "services")}
     for name in _NOT_OF_A_STUDY.keys() & values.keys():
         raise ConfigurationError(f"{name}: {_NOT_OF_A_STUDY[name]}; use compare")
-    own_factors = {name: values.pop(name) for name in _FACTORS_OF_NOUNS if name in values}
-    if not isinstance(own_factors.get("faults", ""), str):
-        own_factors["faults"] = "+".join(map(str, own_factors["faults"]))
+    own_factors: dict[str, Any] = {name: values.pop(name) for name in _FACTORS_OF_NOUNS if name in values}
+    # Several of them are one level: together, and by role.
+    for name, between in (("faults", "+"), ("latencies", ",")):
+        if isinstance(own_factors.get(name), list | tuple):
+            own_factors[name] = between.join(map(str, own_factors[name]))
     budget = values.pop("budget", None)
     if budget is not None:
         values |= {"price": budget.price.written} if budget.price is not None else {}
