@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import docmind_lab as dl
 from benchmarks.figures import Figure, sampled
 from docmind_lab.experiments.crash_test import crash_test
 
@@ -60,10 +61,8 @@ def run() -> Iterator[Figure]:
 def _seconds(runs: int) -> float:
     begun_s = time.monotonic()
     crash_test(
-        "benchmarks.crash:four_nodes",
-        ["What is a deadline?"],
+        dl.graph("benchmarks.crash:four_nodes", ["What is a deadline?"]),
         alternatives=ALTERNATIVES,
-        kill=False,
         runs=runs,
         durability="sync",
         shrink=False,

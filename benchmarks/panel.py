@@ -21,7 +21,7 @@ _PATIENCE_S = 600.0
 
 def run() -> Iterator[Figure]:
     """The figures. Processes are warm, and the corpus indexed, before anything is timed."""
-    panel = tune(20.0, runs=1)
+    panel = tune(runs=1)
     try:
         panel.wait(_PATIENCE_S)
         yield _timed("160 runs, new, s", lambda: _set(panel, runs=RUNS_OF_EACH), panel, ALL_RUNS_S)
@@ -70,7 +70,7 @@ def _moves(panel: TunePanel) -> tuple[list[float], list[float]]:
     return marked, drawn
 
 
-_CELL = "from docmind_lab.views.panels import tune\npanel = tune(20.0, runs=4, documents='handbook')\npanel"
+_CELL = "from docmind_lab.views.panels import tune\npanel = tune(runs=4)\npanel"
 # In the page: from the press of the key to the first change of the picture.
 _WATCH = """() => {
   window.frames_s = [];

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import psutil
 
+import docmind_lab as dl
 from benchmarks.figures import Figure, sampled
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.load import load_on_traces
@@ -58,7 +59,7 @@ def run(scale: Scale = FULL) -> Iterator[Figure]:
 def supervisor_traces(runs: int) -> Traces:
     """Runs of the supervisor without a deadline."""
     study = compare(
-        decision_timeout_s=20, runs=runs, alternatives="unguarded", documents="handbook", profile="local_gpu", seed=77
+        decision_timeout_s=20, alternatives="unguarded", world=dl.World(latencies="local_gpu"), runs=runs, seed=77
     )
     return traces_of_study(study)
 

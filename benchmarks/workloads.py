@@ -15,6 +15,8 @@ from benchmarks.pairs import DifferentWork
 from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.experiments.comparison import compare
+from docmind_lab.experiments.nouns import system_of_kind
+from docmind_lab.experiments.world import World
 from docmind_lab.systems.kinds import WORKLOADS
 
 # On the wall clock a run takes up to five budgets of real time.
@@ -28,7 +30,7 @@ def run(runs: Mapping[ClockName, int] = RUNS, workloads: tuple[str, ...] = WORKL
     """Four figures for each workload, clock and alternative; promptness has a target where it is promised."""
     for workload in workloads:
         for clock in CLOCKS:
-            study = compare(runs=runs[clock], workload=workload, clock=clock)
+            study = compare(system_of_kind(workload), world=World(clock=clock), runs=runs[clock])
             if study.runs.groupby("alternative", observed=True)["seed"].agg(frozenset).nunique() != 1:
                 raise DifferentWork(f"{workload} on the {clock} clock: the alternatives were not asked the same")
             for name, group in study.runs.groupby("alternative", observed=True, sort=False):

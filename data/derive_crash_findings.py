@@ -22,6 +22,7 @@ from typing import Any
 
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.bench import DURABILITIES
+from docmind_lab.experiments.nouns import Graph
 
 ROOT = Path(__file__).parents[1]
 ROWS, PAGE = ROOT / "data" / "crash_findings", ROOT / "docs" / "findings" / "README.md"
@@ -154,14 +155,12 @@ def main() -> None:
         for durability in [given.durability] if given.durability else DURABILITIES:
             reports = [
                 crash_test(
-                    f"{ROOT}/examples/crash/{case}.py:graph",
-                    QUESTIONS,
-                    alternatives=alternatives,
+                    Graph(f"{ROOT}/examples/crash/{case}.py:graph", QUESTIONS, resume=APPROVAL.get(case, [])),
+                    alternatives=f"{alternatives},kill",
                     runs=given.runs or None,
                     seed=seed,
                     durability=durability,
                     checkpointer=f"{ROOT}/examples/crash/savers.py:{maker}" if maker else None,
-                    resume=APPROVAL.get(case, []),
                     shrink=False,
                     workers=given.workers,
                 )

@@ -50,8 +50,23 @@ if TYPE_CHECKING:
     from docmind_lab.experiments import lint
     from docmind_lab.experiments.comparison import compare
     from docmind_lab.experiments.crash_test import crash_test
+    from docmind_lab.experiments.lint.run import doctor
+    from docmind_lab.experiments.nouns import (
+        System,
+        agent,
+        command,
+        docmind,
+        graph,
+        hops,
+        peers,
+        research,
+        staged,
+        workload,
+    )
     from docmind_lab.experiments.sweeps.design import StudyDesign
+    from docmind_lab.experiments.sweeps.recommend import recommend
     from docmind_lab.experiments.sweeps.runner import sweep
+    from docmind_lab.experiments.world import Live, Replay, ScriptedModel, World
     from docmind_lab.findings import agreement
     from docmind_lab.findings.study import Study
     from docmind_lab.findings.what_if.what_if import what_if
@@ -65,43 +80,74 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentResponse": "docmind_lab.systems.docmind.coordinator",
-    "Budget": "docmind_lab.core.budgets",
-    "CallCut": "docmind_lab.alternatives.enforcement",
-    "Deadline": "docmind_lab.core.deadlines",
-    "DeadlineOnWire": "docmind_lab.network.deadline_headers",
-    "EnforcedAgent": "docmind_lab.alternatives.enforcement",
-    "LatencyProfile": "docmind_lab.statistics.latency.profile",
-    "MultiAgentCoordinator": "docmind_lab.systems.docmind.coordinator",
-    "Price": "docmind_lab.core.budgets",
-    "Result": "docmind_lab.alternatives.enforcement",
-    "Settings": "docmind_lab.core.settings",
-    "Study": "docmind_lab.findings.study",
-    "StudyDesign": "docmind_lab.experiments.sweeps.design",
-    "Traces": "docmind_lab.tables.traces.model",
-    "compare": "docmind_lab.experiments.comparison",
-    "crash_test": "docmind_lab.experiments.crash_test",
-    "deadline": "docmind_lab.alternatives.enforcement",
-    "deadline_headers": "docmind_lab.network.deadline_headers",
-    "disconnected": "docmind_lab.alternatives.enforcement",
-    "enforce": "docmind_lab.alternatives.enforcement",
-    "exclude": "docmind_lab.alternatives.enforcement",
-    "install": "docmind_lab.alternatives.enforcement",
-    "remaining_s": "docmind_lab.alternatives.enforcement",
-    "sweep": "docmind_lab.experiments.sweeps.runner",
-    "transport": "docmind_lab.alternatives.enforcement",
-    "tune": "docmind_lab.views.panels",
-    "uninstall": "docmind_lab.alternatives.enforcement",
-    "what_if": "docmind_lab.findings.what_if.what_if",
+    "alternatives.enforcement": (
+        "CallCut",
+        "EnforcedAgent",
+        "Result",
+        "deadline",
+        "disconnected",
+        "enforce",
+        "exclude",
+        "install",
+        "remaining_s",
+        "transport",
+        "uninstall",
+    ),
+    "core.budgets": (
+        "Budget",
+        "Price",
+    ),
+    "core.deadlines": ("Deadline",),
+    "core.settings": ("Settings",),
+    "experiments.comparison": ("compare",),
+    "experiments.crash_test": ("crash_test",),
+    "experiments.lint.run": ("doctor",),
+    "experiments.nouns": (
+        "System",
+        "agent",
+        "command",
+        "docmind",
+        "graph",
+        "hops",
+        "peers",
+        "research",
+        "staged",
+        "workload",
+    ),
+    "experiments.sweeps.design": ("StudyDesign",),
+    "experiments.sweeps.recommend": ("recommend",),
+    "experiments.sweeps.runner": ("sweep",),
+    "experiments.world": (
+        "Live",
+        "Replay",
+        "ScriptedModel",
+        "World",
+    ),
+    "findings.study": ("Study",),
+    "findings.what_if.what_if": ("what_if",),
+    "network.deadline_headers": (
+        "DeadlineOnWire",
+        "deadline_headers",
+    ),
+    "statistics.latency.profile": ("LatencyProfile",),
+    "systems.docmind.coordinator": (
+        "AgentResponse",
+        "MultiAgentCoordinator",
+    ),
+    "tables.traces.model": ("Traces",),
+    "views.panels": ("tune",),
 }
+"""Module → the public names that are in it."""
 
 _MODULES = {
-    "agreement": "docmind_lab.findings.agreement",
-    "errors": "docmind_lab.core.errors",
-    "findings": "docmind_lab.findings",
-    "lint": "docmind_lab.experiments.lint",
-    "plots": "docmind_lab.views.plots",
+    "agreement": "findings.agreement",
+    "errors": "core.errors",
+    "findings": "findings",
+    "lint": "experiments.lint",
+    "plots": "views.plots",
 }
+
+_PLACES = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AgentResponse",
@@ -111,41 +157,57 @@ __all__ = [
     "DeadlineOnWire",
     "EnforcedAgent",
     "LatencyProfile",
+    "Live",
     "MultiAgentCoordinator",
     "Price",
+    "Replay",
     "Result",
+    "ScriptedModel",
     "Settings",
     "Study",
     "StudyDesign",
+    "System",
     "Traces",
+    "World",
+    "agent",
     "agreement",
+    "command",
     "compare",
     "crash_test",
     "deadline",
     "deadline_headers",
     "disconnected",
+    "docmind",
+    "doctor",
     "enforce",
     "errors",
     "exclude",
     "findings",
+    "graph",
+    "hops",
     "install",
     "lint",
+    "peers",
     "plots",
+    "recommend",
     "remaining_s",
+    "research",
+    "staged",
     "sweep",
     "transport",
     "tune",
     "uninstall",
     "what_if",
+    "workload",
 ]
 
 
 def __getattr__(name: str) -> Any:
     try:
         if name in _MODULES:
-            return importlib.import_module(_MODULES[name])
-        if name in _HOMES:
-            value = getattr(importlib.import_module(_HOMES[name]), name)
+            return importlib.import_module(f"docmind_lab.{_MODULES[name]}")
+        if name in _PLACES:
+            value = getattr(importlib.import_module(f"docmind_lab.{_PLACES[name]}"), name)
             globals()[name] = value
             return value
     except ModuleNotFoundError as error:

@@ -166,7 +166,7 @@ def test_a_reply_may_have_what_is_left(budget: Budget, spent: tuple[int, int], c
 
 def test_the_time_of_a_budget_is_the_decision_timeout_and_is_given_once() -> None:
     with pytest.raises(ConfigurationError, match=re.escape("budget.time_s is 5 and the decision timeout 20")):
-        dl.compare(20, budget=Budget(time_s=5))
+        dl.compare(dl.docmind(budget=Budget(time_s=5)), 20)
     orders = Comparison(decision_timeout_s=5, budget=Budget(time_s=5, calls=4)).orders()
     assert {order.facts.budget.calls for order in orders} == {4}
 

@@ -69,7 +69,7 @@ def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return here
 
 
-@pytest.mark.parametrize("option", ["--profile=fast", "--fault=hang"])
+@pytest.mark.parametrize("option", ["--latencies=fast", "--faults=hang"])
 def test_ask_refuses_what_only_simulated_services_have_where_none_answers(
     option: str, run_here: Callable[..., Done]
 ) -> None:
@@ -138,7 +138,7 @@ class Compared:
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     place = tmp_path_factory.mktemp("compared")
-    words = ["--runs", "1", "--profile", "typical/40", "--decision-timeout", "0.4", "--out", "results/first"]
+    words = ["--runs", "1", "--latencies", "typical/40", "--decision-timeout", "0.4", "--out", "results/first"]
     with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()) as printed:
         with pytest.raises(SystemExit) as ended:
             main(["compare", "--alternatives", "A,B", *words])
@@ -175,7 +175,7 @@ def test_show_names_the_runs_there_are_when_it_does_not_find_one(
 
 @pytest.mark.wall
 def test_ask_prints_the_answer_its_sources_and_what_it_took(run_here: Callable[..., Done]) -> None:
-    done = run_here("ask", "What does a hard timeout leave running?", "--profile", "typical/40")
+    done = run_here("ask", "What does a hard timeout leave running?", "--latencies", "typical/40")
     assert done.returncode == 0, done.stderr
     answer, _, rest = done.stdout.partition("Sources")
     assert "hard timeout" in answer
@@ -188,7 +188,7 @@ def test_ask_prints_the_answer_its_sources_and_what_it_took(run_here: Callable[.
 
 @pytest.mark.wall
 def test_ask_says_when_the_budget_cut_the_answer_and_exits_with_1(run_here: Callable[..., Done]) -> None:
-    words = ("--profile", "typical/40", "--fault", "hang")
+    words = ("--latencies", "typical/40", "--faults", "hang")
     done = run_here("ask", "What does with do?", *words, DOCMIND_AGENTS__DECISION_TIMEOUT="1.5")
     assert done.returncode == 1
     assert "No answer within the decision timeout of 1.5 s" in done.stdout
@@ -206,7 +206,7 @@ def test_documents_of_ones_own_are_asked_and_a_broken_one_is_named(
         ("How must a pump be primed?", "A pump must be primed by opening the valve. [pumps.md#1]"),
         ("Do gift cards expire?", "Gift cards do not expire. [cards.md#1]"),
     ):
-        asked = run_here("ask", question, "--documents", str(tmp_path), "--profile", "typical/40", "--json")
+        asked = run_here("ask", question, "--documents", str(tmp_path), "--latencies", "typical/40", "--json")
         assert asked.returncode == 0, asked.stderr
         assert json.loads(asked.stdout)["content"] == answer
     (tmp_path / "broken.txt").write_bytes(b"\0\1nothing of the kind")
@@ -243,7 +243,7 @@ def test_compare_fills_its_folder_and_prints_a_row_for_each_alternative(compared
 
 @pytest.mark.wall
 def test_json_is_all_that_is_printed(tmp_path: Path, run_here: Callable[..., Done]) -> None:
-    words = ["--runs", "1", "--profile", "typical/40", "--out", str(tmp_path / "o")]
+    words = ["--runs", "1", "--latencies", "typical/40", "--out", str(tmp_path / "o")]
     done = run_here("compare", "--alternatives", "A", "--json", *words, DOCMIND_AGENTS__DECISION_TIMEOUT="0.4")
     assert Study.load(tmp_path / "o").runs["decision_timeout_s"].tolist() == [0.4], "the setting is the default"
     printed = json.loads(done.stdout)
@@ -258,7 +258,7 @@ def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path)
         "200",
         "--alternatives",
         "A,B",
-        "--profile",
+        "--latencies",
         "typical/40",
         "--decision-timeout",
         "0.4",

@@ -24,7 +24,7 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.catalogue import CATALOGUE, options_of
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.lint.run import lint_graph
+from docmind_lab.experiments.lint.run import doctor
 from docmind_lab.views import plots
 from docmind_lab.views.plots.look import colour_of
 
@@ -172,7 +172,7 @@ def test_an_eighth_alternative_is_a_row_and_a_class(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(CATALOGUE, Eighth.name, ROW)
     assert [each.name for each in parse_alternatives(None)] == list(ALTERNATIVES)
     assert list(ALTERNATIVES)[-1] == Eighth.name
-    study = dl.compare(8.0, 2, alternatives="A,H", profile="typical", documents="handbook")
+    study = dl.compare(decision_timeout_s=8.0, alternatives="A,H", world=dl.World(latencies="typical"), runs=2)
     assert "H  eighth" in study.summary().index
     assert ROW.why_work_goes_on in study.report()
     assert ROW.price in study.report()
@@ -180,7 +180,7 @@ def test_an_eighth_alternative_is_a_row_and_a_class(monkeypatch: pytest.MonkeyPa
     texts = plots.timeline(study).get_figure().findobj(match=Text)
     assert any("H  eighth" in text.get_text() for text in texts)
     with pytest.raises(ConfigurationError, match="name at least one of A,B,C,D,E,F,H"):
-        lint_graph(graph(), ["a"], alternatives="")
+        doctor(dl.graph(graph(), ["a"]), alternatives="")
 
 
 def graph() -> Any:

@@ -38,7 +38,7 @@ def settings_for(live: ServiceAddresses) -> Settings:
 def test_compare_on_live_endpoints_measures_the_client_and_leaves_out_what_only_a_servers_log_can_tell(
     live: ServiceAddresses,
 ) -> None:
-    study = dl.compare(20.0, runs=1, alternatives="A,C", settings=settings_for(live))
+    study = dl.compare(decision_timeout_s=20.0, alternatives="A,C", world=dl.Live(settings=settings_for(live)), runs=1)
     assert set(study.runs["outcome"]) == {"answered"}
     assert set(study.calls["seen_from"]) == {"client"}
     for column in ("calls_after_deadline", "busy_after_deadline_s", "tokens_after_deadline"):
@@ -126,9 +126,16 @@ def test_a_dead_model_endpoint_costs_the_agents_and_not_the_documents() -> None:
 
 def test_compare_asks_a_dead_endpoint_before_it_measures_anything() -> None:
     with pytest.raises(ServiceError, match=r"model endpoint .*DOCMIND_LLM__BASE_URL"):
-        dl.compare(1.0, runs=1, alternatives="A", settings=Settings(llm={"base_url": "http://127.0.0.1:9/v1"}))
+        dl.compare(
+            decision_timeout_s=1.0,
+            alternatives="A",
+            world=dl.Live(settings=Settings(llm={"base_url": "http://127.0.0.1:9/v1"})),
+            runs=1,
+        )
 
 
 def test_a_local_store_is_refused_in_compare_by_name(tmp_path: object) -> None:
     with pytest.raises(ConfigurationError, match=r"database\.qdrant_path"):
-        dl.compare(1.0, runs=1, settings=Settings(database={"qdrant_path": str(tmp_path)}))
+        dl.compare(
+            decision_timeout_s=1.0, world=dl.Live(settings=Settings(database={"qdrant_path": str(tmp_path)})), runs=1
+        )

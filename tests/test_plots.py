@@ -362,7 +362,7 @@ class MadeUpLoad:
                 "arrived_per_s": load,
                 "goodput_per_s": load - 0.1 * place - 0.01 * replicate,
                 "share_in_time": 0.5,
-                "response_median_s": 10.0,
+                **dict.fromkeys(("response_median_s", "response_p90_s", "response_p99_s"), 10.0),
                 "live_queue_wait_s": 1.0,
                 "busy_share": 0.9,
                 "abandoned_share": 0.2 * place,

@@ -147,7 +147,7 @@ def test_a_line_that_is_still_being_written_is_passed_over(production: Productio
 def test_spans_of_the_labs_own_runs_are_no_calls_of_production(production: Production, tmp_path: Path) -> None:
     lab = InMemorySpanExporter()
     told = Telemetry(spans=lab)
-    dl.compare(8.0, 1, alternatives="A", documents="handbook", profile="typical", telemetry=told)
+    dl.compare(decision_timeout_s=8.0, alternatives="A", world=dl.World(latencies="typical"), runs=1, telemetry=told)
     (tmp_path / "lab.jsonl").write_text(line_of(lab.get_finished_spans()) + "\n")
     with pytest.raises(ConfigurationError, match="no span of an enforced call"):
         read_enforced_calls([tmp_path])

@@ -6,6 +6,7 @@ deadlines      a deadline, and how it reaches a call
 deadline_headers  the headers that carry a remaining duration between processes
 budgets        tokens, calls and cost of a run
 clock          the protocol of a clock, real time, and the CPU time that virtual time charges
+keywords       a wrong keyword is answered with the right one
 levels         the values that levels of tables may take
 time_policies  how time is spent: second requests, and agents that know how much is left
 time_left      the line of a prompt that says how much time is left

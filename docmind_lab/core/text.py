@@ -77,6 +77,8 @@ _SPELLED_OUT: Final = {
     "--verbose lists it": "study.report() lists it",
     "--resume (resume=[...])": "resume=[...]",
 }
+# Options that are fields of a world in Python.
+_OF_A_WORLD: Final = ("clock", "faults", "latencies", "server")
 
 
 def in_python(line: str) -> str:
@@ -91,7 +93,8 @@ def in_python(line: str) -> str:
         name, value = option["name"].removeprefix("--"), option["value"]
         if value is None or "docmind-lab" in line[: option.start()].rpartition(". ")[2]:
             return option[0]
-        return f"{name.replace('-', '_')}={value if value.isdigit() else repr(value)}"
+        keyword = f"{name.replace('-', '_')}={value if value.isdigit() else repr(value)}"
+        return f"world=dl.World({keyword})" if name in _OF_A_WORLD else keyword
 
     return _OPTION.sub(keyword_of, line)
 

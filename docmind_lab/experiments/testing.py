@@ -1,12 +1,13 @@
 """Assertions for tests of your own graph: that it keeps its deadline, and that it survives being cut anywhere.
 
+    import docmind_lab as dl
     from docmind_lab.testing import assert_keeps_deadline, assert_survives_cuts
 
     def test_the_agent_answers_or_stops_in_twenty_seconds():
-        assert_keeps_deadline("my_app:graph", ["What does a with statement do?"], decision_timeout_s=20)
+        assert_keeps_deadline(dl.graph("my_app:graph", ["What does a with statement do?"]), decision_timeout_s=20)
 
     def test_the_agent_can_be_cut_anywhere():
-        assert_survives_cuts("my_app:graph", ["What does a with statement do?"])
+        assert_survives_cuts(dl.graph("my_app:graph", ["What does a with statement do?"]))
 
 They measure in virtual time, on simulated services: seconds of work, no waiting, no key, the same result every time.
 """
@@ -25,31 +26,29 @@ from docmind_lab.experiments.crash_test.report import CrashReport, timeline_of
 from docmind_lab.experiments.crash_test.run import crash_test, require_usable, volatile_keys
 from docmind_lab.experiments.crash_test.trial import observe
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.lint import LintReport, lint_graph
+from docmind_lab.experiments.lint import LintReport, doctor
 from docmind_lab.experiments.lint.report import summary_of
-from docmind_lab.systems.own import Inputs
 
 __all__ = ["assert_keeps_deadline", "assert_survives_cuts", "cut_at"]
 
 
-def assert_keeps_deadline(graph: Any, inputs: Inputs, *, decision_timeout_s: float, **options: Any) -> LintReport:
+def assert_keeps_deadline(system: Any, decision_timeout_s: float, **options: Any) -> LintReport:
     """Fail the test unless at least one alternative keeps the deadline on a graph, and no answer was made up.
 
     Args:
-        graph: A compiled LangGraph graph, or "module:name" of one.
-        inputs: What the graph is run on: questions, states, or the path of a JSONL file.
+        system: A graph or an agent with its inputs, as `doctor` takes them: dl.graph("my_app:graph", ["…"]).
         decision_timeout_s: Seconds that each run has.
-        options: Further arguments of `lint_graph`, by name: `alternatives="A"` holds the graph to one.
+        options: Further arguments of `doctor`, by name: `alternatives="A"` holds the graph to one.
 
     Returns:
         The lint's report.
 
     Raises: AssertionError naming, for each alternative, the call that took the time, how late it was, and the remedy;
-    and what `lint_graph` raises.
+    and what `doctor` raises.
     """
     # Without its own frame pytest shows the line of the test.
     __tracebackhide__ = True
-    report = lint_graph(graph, inputs, decision_timeout_s=decision_timeout_s, **options)
+    report = doctor(system, decision_timeout_s=decision_timeout_s, **options)
     if not report.is_clean:
         raise AssertionError(_lateness_of(report))
     return report
@@ -68,12 +67,11 @@ def _lateness_of(report: LintReport) -> str:
     return "\n".join(lines)
 
 
-def assert_survives_cuts(graph: Any, inputs: Inputs, **options: Any) -> CrashReport:
+def assert_survives_cuts(system: Any, **options: Any) -> CrashReport:
     """Fail the test unless every invariant holds wherever a graph is cut.
 
     Args:
-        graph: As `crash_test` takes it.
-        inputs: As `crash_test` takes them.
+        system: A graph or an agent with its inputs, as `crash_test` takes them.
         options: Further arguments of `crash_test`, by name.
 
     Returns:
@@ -82,7 +80,7 @@ def assert_survives_cuts(graph: Any, inputs: Inputs, **options: Any) -> CrashRep
     Raises: AssertionError with each finding, its timeline and a test that repeats it; and what `crash_test` raises.
     """
     __tracebackhide__ = True
-    report = crash_test(graph, inputs, **options)
+    report = crash_test(system, **options)
     if not report.holds:
         raise AssertionError(str(report))
     return report

@@ -224,7 +224,7 @@ def _limits(rows: Sequence[Row], runs: pd.DataFrame, cpu_s_per_run: float | None
             "deadline."
         )
     elif could_be_struck.any() and _is_without_fault(runs):
-        text += " No server failed here: --fault hang and --fault trickle show what happens then."
+        text += " No server failed here: --faults hang and --faults trickle show what happens then."
     return text
 
 

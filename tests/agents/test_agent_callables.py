@@ -11,18 +11,18 @@ import agents_here
 import pandas as pd
 import pytest
 from agents_here import QUESTION
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.systems.own.agents.agent import text_of
 from docmind_lab.systems.own.agents.load import as_question, load_agent
 from docmind_lab.views.cli.app import main
 
 
 def runs_of(agent: Any, *, decision_timeout_s: float = 30.0, **options: Any) -> pd.DataFrame:
-    options = {"runs": 1, "inputs": [QUESTION], "profile": "typical/6", **options}
-    return dl.compare(decision_timeout_s, agent=agent, **options).runs.set_index("alternative")
+    options = {"runs": 1, "inputs": [QUESTION], "latencies": "typical/6", **options}
+    return compare_by(**options, decision_timeout_s=decision_timeout_s, agent=agent).runs.set_index("alternative")
 
 
 @pytest.mark.parametrize("agent", [agents_here.ask, agents_here.ask_async], ids=["sync", "async"])
@@ -35,7 +35,7 @@ def test_a_function_answers_under_every_alternative_that_needs_no_graph(agent: A
 
 @pytest.mark.parametrize(("agent", "work_under_c_s"), [(agents_here.ask, 12.0), (agents_here.ask_async, 0.0)])
 def test_a_hang_is_left_at_the_budget_and_goes_on_where_nothing_cuts_it(agent: Any, work_under_c_s: float) -> None:
-    runs = runs_of(agent, decision_timeout_s=3.0, fault="hang:agent")
+    runs = runs_of(agent, decision_timeout_s=3.0, faults="hang:agent")
     assert runs["outcome"].to_dict() == {
         "unguarded": "unfinished",
         "cooperative": "timed_out",
@@ -111,7 +111,7 @@ def test_an_alternative_that_a_function_cannot_have_is_refused_by_name_with_the_
 
 
 def test_alternatives_that_are_left_out_by_default_are_named_in_the_summary() -> None:
-    study = dl.compare(30.0, 1, agent=agents_here.ask, inputs=[QUESTION])
+    study = dl.compare(dl.agent(agents_here.ask, [QUESTION]), 30.0, runs=1)
     (system,) = study.manifest["systems"].values()
     assert [note.partition(":")[0] for note in system["notes"]] == ["D is left out", "F is left out"]
     assert "F is left out: a function has no timeout of its own for a whole run." in study._repr_html_()
@@ -143,20 +143,6 @@ def test_what_is_no_agent_is_refused_in_one_line(agent: Any, message: str) -> No
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"graph": "a:b"}, "graph is for a LangGraph graph, and agent names an agent; leave graph out"),
-        ({"enforced": True}, "enforced is for a LangGraph graph"),
-        ({"inputs": None}, "agent without inputs: name both"),
-        ({"workload": "research"}, "workload is for the lab's own systems"),
-    ],
-)
-def test_options_that_an_agent_cannot_have_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        runs_of(agents_here.ask, **options)
-
-
 def test_a_function_that_returns_a_coroutine_is_told_to_be_async() -> None:
     with pytest.raises(ConfigurationError, match="returns a coroutine; write it as async def"):
         runs_of(lambda question: agents_here.ask_async(question), alternatives="A")
@@ -175,10 +161,10 @@ def test_a_reference_is_an_agent_that_worker_processes_find() -> None:
 
 
 def test_the_lint_judges_an_agent_by_the_alternatives_that_it_can_have() -> None:
-    report = lint_graph("agent:agents_here:ask", [QUESTION], decision_timeout_s=3.0)
+    report = dl.doctor(dl.agent("agents_here:ask", [QUESTION]), decision_timeout_s=3.0)
     assert [verdict.alternative for verdict in report.verdicts] == ["A", "B", "C", "E"]
     with pytest.raises(ConfigurationError, match="alternative F native: a function has no timeout of its own"):
-        lint_graph("agent:agents_here:ask", [QUESTION], decision_timeout_s=3.0, alternatives="F")
+        dl.doctor(dl.agent("agents_here:ask", [QUESTION]), decision_timeout_s=3.0, alternatives="F")
 
 
 def test_doctor_takes_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

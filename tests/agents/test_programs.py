@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from flat_compare import compare_by
 from own_runs import QUESTION, services
 
 import docmind_lab as dl
@@ -154,7 +155,7 @@ print(sys.stdin.read())
 @pytest.mark.full
 @pytest.mark.wall
 def test_a_comparison_of_a_program_leaves_out_what_it_cannot_have(tmp_path: Path) -> None:
-    study = dl.compare(3.0, 2, command=python_program("plain", "{timeout}"), inputs=[QUESTION], out=tmp_path / "out")
+    study = dl.compare(dl.command(python_program("plain", "{timeout}"), [QUESTION]), 3.0, runs=2, out=tmp_path / "out")
     assert set(study.runs["alternative"]) == {"unguarded", "hard_timeout", "async_cancellation", "native"}
     assert set(study.runs["outcome"]) == {"answered"}
     assert "B is SIGKILL and C is SIGTERM" in study._repr_html_()
@@ -170,7 +171,7 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
     marked = tmp_path / "agent_program.py"
     shutil.copy(SUPPORT / "agent_program.py", marked)
     program = [sys.executable, "-W", "ignore", "-m", "docmind_lab", "compare", "--inputs", str(inputs)]
-    program += ["--command", f"{sys.executable} {marked} plain", "--fault", "hang:program", "--decision-timeout", "30"]
+    program += ["--command", f"{sys.executable} {marked} plain", "--faults", "hang:program", "--decision-timeout", "30"]
     lab = subprocess.Popen([*program, "--out", str(tmp_path / "out"), "--json"], stderr=subprocess.DEVNULL)
     try:
         limit_at = time.monotonic() + 120
@@ -202,16 +203,14 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
         ({"command": 'node "agent'}, "cannot be read: No closing quotation"),
         ({"clock": "virtual"}, "command: another process runs in real time; use the wall clock"),
         ({"services": "own"}, "what a program sends to its own endpoints can be neither seen nor limited"),
-        ({"agent": "a:b"}, "agent is not for a program, which command names; leave agent out"),
         ({"max_requests": 3}, "record is not for a program"),
-        ({"inputs": None}, "command without inputs"),
         ({"inputs": [{"prompt": "x"}]}, "inputs item 1: a question has the key question or input; this has prompt"),
     ],
 )
 def test_options_and_alternatives_that_a_program_cannot_have_are_refused(options: dict[str, Any], message: str) -> None:
     asked: dict[str, Any] = {"command": python_program("plain"), "inputs": [QUESTION], **options}
     with pytest.raises(ConfigurationError) as refused:
-        dl.compare(**asked)
+        compare_by(**asked)
     assert message in str(refused.value)
 
 
@@ -268,7 +267,7 @@ def test_doctor_asks_a_program_one_question_and_says_what_it_did(command: list[s
             "no program 'no-such-program-anywhere' is found",
         ),
         (["--command", sys.executable], "--command without --inputs"),
-        (["--command", sys.executable, "--graph", "a:b"], "--graph and --command name 2 systems"),
+        (["--command", sys.executable, "--graph", "a:b"], "graph and command name 2 systems"),
         (["--command", sys.executable, "--inputs", "INPUTS", "--slack", "1"], "--slack is not for a program"),
     ],
 )

@@ -19,6 +19,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.time_policies import share_left, time_left_line
 from docmind_lab.experiments.load import run_load
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.nouns import system_of_kind
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.time_pressure import UnderPressure
@@ -171,7 +172,7 @@ def test_a_hurrying_supervisor_goes_past_the_planner() -> None:
 @pytest.mark.parametrize("text", ["faints", "hurries:2", "panics:x"])
 def test_a_behaviour_that_is_none_is_refused_by_name(text: str) -> None:
     with pytest.raises(ConfigurationError, match="model_under_pressure"):
-        dl.compare(2.0, 1, documents="handbook", model_under_pressure=text)
+        dl.compare(decision_timeout_s=2.0, world=dl.World(model=dl.ScriptedModel(under_pressure=text)), runs=1)
 
 
 def test_a_service_in_another_process_does_the_same_under_pressure() -> None:
@@ -215,7 +216,7 @@ def test_roles_that_answer_by_their_tool_keep_it(
 
 @pytest.mark.full
 def test_in_research_no_further_query_begins_and_the_findings_are_written() -> None:
-    study = dl.compare(workload="research", alternatives="A,A+wind_down:0.5", runs=4)
+    study = dl.compare(dl.research(), alternatives="A,A+wind_down:0.5", runs=4)
     sources = study.table("sources").merge(study.runs[["run_id", "alternative_options"]], on="run_id")
     reasons = sources.groupby("alternative_options", observed=True)["exit_reason"].agg(set)
     assert "wound_down" in reasons['{"policies": "wind_down:0.5"}']
@@ -234,9 +235,7 @@ def test_in_research_no_further_query_begins_and_the_findings_are_written() -> N
 # The caller of B that has waited in vain gets nothing, whatever there is.
 @pytest.mark.parametrize("name", often(["A", "C:propagate", "D:propagate", "E", "F:propagate"], "A", "E"))
 def test_a_research_that_is_cut_returns_its_draft(name: str) -> None:
-    plain, anytime = (
-        dl.compare(25.0, workload="research", alternatives=each, runs=2) for each in (name, f"{name}+anytime")
-    )
+    plain, anytime = (dl.compare(dl.research(), 25.0, alternatives=each, runs=2) for each in (name, f"{name}+anytime"))
     assert set(plain.runs["outcome"].astype(str)) <= {"partial", "timed_out"}
     assert plain.runs["answer_score"].max() == 0.0
     assert anytime.runs["answer_score"].max() > 0.0
@@ -247,7 +246,7 @@ def test_a_research_that_is_cut_returns_its_draft(name: str) -> None:
 
 
 def test_the_report_meets_the_latency_that_it_has_without_drafts() -> None:
-    study = dl.compare(600.0, workload="research", alternatives="A,A+anytime", runs=2, profile="typical")
+    study = dl.compare(dl.research(), 600.0, alternatives="A,A+anytime", world=dl.World(latencies="typical"), runs=2)
     calls = study.calls[(study.calls["role"] == "synthesis") & (study.calls["seen_from"] == "client")]
     drafts, reports = calls[calls["step"] != "0.0.1"], calls[calls["step"] == "0.0.1"]
     assert set(drafts["step"]) <= {"1.0.1", "2.0.1", "3.0.1"}
@@ -272,7 +271,7 @@ def test_the_report_meets_the_latency_that_it_has_without_drafts() -> None:
 )
 def test_a_policy_that_would_change_nothing_is_refused_by_name(workload: str, policy: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
-        dl.compare(workload=workload, alternatives=f"A+{policy}", runs=1)
+        dl.compare(system_of_kind(workload), alternatives=f"A+{policy}", runs=1)
 
 
 def test_a_load_study_refuses_what_its_system_does() -> None:

@@ -26,7 +26,7 @@ pytestmark = [
 # Two runs of each of two alternatives: what is looked at is the page, not the numbers.
 CELLS = (
     "from docmind_lab.views.panels import tune",
-    "panel = tune(20, runs=2, alternatives=('A', 'B'), documents='handbook')\npanel",
+    "panel = tune(runs=2, alternatives=('A', 'B'))\npanel",
 )
 FIGURE = ".docmind-panel figure img"
 

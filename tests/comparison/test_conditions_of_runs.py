@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 
+import docmind_lab as dl
 from docmind_lab.alternatives import Unguarded
 from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.errors import ConfigurationError
@@ -17,7 +19,6 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, compare, run_comparison
 from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.run import resolve
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.design import StudyDesign
@@ -26,13 +27,13 @@ from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.system import handbook
+from docmind_lab.systems.base.documents import handbook
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.manifest import MachineUse
 
 
 def studied(**options: object) -> Study:
-    return compare(600.0, 2, alternatives="A,C", profile="typical", documents="handbook", **options)  # type: ignore[arg-type]
+    return compare_by(**options, decision_timeout_s=600.0, runs=2, alternatives="A,C", latencies="typical")  # type: ignore[arg-type]
 
 
 def test_a_given_charge_makes_an_uncut_run_later_by_its_requests_one_after_the_other() -> None:
@@ -115,7 +116,12 @@ def test_quality_is_a_constant_of_the_question_unless_the_model_varies(system: S
 
 @pytest.mark.full
 def test_alternatives_of_one_seed_meet_the_same_decisions() -> None:
-    runs = compare(600.0, 4, alternatives="A,C", profile="typical", documents="handbook", model_variation=0.5).runs
+    runs = compare(
+        decision_timeout_s=600.0,
+        alternatives="A,C",
+        world=dl.World(latencies="typical", model=dl.ScriptedModel(variation=0.5)),
+        runs=4,
+    ).runs
     by_arm = [
         group.sort_values("seed")[QUALITY].to_numpy().tolist()
         for _, group in runs.groupby("alternative", observed=True)
@@ -131,9 +137,9 @@ def test_a_service_in_another_process_varies_as_much() -> None:
 
 def test_what_a_workload_does_not_have_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="model_variation: the model of workload staged does not vary"):
-        compare(2.0, 1, workload="staged", alternatives="A", model_variation=0.5)
-    with pytest.raises(ConfigurationError, match="router_injection: workload staged has no router engine"):
-        compare(2.0, 1, workload="staged", alternatives="A", router_injection=True)
+        compare(dl.staged(), 2.0, alternatives="A", world=dl.World(model=dl.ScriptedModel(variation=0.5)), runs=1)
+    with pytest.raises(ConfigurationError, match=r"dl\.staged has no argument 'router_injection'"):
+        dl.staged(router_injection=True)  # type: ignore[call-arg]
 
 
 # One slot of one run: waits of tenths of a second, long beside the CPU time of Python (0.1 s a run) and short enough
@@ -162,9 +168,10 @@ def test_the_clocks_agree_where_runs_side_by_side_have_one_slot_each() -> None:
 )
 def test_runs_at_a_live_endpoint_go_one_at_a_time_unless_asked(section: dict[str, dict[str, str]]) -> None:
     settings = Settings(**section)
-    assert resolve(CompareRequest(), settings)[0].side_by_side == 1
-    assert resolve(CompareRequest(side_by_side=3), settings)[0].side_by_side == 3
-    assert resolve(CompareRequest(clock="wall"), Settings())[0].side_by_side == SIDE_BY_SIDE
+    live = dl.Live(settings=settings)
+    assert resolve(dl.docmind(), world=live)[0].side_by_side == 1
+    assert resolve(dl.docmind(), world=live, workers=3)[0].side_by_side == 3
+    assert resolve(dl.docmind(), world=dl.World(clock="wall"))[0].side_by_side == SIDE_BY_SIDE
 
 
 def test_a_swept_study_goes_one_at_a_time_at_a_live_endpoint_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +182,7 @@ def test_a_swept_study_goes_one_at_a_time_at_a_live_endpoint_unless_asked(monkey
 
 
 def test_the_manifest_says_how_busy_the_machine_was_and_what_a_run_cost() -> None:
-    study = compare(2.0, 2, alternatives="A", profile="typical/10", documents="handbook")
+    study = compare(decision_timeout_s=2.0, alternatives="A", world=dl.World(latencies="typical/10"), runs=2)
     use = study.manifest["machine_use"]
     assert use["cpu_s_per_run"] > 0
     assert use["wall_s"] > 0

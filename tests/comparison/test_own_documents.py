@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
@@ -19,9 +20,9 @@ from docmind_lab.experiments.batch.cells import cells_of, run_cell
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.replays import replayed_comparison
-from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.sweeps import design as studies_design
+from docmind_lab.experiments.sweeps import planning as studies_planning
 from docmind_lab.experiments.sweeps import settled as studies_settled
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.findings.study import Study
@@ -50,7 +51,13 @@ def harbour(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def study(harbour: Path) -> Study:
     """Each question of the example once, with all the time that it needs."""
-    return dl.compare(AMPLE_S, 8, alternatives="A", documents=harbour, questions=QUESTIONS, profile="typical")
+    return dl.compare(
+        dl.docmind(documents=harbour, questions=QUESTIONS),
+        AMPLE_S,
+        alternatives="A",
+        world=dl.World(latencies="typical"),
+        runs=8,
+    )
 
 
 def comparison(harbour: Path, **changes: Any) -> Comparison:
@@ -112,7 +119,13 @@ def test_a_report_names_them(study: Study) -> None:
 def test_recall_that_nothing_defines_is_shown_as_such(harbour: Path, tmp_path: Path) -> None:
     file = tmp_path / "q.jsonl"
     file.write_text('{"text": "Who closes the sluice?"}\n')
-    made = dl.compare(AMPLE_S, 1, alternatives="A", documents=str(harbour), questions=file, profile="typical")
+    made = dl.compare(
+        dl.docmind(documents=str(harbour), questions=file),
+        AMPLE_S,
+        alternatives="A",
+        world=dl.World(latencies="typical"),
+        runs=1,
+    )
     (shown,) = made.summary()["source_recall"]
     assert shown != shown, "NaN: there is no gold, so 0 and 1 would both be wrong"
     assert "nan" not in str(made).lower()
@@ -168,15 +181,6 @@ def test_a_cell_that_was_sent_to_another_process_says_all_that_it_needs(harbour:
         ({"documents": "novels"}, "documents must be handbook, not 'novels'; or a folder"),
         ({"documents": "novels", "questions": QUESTIONS}, "not 'novels'; or a folder"),
         ({"documents": "handbook", "questions": QUESTIONS}, "line 1: the gold document 'rules.md' is not among"),
-        (
-            {"documents": "harbour", "questions": QUESTIONS, "workload": "staged"},
-            "workload staged is asked chunks of its own; leave documents and questions of yours out",
-        ),
-        ({"documents": "harbour", "workload": "staged"}, "workload staged is asked chunks of its own"),
-        (
-            {"questions": QUESTIONS, "graph": "json:loads", "inputs": ["a"]},
-            "questions is for the lab's own systems; a graph of your own has none",
-        ),
     ],
 )
 def test_what_cannot_be_put_together_is_refused_before_anything_starts(
@@ -184,12 +188,12 @@ def test_what_cannot_be_put_together_is_refused_before_anything_starts(
 ) -> None:
     monkeypatch.chdir(harbour.parent)
     with pytest.raises(ConfigurationError, match=message):
-        dl.compare(runs=1, **words)
+        compare_by(**words, runs=1)
 
 
 def test_a_folder_without_documents_is_refused_with_the_kinds_that_are_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"holds no document; the kinds that are read are \.md, \.txt"):
-        dl.compare(documents=tmp_path, questions=QUESTIONS)
+        dl.compare(dl.docmind(documents=tmp_path, questions=QUESTIONS))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +206,7 @@ class Recorded:
 
 def replayed(of: Comparison, **asked: Any) -> Comparison:
     recorded = cast("Recording", Recorded(of.design()))
-    return replayed_comparison(recorded, CompareRequest(**asked), "virtual", Settings())
+    return replayed_comparison(recorded, dl.docmind(**asked), Settings())
 
 
 def test_a_replay_is_of_the_documents_and_questions_that_were_recorded(harbour: Path, tmp_path: Path) -> None:
@@ -237,7 +241,7 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
 
 def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     live = comparison(harbour, clock="wall")
-    for module in (studies_design, studies_settled):
+    for module in (studies_design, studies_planning, studies_settled):
         monkeypatch.setattr(module, "recording_in", lambda _: Recorded(live.design()))
     values = {"replay": "monday", "factors": {"alternative": "A"}}
     with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):

@@ -10,6 +10,7 @@ import planted
 import pytest
 from twins import Twins
 
+import docmind_lab as dl
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 
 GRAPHS = Path(__file__).parents[1] / "support"
@@ -30,8 +31,13 @@ def _beside_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def report_on(name: str, which: str, runs: int | None) -> CrashReport:
-    options: dict[str, Any] = {"endpoints": "crash_services.toml", "runs": runs, "workers": 1, "shrink": False}
-    return crash_test(f"{name}.{which}", ALL[name].inputs, **options)
+    options: dict[str, Any] = {
+        "world": dl.World(endpoints="crash_services.toml"),
+        "runs": runs,
+        "workers": 1,
+        "shrink": False,
+    }
+    return crash_test(dl.graph(f"{name}.{which}", ALL[name].inputs), **options)
 
 
 def found_in(name: str, runs: int | None) -> set[str]:

@@ -58,13 +58,15 @@ GIVEN: list[Any] = [{"said": []}]
 
 def test_a_good_graph_survives_with_every_durability() -> None:
     for durability in ("sync", "async", "exit"):
-        report = assert_survives_cuts(steps("a", "b"), GIVEN, alternatives="A", durability=durability, runs=24)
+        report = assert_survives_cuts(
+            dl.graph(steps("a", "b"), GIVEN), alternatives="A,kill", durability=durability, runs=24
+        )
         assert report.judged["resume"] == report.trials
         assert "No findings." in str(report)
 
 
 def test_every_cut_point_is_tried_before_at_and_after_its_instant() -> None:
-    report = crash_test(steps("only"), GIVEN, alternatives="A", kill=False)
+    report = crash_test(dl.graph(steps("only"), GIVEN), alternatives="A")
     (coverage,) = report.coverage
     assert coverage.found == coverage.tried == report.trials
     assert {"node begins", "node ends", "checkpoint begins", "checkpoint ends", "pending write begins"} <= set(
@@ -79,7 +81,7 @@ def test_each_chunk_of_a_stream_is_a_cut_point() -> None:
     def node(state: State) -> dict[str, Any]:
         return {"said": [model.invoke("Which words are there?").text]}
 
-    (coverage,) = crash_test(graph_of(node, schema=State), GIVEN, alternatives="A", kill=False, runs=6).coverage
+    (coverage,) = crash_test(dl.graph(graph_of(node, schema=State), GIVEN), alternatives="A", runs=6).coverage
     assert coverage.kinds["chunk"][0] > coverage.kinds["first byte"][0]
 
 
@@ -89,13 +91,18 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_
     chosen = in_turn(points, 3)
     assert {kind for point in chosen for kind in point.kinds} == {"chunk", "tool begins", "wait ends"}
     assert in_turn(points, None) == points
-    report = crash_test(steps("a", "b"), GIVEN, alternatives="A,D", runs=12)
+
+
+def test_a_limited_test_says_what_it_skipped() -> None:
+    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,D,kill", runs=12)
     assert report.trials == 12
     assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)
 
 
 def lost_update(workers: int) -> CrashReport:
-    return crash_test(f"{LOST}.broken", [{"topic": "tides", "notes": []}], runs=24, workers=workers, shrink=False)
+    return crash_test(
+        dl.graph(f"{LOST}.broken", [{"topic": "tides", "notes": []}]), runs=24, workers=workers, shrink=False
+    )
 
 
 def test_the_same_test_finds_the_same_every_time() -> None:
@@ -108,7 +115,7 @@ def test_worker_processes_find_the_same() -> None:
 
 
 def test_schedules_try_each_cut_under_further_orders() -> None:
-    report = crash_test(steps("a", "b"), GIVEN, alternatives="A", kill=False, runs=12, schedules=3)
+    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A", runs=12, schedules=3)
     (coverage,) = report.coverage
     assert coverage.schedules == 3
     assert report.trials == 3 * coverage.tried
@@ -117,7 +124,7 @@ def test_schedules_try_each_cut_under_further_orders() -> None:
 
 def test_a_finding_is_shrunk_to_a_small_input_and_a_test_that_repeats_it() -> None:
     given = [{"topic": "the tides of the western harbour", "notes": []}]
-    report = crash_test(f"{LOST}.broken", given, alternatives="D", kill=False, runs=16, workers=1)
+    report = crash_test(dl.graph(f"{LOST}.broken", given), alternatives="D", runs=16, workers=1)
     (finding,) = report.findings
     assert finding.given["topic"] == "the"
     assert any("the deadline" in line for line in finding.timeline)
@@ -138,7 +145,7 @@ def test_cut_at_repeats_one_cut_and_passes_on_a_corrected_graph() -> None:
 
 
 def test_a_hard_timeout_is_told_of_what_it_leaves_and_has_no_finding_for_it() -> None:
-    report = crash_test(steps("a", "b"), GIVEN, alternatives="B", kill=False, runs=20)
+    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="B", runs=20)
     assert report.holds
     assert {left.invariant for left in report.left} >= {"begins", "checkpoint"}
 
@@ -151,7 +158,7 @@ def test_a_checkpointer_that_cannot_be_read_is_found() -> None:
             return super().get_tuple(config)
 
     report = crash_test(
-        steps("a", "b"), GIVEN, alternatives="D", kill=False, runs=9, checkpointer=Unreadable, shrink=False
+        dl.graph(steps("a", "b"), GIVEN), alternatives="D", runs=9, checkpointer=Unreadable, shrink=False
     )
     assert "the thread cannot be read" in {finding.what for finding in report.findings}
 
@@ -161,7 +168,7 @@ def test_an_answer_that_depends_on_time_is_not_compared() -> None:
         time.sleep(0.1)
         return {"said": [str(time.time())]}
 
-    report = crash_test(graph_of(node, schema=State), GIVEN, alternatives="A", runs=12)
+    report = crash_test(dl.graph(graph_of(node, schema=State), GIVEN), alternatives="A,kill", runs=12)
     assert report.holds
     assert any("depends on time or chance: said" in note for note in report.notes)
 
@@ -174,7 +181,7 @@ def test_a_stopped_test_reports_what_is_done() -> None:
         if done > 6:
             stop.set()
 
-    report = crash_test(steps("a", "b"), GIVEN, alternatives="A", progress=progress, stop=stop)
+    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,kill", progress=progress, stop=stop)
     assert 0 < report.trials < seen[-1][1]
     assert any("it was stopped" in each.skipped for each in report.coverage)
 
@@ -185,16 +192,17 @@ def test_a_stopped_test_reports_what_is_done() -> None:
         ({"runs": 0}, "runs must be"),
         ({"schedules": 0}, "schedules must be"),
         ({"durability": "never"}, "durability must be one of"),
-        ({"alternatives": "", "kill": False}, "alternatives: name at least one"),
+        ({"alternatives": ""}, "alternatives: name at least one"),
         ({"alternatives": "Z"}, "unknown alternative"),
         ({"workers": 2}, "a live graph or checkpointer is in this process only"),
         ({"checkpointer": dict}, "not a checkpointer of LangGraph"),
-        ({"resume": [1, 2]}, "resume"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(options: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
-        crash_test(steps("only"), GIVEN, **options)
+        crash_test(dl.graph(steps("only"), GIVEN), **options)
+    with pytest.raises(ConfigurationError, match="resume: a resumed run cannot tell which"):
+        crash_test(dl.graph(steps("only"), GIVEN, resume=[1, 2]))
 
 
 def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
@@ -202,14 +210,14 @@ def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
         raise ValueError("no harbour")
 
     with pytest.raises(GraphError, match=r"without a deadline: the graph ends failed .*no harbour"):
-        crash_test(graph_of(fail, schema=State), GIVEN)
+        crash_test(dl.graph(graph_of(fail, schema=State), GIVEN))
 
 
 def test_the_command_prints_findings_and_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs, tests = tmp_path / "inputs.jsonl", tmp_path / "test_found.py"
     inputs.write_text('{"order": "17"}\n')
     words = ["crash-test", "--inputs", str(inputs), "--endpoints", "crash_services.toml", "--alternatives", "A"]
-    words += ["--no-kill", "--runs", "20", "--workers", "1"]
+    words += ["--runs", "20", "--workers", "1"]
     assert exit_code([*words, "--graph", f"{CHARGE}.broken", "--tests", str(tests)]) == 1
     shown = capsys.readouterr().out
     assert "POST pay.example.com/charges is done twice" in shown
@@ -263,7 +271,7 @@ def given_to(graph: str, tmp_path: Path, *words: str) -> list[str]:
 def test_the_command_gives_a_graph_its_context_configuration_and_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    few = ["--alternatives", "A", "--no-kill", "--runs", "6", "--workers", "1", "--json"]
+    few = ["--alternatives", "A", "--runs", "6", "--workers", "1", "--json"]
     words = given_to("given_graph.py:make_asking", tmp_path, *few)
     given = ["--context", '{"captain": "Ada"}', "--config", '{"configurable": {"berth": "7"}}']
     assert exit_code([*words, *given, "--resume", "yes"]) == 0
@@ -285,7 +293,11 @@ def services_in(folder: Path, row: str) -> Path:
 def test_the_key_of_an_endpoint_says_whether_it_changes_something(row: str, effects: bool, tmp_path: Path) -> None:
     services = services_in(tmp_path, f'host = "pay.example.com"\npath = "/charges"\nmethod = "POST"\n{row}')
     report = crash_test(
-        "planted.py:double_charge.broken", [{"order": "17"}], endpoints=services, runs=6, workers=1, shrink=False
+        dl.graph("planted.py:double_charge.broken", [{"order": "17"}]),
+        world=dl.World(endpoints=services),
+        runs=6,
+        workers=1,
+        shrink=False,
     )
     assert any("No side effect was seen" in note for note in report.notes) is not effects
 
@@ -293,7 +305,11 @@ def test_the_key_of_an_endpoint_says_whether_it_changes_something(row: str, effe
 def test_a_get_that_is_declared_to_change_something_is_an_effect(tmp_path: Path) -> None:
     services = services_in(tmp_path, 'host = "slow.example.com"\npath = "/report"\neffect = true\nlatency = 1.0\n')
     report = crash_test(
-        "planted.py:file_left.mended", [{"about": "x"}], alternatives="E", endpoints=services, runs=20, workers=1
+        dl.graph("planted.py:file_left.mended", [{"about": "x"}]),
+        world=dl.World(endpoints=services),
+        alternatives="E,kill",
+        runs=20,
+        workers=1,
     )
     assert "GET slow.example.com/report is done twice" in {finding.what for finding in report.findings}
 
@@ -303,7 +319,7 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("docmind_lab.views.cli.console._WIDTH", 80)
-    words = given_to("planted.py:double_charge.broken", tmp_path, "--alternatives", "A", "--no-kill", "--runs", "9")
+    words = given_to("planted.py:double_charge.broken", tmp_path, "--alternatives", "A", "--runs", "9")
     Path(words[words.index("--inputs") + 1]).write_text('{"order": "17"}\n')
     assert exit_code([*words, "--endpoints", "crash_services.toml", "--workers", "1"]) == 1
     shown = capsys.readouterr().out

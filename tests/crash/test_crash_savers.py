@@ -22,6 +22,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from own_runs import graph_of
 
+import docmind_lab as dl
 from docmind_lab.core.errors import NotSimulated
 from docmind_lab.experiments.crash_test import crash_test
 from docmind_lab.experiments.crash_test.checkpointers import read_thread
@@ -75,14 +76,14 @@ def never_committed(folder: str) -> SqliteSaver:
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_a_thread_in_a_file_survives_cuts_and_kills(durability: str) -> None:
     report = assert_survives_cuts(
-        two_steps(), GIVEN, alternatives="A,D", checkpointer=sqlite, durability=durability, runs=18
+        dl.graph(two_steps(), GIVEN), alternatives="A,D,kill", checkpointer=sqlite, durability=durability, runs=18
     )
     assert report.judged["resume"] == report.trials
 
 
 def test_a_thread_in_a_file_survives_on_an_event_loop() -> None:
     graph = two_steps(is_async=True)
-    report = assert_survives_cuts(graph, GIVEN, alternatives="A", checkpointer=async_sqlite, runs=16)
+    report = assert_survives_cuts(dl.graph(graph, GIVEN), alternatives="A,kill", checkpointer=async_sqlite, runs=16)
     assert report.judged["resume"] == report.trials
 
 
@@ -118,12 +119,12 @@ def test_a_store_that_waits_in_real_time_is_refused_with_the_remedy() -> None:
         return Waiting()
 
     with pytest.raises(NotSimulated, match=r"in a function with a parameter \(--checkpointer\)"):
-        crash_test(two_steps(), GIVEN, alternatives="A", runs=2, checkpointer=made)
+        crash_test(dl.graph(two_steps(), GIVEN), alternatives="A,kill", runs=2, checkpointer=made)
 
     def opened(folder: str) -> Waiting:
         return Waiting()
 
-    assert crash_test(two_steps(), GIVEN, alternatives="A", kill=False, runs=2, checkpointer=opened).holds
+    assert crash_test(dl.graph(two_steps(), GIVEN), alternatives="A", runs=2, checkpointer=opened).holds
 
 
 # ---- a server of Postgres
@@ -154,7 +155,9 @@ def postgres_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("postgres_server")
 def test_a_thread_on_a_server_survives_cuts_and_kills() -> None:
     checkpointer = f"{ROOT}/examples/crash/savers.py:postgres"
-    report = assert_survives_cuts(two_steps(), GIVEN, alternatives="A,D", checkpointer=checkpointer, runs=18)
+    report = assert_survives_cuts(
+        dl.graph(two_steps(), GIVEN), alternatives="A,D,kill", checkpointer=checkpointer, runs=18
+    )
     assert report.judged["resume"] == report.trials
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect() as connection:

@@ -25,6 +25,7 @@ from langgraph.config import get_config
 from langgraph.graph import START, StateGraph
 from script_modules import load_script
 
+import docmind_lab as dl
 from docmind_lab.experiments.crash_test.bench import DURABILITIES
 from docmind_lab.testing import assert_survives_cuts, cut_at
 
@@ -101,7 +102,7 @@ def test_a_finding_is_there_at_its_instant(
 @pytest.mark.full
 @pytest.mark.parametrize("case", ["swarm", "supervisor", "deep_agent"])
 def test_no_finding_where_the_run_is_stopped_between_steps(case: str) -> None:
-    assert_survives_cuts(reference(case), [QUESTION], alternatives="D", kill=False, runs=8, workers=1)
+    assert_survives_cuts(dl.graph(reference(case), [QUESTION]), alternatives="D", runs=8, workers=1)
 
 
 # ---- the same without the lab: an event loop, a scripted model, a checkpointer in memory

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import requests
 from curl_cffi import requests as curl
+from flat_compare import compare_by
 from own_runs import QUESTION, State, graph_of, graphs_supervisor
 
 import docmind_lab as dl
@@ -51,7 +52,12 @@ def test_the_rows_of_an_enforced_graph_are_those_of_the_alternative(
 
     def study(enforced: bool) -> dl.Study:
         return dl.compare(
-            8.0, 2, alternatives=ALTERNATIVES, graph=graph, inputs=[asked], fault=fault, enforced=enforced, workers=1
+            dl.graph(graph, [asked], enforced=enforced),
+            8.0,
+            alternatives=ALTERNATIVES,
+            world=dl.World(faults=fault),
+            runs=2,
+            workers=1,
         )
 
     bare, enforced = study(False), study(True)
@@ -110,7 +116,9 @@ def by_curl(state: State) -> State:
 def returned_at_s(client: Callable[[State], Any], fault: str, *, enforced: bool) -> float:
     """When the caller of a run under A and a deadline of 2 s is back; NaN if not before the horizon."""
     options: dict[str, Any] = {"alternatives": "A", "inputs": [{"question": "a"}], "workers": 1}
-    study = dl.compare(2.0, 1, graph=graph_of(client), fault=fault, enforced=enforced, **options)
+    study = compare_by(
+        **options, decision_timeout_s=2.0, runs=1, graph=graph_of(client), faults=fault, enforced=enforced
+    )
     return float(study.runs["returned_at_s"].iloc[0])
 
 
@@ -132,5 +140,5 @@ def test_a_client_that_production_does_not_hold_is_not_held_in_an_enforced_run(c
 
 
 def test_only_a_graph_of_ones_own_is_enforced() -> None:
-    with pytest.raises(ConfigurationError, match="enforced are for a graph of your own"):
-        dl.compare(enforced=True)
+    with pytest.raises(ConfigurationError, match=r"dl\.docmind has no argument 'enforced'"):
+        dl.docmind(enforced=True)

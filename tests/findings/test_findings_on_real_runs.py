@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 from sample_runs import concatenated
 
-import docmind_lab as dl
 from docmind_lab.alternatives.controls import FakeTimeout
 from docmind_lab.findings import enforcement, recommend, scorecard
 
@@ -17,7 +17,7 @@ NOT_ENFORCING = {"fake timeout", "B  hard timeout (naive)"}
 
 def measured(seed: int, runs: int, alternatives=EVERY, **changes) -> pd.DataFrame:
     options = {"decision_timeout_s": BUDGET_S, "documents": "handbook"} | changes
-    return dl.compare(runs=runs, seed=seed, alternatives=list(alternatives), **options).runs
+    return compare_by(**options, runs=runs, seed=seed, alternatives=list(alternatives)).runs
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_a_fake_is_caught_every_time_that_a_run_had_a_step_to_go_at_its_deadline
 @pytest.mark.full
 @pytest.mark.parametrize("fault", ["hang", "trickle", "rate_limit=30"])
 def test_under_a_fault_no_enforcer_is_accused_and_no_fake_is_acquitted(fault: str) -> None:
-    found = enforcement(measured(7, 8, fault=fault)).set_index("arm")["verdict"]
+    found = enforcement(measured(7, 8, faults=fault)).set_index("arm")["verdict"]
     assert "does not enforce" not in set(found.drop(list(NOT_ENFORCING)))
     assert {found[arm] for arm in NOT_ENFORCING} <= {"does not enforce", "undecided"}
 

@@ -234,7 +234,7 @@ def test_the_command_writes_a_profile_and_a_plot_and_says_how_to_use_them(run_co
     out, plot = tmp_path / "mine.json", tmp_path / "fit.png"
     done = run_command(tmp_path / "calls.csv", "--out", out, *mapped, "--plot", plot, "--hang-probability", "0.01")
     assert done.exit_code == 0, done.output
-    assert f"use it as --profile {out}" in done.output
+    assert f"use it as --latencies {out}" in done.output
     assert LatencyProfile.named(str(out)).name == "calls"
     assert plot.exists()
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from flat_compare import compare_by
 from typer.testing import CliRunner
 
-import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.sweeps.design import StudyDesign
@@ -100,17 +100,17 @@ def test_a_graphs_nodes_have_profiles_of_their_own_in_compare(tmp_path: Path) ->
     file.write_text(GRAPH)
     asked = {"graph": f"{file}:graph", "inputs": [{"topic": "tides"}], "runs": 2, "alternatives": "unguarded"}
     profile = {"*": constant("quick", 1.0), "judge": constant("slow", 9.0)}
-    study = dl.compare(20, profile=profile, workers=1, **asked)  # type: ignore[arg-type]
+    study = compare_by(**asked, decision_timeout_s=20, latencies=profile, workers=1)  # type: ignore[arg-type]
     assert set(study.runs["latency_profile"]) == {"quick,judge=slow"}
     calls = study.calls[(study.calls["seen_from"] == "server") & (study.calls["kind"] == "llm")]
     lasted = (calls["ended_at_s"] - calls["started_at_s"]).groupby(calls["role"].astype("str")).max()
     assert lasted.to_dict() == {"judge": pytest.approx(9.0), "write": pytest.approx(1.0)}
     assert set(study.manifest["design"]["latency_profile"]["of_roles"]) == {"judge"}
-    plain = dl.compare(20, profile=constant("quick", 1.0), workers=1, **asked)  # type: ignore[arg-type]
+    plain = compare_by(**asked, decision_timeout_s=20, latencies=constant("quick", 1.0), workers=1)  # type: ignore[arg-type]
     assert "of_roles" not in plain.manifest["design"]["latency_profile"], "ids of studies without them stay"
     assert plain.manifest["study_id"] != study.manifest["study_id"]
     with pytest.raises(ConfigurationError, match=r"no role is 'jugde'; name one of write, judge"):
-        dl.compare(20, profile={"jugde": "fast"}, **asked)  # type: ignore[arg-type]
+        compare_by(**asked, decision_timeout_s=20, latencies={"jugde": "fast"})  # type: ignore[arg-type]
 
 
 def file_of(profile: LatencyProfile, folder: Path) -> str:
@@ -122,7 +122,7 @@ def file_of(profile: LatencyProfile, folder: Path) -> str:
 def test_serve_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[ServiceOptions] = []
     monkeypatch.setattr(server, "serve", lambda options, port: served.append(options))
-    serve(profile=["fast", f"judge={file_of(constant('slow', 9.0), tmp_path)}"])
+    serve(latencies=["fast", f"judge={file_of(constant('slow', 9.0), tmp_path)}"])
     (options,) = served
     assert options.profile.draw_llm(DrawKey(7, "judge", "1")).first_token_s == 9.0
     assert options.profile.draw_llm(DrawKey(7, "write", "1")).first_token_s < 1.0

@@ -18,9 +18,9 @@ from hung_graphs import one_node
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 
+import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.testing import assert_keeps_deadline
 from docmind_lab.views.cli import main
@@ -38,13 +38,13 @@ def slow_agent() -> Any:
 
 
 def test_a_graph_that_keeps_its_deadline_passes_with_its_report() -> None:
-    report = assert_keeps_deadline(graphs_to_mutate.made(), [INPUT], decision_timeout_s=5.0, alternatives="A")
+    report = assert_keeps_deadline(dl.graph(graphs_to_mutate.made(), [INPUT]), decision_timeout_s=5.0, alternatives="A")
     assert [(verdict.alternative, verdict.keeping) for verdict in report.verdicts] == [("A", "keeps")]
 
 
 def test_the_failure_names_the_call_that_ate_the_time_and_the_remedy() -> None:
     with pytest.raises(AssertionError) as failed:
-        assert_keeps_deadline(slow_agent(), ["What is yield?"], decision_timeout_s=5.0, alternatives="A")
+        assert_keeps_deadline(dl.graph(slow_agent(), ["What is yield?"]), decision_timeout_s=5.0, alternatives="A")
     said = str(failed.value)
     assert "No alternative keeps the 5 s deadline" in said
     assert "call tool/tools/2.0.1 in node tools, which began at" in said
@@ -54,7 +54,7 @@ def test_the_failure_names_the_call_that_ate_the_time_and_the_remedy() -> None:
 
 def test_what_is_late_by_less_than_the_slack_keeps_the_deadline() -> None:
     report = assert_keeps_deadline(
-        slow_agent(), ["What is yield?"], decision_timeout_s=5.0, slack_s=3.0, alternatives="A"
+        dl.graph(slow_agent(), ["What is yield?"]), decision_timeout_s=5.0, slack_s=3.0, alternatives="A"
     )
     assert not report.overruns
 
@@ -65,9 +65,11 @@ def test_a_node_that_only_the_second_input_reaches_is_looked_at() -> None:
             time.sleep(2.0)
         return {"answer": "a"}
 
-    report = lint_graph(one_node(node), [INPUT], decision_timeout_s=5.0, alternatives="A")
+    report = dl.doctor(dl.graph(one_node(node), [INPUT]), decision_timeout_s=5.0, alternatives="A")
     assert report.keeps
-    report = lint_graph(one_node(node), [INPUT, {"question": "slow"}], decision_timeout_s=5.0, alternatives="A")
+    report = dl.doctor(
+        dl.graph(one_node(node), [INPUT, {"question": "slow"}]), decision_timeout_s=5.0, alternatives="A"
+    )
     assert [(finding.node, finding.kind) for finding in report.findings] == [("only", "code")]
 
 
@@ -76,7 +78,7 @@ def test_a_graph_that_fails_by_itself_has_no_verdict() -> None:
         raise KeyError("absent")
 
     with pytest.raises(GraphError, match="fails without any deadline, with KeyError"):
-        lint_graph(one_node(node), [INPUT])
+        dl.doctor(dl.graph(one_node(node), [INPUT]))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_a_graph_that_fails_by_itself_has_no_verdict() -> None:
 )
 def test_values_that_cannot_be_used_are_named(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        lint_graph(graphs_to_mutate.made(), [INPUT], **options)
+        dl.doctor(dl.graph(graphs_to_mutate.made(), [INPUT]), **options)
 
 
 @pytest.fixture
@@ -139,7 +141,7 @@ def test_doctor_ends_with_1_and_the_findings_for_one_that_is_not(doctor: Callabl
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--graph", "graphs_to_mutate:plain"), "--graph without --inputs"),
+        (("--graph", "graphs_to_mutate:plain"), "a text fits an input with messages"),
         (("--inputs", "INPUTS"), "--inputs is for a graph of your own"),
         (("--graph", "graphs_to_mutate:absent", "--inputs", "INPUTS"), "has no attribute absent"),
         (("--graph", "graphs_to_mutate:plain", *OF_A_GRAPH[:2], "--alternatives", "Z"), "unknown alternative 'Z'"),

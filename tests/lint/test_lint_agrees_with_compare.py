@@ -1,4 +1,4 @@
-"""The lint's verdicts agree with `compare --fault hang:NODE`, and with `http_500`, for each node and each request."""
+"""The lint's verdicts agree with `compare --faults hang:NODE`, and with `http_500`, for each node and each request."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from langchain_core.messages import HumanMessage
 from often import often
 
+import docmind_lab as dl
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.experiments.comparison import compare
-from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.overruns import Overrun
 from docmind_lab.experiments.lint.probing import GraphProbe
@@ -57,18 +57,16 @@ def worst_of(group: Any, slack_s: float) -> str:
 
 
 def check(graph: Any, inputs: Any, runs: int) -> None:
-    report = lint_graph(graph, inputs, decision_timeout_s=TIMEOUT_S)
+    report = dl.doctor(dl.graph(graph, inputs), decision_timeout_s=TIMEOUT_S)
     verdicts = {verdict.alternative: verdict for verdict in report.verdicts}
     for faults in faults_of(graph, inputs):
         study = compare(
+            dl.graph(graph, inputs),
             TIMEOUT_S,
-            runs,
-            7,
-            graph=graph,
-            inputs=inputs,
             alternatives=ALTERNATIVES,
-            fault=faults,
-            profile="typical",
+            world=dl.World(latencies="typical", faults=faults),
+            runs=runs,
+            seed=7,
             workers=None,
         )
         for name, group in study.runs.groupby("alternative", observed=True):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from often import often
 
-from docmind_lab.experiments.lint import LintReport, lint_graph
+import docmind_lab as dl
+from docmind_lab.experiments.lint import LintReport
 
 QUESTION = "What does a with statement do?"
 GRAPHS: dict[str, Any] = {
@@ -26,7 +27,7 @@ with warnings.catch_warnings():
 @functools.cache
 def linted(graph: str) -> LintReport:
     key = "stop_by" if graph == "graphs_mixed:make" else "deadline_ts"
-    return lint_graph(graph, [GRAPHS[graph]], decision_timeout_s=20.0, deadline_key=key)
+    return dl.doctor(dl.graph(graph, [GRAPHS[graph]], deadline_key=key), decision_timeout_s=20.0)
 
 
 def found(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -15,14 +15,16 @@ from langchain.agents import create_agent
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 
-from docmind_lab.experiments.lint import LintReport, lint_graph
+import docmind_lab as dl
+from docmind_lab.experiments.lint import LintReport
 
 INPUT = {"question": "What is yield?"}
 
 
 def linted(graph: Any, asked: Any = None, **options: Any) -> LintReport:
-    options = {"alternatives": "A,C,E", "deadline_key": "stop_by"} | options
-    return lint_graph(graph, [asked or INPUT], decision_timeout_s=5.0, **options)
+    key = options.pop("deadline_key", "stop_by")
+    system = dl.graph(graph, [asked or INPUT], deadline_key=key)
+    return dl.doctor(system, 5.0, **{"alternatives": "A,C,E"} | options)
 
 
 @functools.cache

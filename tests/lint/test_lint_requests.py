@@ -15,10 +15,11 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import StructuredTool
 from langgraph.types import interrupt
 
+import docmind_lab as dl
 from docmind_lab.alternatives.enforcement import enforce
 from docmind_lab.core.errors import GraphError, NotSimulated
 from docmind_lab.experiments.comparison import compare
-from docmind_lab.experiments.lint import LintReport, lint_graph
+from docmind_lab.experiments.lint import LintReport
 from docmind_lab.experiments.lint.report import lines_of
 from docmind_lab.services.vector_service import VectorService
 
@@ -29,7 +30,7 @@ CHAT: dict[str, Any] = {"messages": [HumanMessage("Why?")]}
 @functools.cache
 def linted(name: str, decision_timeout_s: float = 1.0) -> LintReport:
     asked = CHAT if name in ("searching_then_asking", "asking_twice", "many") else ASKED
-    return lint_graph(f"hung_graphs:{name}", [asked], decision_timeout_s=decision_timeout_s)
+    return dl.doctor(dl.graph(f"hung_graphs:{name}", [asked]), decision_timeout_s=decision_timeout_s)
 
 
 def keeping(report: LintReport) -> dict[str, str]:
@@ -82,7 +83,7 @@ def test_a_request_to_a_store_that_is_no_search_is_struck_too() -> None:
 
 def test_a_node_whose_request_no_fault_strikes_is_named_and_never_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VectorService, "plan", VectorService._plan)
-    report = lint_graph(hung_graphs.writing, [ASKED], decision_timeout_s=1.0, alternatives="A,E")
+    report = dl.doctor(dl.graph(hung_graphs.writing, [ASKED]), decision_timeout_s=1.0, alternatives="A,E")
     assert keeping(report) == {"A": "not known", "E": "not known"}
     assert not report.keeps
     assert set(report.unprobed) == {
@@ -99,7 +100,7 @@ def test_a_node_that_only_a_failure_leads_to_is_examined_with_its_own_requests()
     assert "http_500:only + hang:__error_handler__only" in late
     assert report.unreached == ()
     commands = [evidence.command for finding in report.findings for evidence in finding.evidence]
-    assert any("--fault http_500:only --fault hang:__error_handler__only" in command for command in commands)
+    assert any("--faults http_500:only --faults hang:__error_handler__only" in command for command in commands)
 
 
 def test_requests_side_by_side_have_no_negative_waits() -> None:
@@ -120,12 +121,19 @@ def test_an_error_handler_is_a_node_that_goes_on_past_the_deadline_and_is_named_
 
 @pytest.mark.filterwarnings("default")
 def test_a_comparison_counts_an_error_handler_as_reached() -> None:
-    study = compare(1, 1, graph=hung_graphs.handling, inputs=[ASKED], alternatives="A", workers=None, profile="typical")
+    study = compare(
+        dl.graph(hung_graphs.handling, [ASKED]),
+        1,
+        alternatives="A",
+        world=dl.World(latencies="typical"),
+        runs=1,
+        workers=None,
+    )
     assert "never_reached" not in study.manifest
 
 
 def test_an_error_handler_that_no_run_reached_is_named_in_words() -> None:
-    study = compare(10, 1, graph=hung_graphs.recovering, inputs=[ASKED], alternatives="A", workers=None)
+    study = compare(dl.graph(hung_graphs.recovering, [ASKED]), 10, alternatives="A", runs=1, workers=None)
     assert "No run reached the error handler of node only, of which" in " ".join(str(study.report()).split())
 
 
@@ -148,7 +156,9 @@ def test_a_caller_that_awaits_a_blocked_loop_is_told_how_late_and_by_which_line(
 
 @pytest.mark.parametrize("enforced", [False, True])
 def test_a_comparison_says_of_e_that_who_awaits_it_waits_for_a_block(enforced: bool) -> None:
-    study = compare(1, 1, graph=hung_graphs.blocking, inputs=[ASKED], alternatives="E", workers=None, enforced=enforced)
+    study = compare(
+        dl.graph(hung_graphs.blocking, [ASKED], enforced=enforced), 1, alternatives="E", runs=1, workers=None
+    )
     assert study.manifest["loops_blocked"] == {f"hung_graphs.py:{hung_graphs.line_that_blocks}": 1}
     assert "one that awaits E (ainvoke) waits until the block ends" in " ".join(str(study.report()).split())
 
@@ -173,7 +183,7 @@ def sync_with_a_sync_tool(state: hung_graphs.State) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("node", "mode"), [(async_with_a_sync_tool, "sync inside"), (sync_with_a_sync_tool, "sync")])
 def test_an_async_node_is_not_called_sync_for_a_tool_inside_it(node: Any, mode: str) -> None:
-    (facts,) = lint_graph(hung_graphs.one_node(node), [ASKED], decision_timeout_s=5.0, alternatives="C").nodes
+    (facts,) = dl.doctor(dl.graph(hung_graphs.one_node(node), [ASKED]), decision_timeout_s=5.0, alternatives="C").nodes
     assert facts.mode == mode
 
 
@@ -192,7 +202,7 @@ def test_findings_are_grouped_over_nodes_after_the_verdicts_on_25_lines_of_a_ter
 
 def test_a_documented_mistake_that_nobody_chose_is_no_finding() -> None:
     assert not any("per_read" in name for finding in linted("searching").findings for name in finding.defeats)
-    chosen = lint_graph(hung_graphs.searching, [ASKED], decision_timeout_s=1.0, alternatives="A:per_read")
+    chosen = dl.doctor(dl.graph(hung_graphs.searching, [ASKED]), decision_timeout_s=1.0, alternatives="A:per_read")
     assert keeping(chosen) == {"A:per_read": "does not keep"}
 
 
@@ -203,9 +213,9 @@ def asking_twice(state: hung_graphs.State) -> dict[str, Any]:
 def test_a_graph_whose_answers_were_used_up_is_told_how_many_there_were() -> None:
     graph = hung_graphs.one_node(asking_twice)
     with pytest.raises(GraphError, match=r"to wait for a person; answer it: --resume"):
-        lint_graph(graph, [ASKED], alternatives="A")
+        dl.doctor(dl.graph(graph, [ASKED]), alternatives="A")
     with pytest.raises(GraphError, match=r"after 1 answer; give one more: --resume"):
-        lint_graph(graph, [ASKED], alternatives="A", resume=["yes"])
+        dl.doctor(dl.graph(graph, [ASKED], resume=["yes"]), alternatives="A")
 
 
 def looks_up(state: hung_graphs.State) -> dict[str, Any]:
@@ -216,4 +226,4 @@ def test_a_name_look_up_is_named_as_one_with_its_line() -> None:
     line = looks_up.__code__.co_firstlineno + 1
     words = rf"example.org: a name look-up \(socket.getaddrinfo\) .*, at test_lint_requests.py:{line}"
     with pytest.raises(NotSimulated, match=words):
-        lint_graph(hung_graphs.one_node(looks_up), [ASKED], alternatives="A")
+        dl.doctor(dl.graph(hung_graphs.one_node(looks_up), [ASKED]), alternatives="A")

@@ -17,6 +17,7 @@ import httplib2
 import pytest
 import requests
 from curl_cffi import requests as curl
+from flat_compare import compare_by
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from often import often
 from own_runs import State, graph_of, measured_on_the_wall, services, simulated
@@ -242,7 +243,7 @@ def by_a_model_in_this_process(state: State) -> State:
 def compared(node: Any, url: str, **options: Any) -> dl.Study:
     options = {"runs": 4, "alternatives": "unguarded", "decision_timeout_s": 30} | options
     graph = graph_of(schema=Asking, ask=node)
-    return dl.compare(graph=graph, inputs=[{"url": url}], services="own", clock="wall", **options)
+    return compare_by(**options, graph=graph, inputs=[{"url": url}], services="own", clock="wall")
 
 
 @pytest.mark.wall

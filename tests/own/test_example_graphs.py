@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.core.deadlines import HELD_WITHIN_S
-from docmind_lab.experiments.lint import lint_graph
 
 # Libraries warn of what they will remove, which is none of ours.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -34,7 +34,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 def compared(name: str, **options: object) -> dl.Study:
     inputs = f"{name}.jsonl"
     asked = sum(bool(line.strip()) for line in Path(inputs).read_text().splitlines())
-    return dl.compare(graph=f"langgraph.json:{name}", inputs=inputs, runs=asked, **options)  # type: ignore[arg-type]
+    return compare_by(**options, graph=f"langgraph.json:{name}", inputs=inputs, runs=asked)  # type: ignore[arg-type]
 
 
 def check(study: dl.Study, name: str) -> None:
@@ -54,19 +54,19 @@ def test_there_are_twenty_graphs_and_each_has_inputs() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_graph_of_the_examples_answers_in_virtual_time(name: str) -> None:
-    check(compared(name, decision_timeout_s=120, alternatives="unguarded,C", profile="fast", workers=None), name)
+    check(compared(name, decision_timeout_s=120, alternatives="unguarded,C", latencies="fast", workers=None), name)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_a_graph_of_the_examples_answers_under_every_alternative(name: str) -> None:
-    check(compared(name, decision_timeout_s=120, profile="fast"), name)
+    check(compared(name, decision_timeout_s=120, latencies="fast"), name)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_a_graph_of_the_examples_is_held_to_its_deadline_when_the_model_hangs(name: str) -> None:
-    study = compared(name, decision_timeout_s=5, fault="hang", alternatives=",".join(("unguarded", *ENFORCING)))
+    study = compared(name, decision_timeout_s=5, faults="hang", alternatives=",".join(("unguarded", *ENFORCING)))
     assert "answered" not in set(study.runs["outcome"].astype("str"))
     held = study.runs[study.runs["alternative"].astype("str") != "unguarded"]
     late = held[held["caller_overrun_s"].fillna(1e9) > HELD_WITHIN_S]
@@ -78,13 +78,13 @@ def test_a_graph_of_the_examples_is_held_to_its_deadline_when_the_model_hangs(na
 @pytest.mark.wall
 @pytest.mark.parametrize("name", NAMES)
 def test_a_graph_of_the_examples_answers_over_sockets(name: str) -> None:
-    check(compared(name, decision_timeout_s=60, profile="fast", clock="wall"), name)
+    check(compared(name, decision_timeout_s=60, latencies="fast", clock="wall"), name)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_doctor_judges_each_graph_of_the_examples(name: str) -> None:
-    report = lint_graph(f"langgraph.json:{name}", f"{name}.jsonl")
+    report = dl.doctor(dl.graph(f"langgraph.json:{name}", f"{name}.jsonl"))
     # Nodes that are sync keep some graphs from being held by any; each was judged by runs all the same.
     assert all(verdict.runs and verdict.keeping != "does not run" for verdict in report.verdicts)
     assert report.requests

@@ -27,7 +27,6 @@ from qdrant_client import QdrantClient
 import docmind_lab as dl
 from docmind_lab.core.errors import GraphError, NotSimulated
 from docmind_lab.experiments.crash_test import crash_test
-from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.experiments.testing import assert_keeps_deadline
 from docmind_lab.findings.summary import summarise
 from docmind_lab.services.endpoints import read_endpoints
@@ -101,7 +100,7 @@ def test_what_has_no_counterpart_is_named_whatever_the_code_around_it_catches(no
     begun_at = time.monotonic()
     with pytest.raises(NotSimulated, match=said) as raised:
         run(node)
-    assert 'clock="wall", services="own"' in str(raised.value)
+    assert "world=dl.Live() (--services own)" in str(raised.value)
     assert "secret" not in str(raised.value)
     # It is raised at once, in real time too; to build a system and to import takes most of this on a busy machine.
     assert time.monotonic() - begun_at < 9.0
@@ -134,7 +133,7 @@ def test_a_driver_that_connects_in_c_is_refused_by_its_name(tmp_path: Path) -> N
         run(query)
     assert str(raised.value) == (
         "psycopg: a database driver has no virtual time (in node fetch); "
-        'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
+        "use the wall clock, on which it runs for real: World(clock='wall') (--clock wall)"
     )
     assert (generators.connect, generators.execute) == before, "the functions are put back"
 
@@ -147,7 +146,7 @@ def test_a_subprocess_is_refused_by_its_name_with_the_clock_on_which_it_runs(nod
     assert said.startswith(
         "sleep: a subprocess runs in real time, not in virtual time (in node fetch); use the wall clock"
     )
-    assert said.endswith('clock="wall" (--clock wall)')
+    assert said.endswith("World(clock='wall') (--clock wall)")
     assert "MCP" not in said
 
 
@@ -164,7 +163,7 @@ def test_a_database_is_named_and_not_the_program_that_its_driver_asks_for_the_sy
 
 def test_the_lint_names_the_wall_clock_and_no_services_of_ones_own_for_a_subprocess() -> None:
     with pytest.raises(NotSimulated) as raised:
-        lint_graph(graph_of(fetch=by_subprocess), inputs=[{"question": "a"}], decision_timeout_s=2.0)
+        dl.doctor(dl.graph(graph_of(fetch=by_subprocess), [{"question": "a"}]), decision_timeout_s=2.0)
     assert str(raised.value).endswith("measure this graph with docmind-lab compare --clock wall")
     assert "(in node fetch); the deadline lint runs in virtual time only" in str(raised.value)
 
@@ -226,7 +225,7 @@ def test_a_run_that_its_caller_has_left_is_told_of_too() -> None:
 
 
 def compared(graph: Any) -> dl.Study:
-    return dl.compare(graph=graph, inputs=[ASKED], runs=2, alternatives="A")
+    return dl.compare(dl.graph(graph, [ASKED]), alternatives="A", runs=2)
 
 
 def advises(study: dl.Study, words: str) -> bool:
@@ -276,7 +275,7 @@ def test_the_doctor_names_a_guess_before_which_a_graph_failed() -> None:
         return {"found": json.loads(grades(state)["found"])["score"]}
 
     with pytest.raises(GraphError, match=r"KeyError: 'score' in node grade .*; the simulated model guessed in which"):
-        lint_graph(graph_of(grade=reads), [ASKED], alternatives="A")
+        dl.doctor(dl.graph(graph_of(grade=reads), [ASKED]), alternatives="A")
 
 
 def refused(state: State) -> State:
@@ -405,7 +404,7 @@ def test_a_comparison_names_every_request_that_nothing_answers_and_gives_no_numb
 
 def test_a_crash_test_does_not_rest_on_made_up_answers() -> None:
     with pytest.raises(NotSimulated, match="no simulated service answers 2 requests"):
-        crash_test(TWO, [ASKED], alternatives="A")
+        crash_test(dl.graph(TWO, [ASKED]), alternatives="A,kill")
 
 
 @pytest.mark.wall
@@ -416,8 +415,8 @@ def test_on_the_wall_clock_the_same_requests_are_named() -> None:
 
 def test_an_assertion_on_the_deadline_fails_where_answers_were_made_up() -> None:
     with pytest.raises(AssertionError, match="With made-up answers to 2 requests"):
-        assert_keeps_deadline(TWO, [ASKED], decision_timeout_s=20.0, alternatives="A")
-    report = lint_graph(TWO, [ASKED], alternatives="A")
+        assert_keeps_deadline(dl.graph(TWO, [ASKED]), decision_timeout_s=20.0, alternatives="A")
+    report = dl.doctor(dl.graph(TWO, [ASKED]), alternatives="A")
     assert report.keeps
     assert not report.is_clean
     assert report.rows_to_fill_in.count("[[endpoint]]") == 2

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 import requests
+from flat_compare import compare_by
 from own_runs import ASKED, State, graph_of, simulated
 from stub_server import StubConnection, StubRequest, StubServer
 from tavily import TavilyClient
@@ -96,8 +97,10 @@ def test_a_row_of_the_file_answers_with_values_of_the_request_after_its_latency(
     "clock", ["virtual", pytest.param("wall", marks=[pytest.mark.full, pytest.mark.wall])], ids=["virtual", "wall"]
 )
 def test_a_function_of_the_file_answers_on_both_clocks(clock: Any, table: Path) -> None:
-    options: dict[str, Any] = {"alternatives": "A", "profile": "fast", "clock": clock}
-    study = dl.compare(20, 1, graph=graph_of(search=ticket), inputs=[ASKED], endpoints=table, **options)
+    options: dict[str, Any] = {"alternatives": "A", "latencies": "fast", "clock": clock}
+    study = compare_by(
+        **options, decision_timeout_s=20, runs=1, graph=graph_of(search=ticket), inputs=[ASKED], endpoints=table
+    )
     assert list(study.runs["outcome"].astype("str")) == ["answered"]
 
 
@@ -190,7 +193,7 @@ def test_a_search_is_answered_while_a_module_is_imported(tmp_path: Path, monkeyp
 
 def test_a_table_is_for_simulated_services() -> None:
     with pytest.raises(ConfigurationError, match="services='own' leave them out"):
-        dl.compare(graph=graph_of(search=tavily), inputs=[ASKED], endpoints="x.toml", services="own", clock="wall")
+        dl.compare(dl.graph(graph_of(search=tavily), [ASKED]), world=dl.Live(endpoints="x.toml"))
 
 
 def test_the_options_of_the_services_carry_the_file_to_their_process() -> None:
@@ -206,7 +209,7 @@ def mcp_study(monkeypatch: pytest.MonkeyPatch, place: str) -> dl.Study:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("MCP_SERVER", place)
     names = {"graph": "langgraph.json:mcp_tools", "inputs": "mcp_tools.jsonl"}
-    return dl.compare(30, 1, **names, alternatives="C", profile="fast", workers=None)
+    return compare_by(**names, decision_timeout_s=30, runs=1, alternatives="C", latencies="fast", workers=None)
 
 
 def test_an_mcp_server_in_this_process_is_reached_in_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,10 +254,10 @@ def test_a_replay_answers_a_service_with_the_recorded_text_after_the_recorded_ti
 
     options: dict[str, Any] = {"graph": graph_of(search), "inputs": [ASKED]}
     recording = {"record": tmp_path / "recording", "record_text": True}
-    dl.compare(**options, **recording, runs=1, alternatives="A", decision_timeout_s=5, services="own", clock="wall")
+    compare_by(**options, **recording, runs=1, alternatives="A", decision_timeout_s=5, services="own", clock="wall")
     hosts.append("https://api.tavily.com")
     answers.clear()
-    study = dl.compare(**options, replay=tmp_path / "recording", alternatives="unguarded")
+    study = compare_by(**options, replay=tmp_path / "recording", alternatives="unguarded")
     assert answers == ["recorded"]
     # What the stub waits, and what a request over loopback takes on a busy machine.
     assert 0.4 <= study.runs["returned_at_s"].iloc[0] < 0.7

@@ -46,7 +46,7 @@ def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
     (tmp_path / "embeds_as_it_is_imported.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     graph, asked = "embeds_as_it_is_imported:graph", [{"question": "Which hunt?"}]
-    study = dl.compare(graph=graph, inputs=asked, runs=2, alternatives="unguarded,A")
+    study = dl.compare(dl.graph(graph, asked), alternatives="unguarded,A", runs=2)
     assert set(study.runs["outcome"].astype("str")) == {"answered"}
     imported = sys.modules["embeds_as_it_is_imported"]
     assert imported.motto
@@ -83,7 +83,11 @@ def test_a_users_endpoints_answer_what_a_module_asks_as_it_is_imported(tmp_path:
     file.write_text(ASKS_ANOTHER)
     rows.write_text('[[endpoint]]\nhost = "made-up.example"\njson = { names = ["quoll"] }\n')
     study = dl.compare(
-        graph=f"{file}:graph", inputs=[{"question": "Who?"}], runs=1, alternatives="A", endpoints=rows, workers=1
+        dl.graph(f"{file}:graph", [{"question": "Who?"}]),
+        alternatives="A",
+        world=dl.World(endpoints=rows),
+        runs=1,
+        workers=1,
     )
     assert set(study.runs["outcome"].astype("str")) == {"answered"}
     assert sys.modules[file.stem].names == ["quoll"]
@@ -110,7 +114,7 @@ def test_a_graph_runs_though_its_module_fails_after_it_made_it_and_the_summary_s
 ) -> None:
     file = tmp_path / f"goes_on_{request.node.callspec.indices['ending']}.py"
     file.write_text(GOES_ON_AFTERWARDS.replace("name = input('Your name: ')", ending))
-    study = dl.compare(graph=f"{file}:graph", inputs=[{"question": "Who?"}], runs=1, alternatives="A")
+    study = dl.compare(dl.graph(f"{file}:graph", [{"question": "Who?"}]), alternatives="A", runs=1)
     assert set(study.runs["outcome"].astype("str")) == {"answered"}
     (system,) = study.manifest["systems"].values()
     (note,) = system["notes"]
@@ -122,7 +126,7 @@ def test_a_module_that_fails_before_it_makes_its_graph_is_refused_and_left_out_o
     file = tmp_path / "fails_before_its_graph.py"
     file.write_text("name = input('Your name: ')\ngraph = None\n")
     with pytest.raises(ConfigurationError, match="does not import: EOFError: nobody answers input"):
-        dl.compare(graph=f"{file}:graph", inputs=[{"question": "Who?"}], runs=1, alternatives="A")
+        dl.compare(dl.graph(f"{file}:graph", [{"question": "Who?"}]), alternatives="A", runs=1)
     assert file.stem not in sys.modules
 
 
@@ -162,8 +166,7 @@ def compared_with_file(tmp_path: Path, attribute: str, alternatives: str) -> Any
     file = tmp_path / "threads.db"
     (tmp_path / f"{attribute}_graph.py").write_text(GRAPH.format(file=file))
     study = dl.compare(
-        graph=f"{tmp_path}/{attribute}_graph.py:{attribute}",
-        inputs=["When is high water?"],
+        dl.graph(f"{tmp_path}/{attribute}_graph.py:{attribute}", ["When is high water?"]),
         alternatives=alternatives,
         runs=2,
         workers=1,

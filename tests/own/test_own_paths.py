@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
@@ -65,14 +66,14 @@ def test_no_path_of_the_machine_is_in_a_study_of_ones_own(module: Path, tmp_path
         "endpoints": tmp_path / "endpoints.toml",
         "store": f"{module}:InMemoryStore",
     }
-    compared = dl.compare(**given, runs=1, alternatives="A", decision_timeout_s=5, out=tmp_path / "one")
+    compared = compare_by(**given, runs=1, alternatives="A", decision_timeout_s=5, out=tmp_path / "one")
     swept = dl.sweep(
         {"repeats": 1, "factors": {"alternative": "A", "decision_timeout_s": 5}}
         | given
         | {"endpoints": str(given["endpoints"])},
         out=tmp_path / "two",
     )
-    asked = dl.compare(agent=f"{module}:answer", inputs=["a"], runs=1, alternatives="A", decision_timeout_s=5)
+    asked = dl.compare(dl.agent(f"{module}:answer", ["a"]), decision_timeout_s=5, alternatives="A", runs=1)
     assert set(compared.runs["workload"]) == set(swept.runs["workload"]) == {f"{module.name}:graph"}
     assert set(asked.runs["workload"]) == {f"agent:{module.name}:answer"}
     for study in (compared, swept, asked):

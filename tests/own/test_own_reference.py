@@ -13,6 +13,7 @@ from typing import Any
 
 import graphs_agent
 import pytest
+from flat_compare import compare_by
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
@@ -196,26 +197,22 @@ def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"inputs": None}, "graph without inputs"),
-        ({"graph": None}, "inputs without graph"),
-        ({"graph": None, "inputs": None, "services": "own"}, "services and enforced are for a graph of your own"),
+        ({"graph": None, "inputs": None, "endpoints": "e.toml"}, "endpoints are for a graph of your own"),
         ({"services": "mine"}, "services must be one of simulated, own"),
-        ({"services": "own", "clock": "virtual"}, "not reached in virtual"),
-        ({"retries": 1}, "retries is for the lab's own systems"),
-        ({"workload": "peers"}, "workload is for the lab's own systems"),
-        ({"fault": "hang:planner"}, "the graph has no node 'planner'"),
+        ({"services": "own", "clock": "virtual"}, "services: in virtual time nothing is sent"),
+        ({"faults": "hang:planner"}, "the graph has no node 'planner'"),
         ({"alternatives": "A:equal"}, "divided over the lab's own roles"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        compare(**({"runs": 1, "graph": "graphs_agent:make", "inputs": ["a"]} | options))
+        compare_by(**({"runs": 1, "graph": "graphs_agent:make", "inputs": ["a"]} | options))
 
 
 def test_an_endpoint_of_the_labs_own_systems_is_not_taken_for_the_graphs() -> None:
     settings = Settings(llm={"base_url": "http://127.0.0.1:9/v1"})
     with pytest.raises(ConfigurationError, match=r"llm.base_url names an endpoint of the lab's own systems"):
-        compare(runs=1, graph="graphs_agent:make", inputs=["a"], clock="wall", settings=settings)
+        compare(dl.graph("graphs_agent:make", ["a"]), world=dl.Live(services="simulated", settings=settings), runs=1)
 
 
 def test_a_tool_node_with_fallbacks_is_looked_into() -> None:
@@ -235,7 +232,7 @@ GRAPHS = Path(__file__).parents[1] / "support"
 
 def test_a_live_graph_is_compared_in_this_process_and_the_study_knows_what_it_was() -> None:
     # Thirty runs of a workload that can be found by name would go to other processes.
-    study = dl.compare(30.0, 10, graph=graphs_agent.make(), inputs=[QUESTION, "Why?"], alternatives="A,B,D")
+    study = dl.compare(dl.graph(graphs_agent.make(), [QUESTION, "Why?"]), 30.0, alternatives="A,B,D", runs=10)
     assert len(study.runs) == 30
     assert set(study.runs["outcome"]) == {"answered"}
     assert set(study.runs["question_id"]) == {"001", "002"}

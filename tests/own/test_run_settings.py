@@ -17,6 +17,7 @@ from typing import Annotated, Any, NotRequired
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 from langchain_core.runnables import RunnableConfig
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -31,7 +32,6 @@ from typing_extensions import TypedDict
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.lint import lint_graph
 from docmind_lab.findings.summary import summarise
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import load_graph, own_graph, read_inputs
@@ -62,7 +62,7 @@ def outcomes(graph: Any, alternatives: str = EVERY, **options: Any) -> set[str]:
 
 
 def compared(graph: Any, alternatives: str = "unguarded,A", runs: int = 1, **options: Any) -> dl.Study:
-    return dl.compare(graph=graph, **({"inputs": [ASKED]} | options), runs=runs, alternatives=alternatives)
+    return compare_by(**({"inputs": [ASKED]} | options), graph=graph, runs=runs, alternatives=alternatives)
 
 
 def greet(state: State, runtime: Runtime[Context]) -> State:
@@ -525,10 +525,10 @@ def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line_as_the_graph_
     assert study.manifest["never_reached"] == {"nodes": ["never_agent"], "tools": []}
     assert "No run reached node never_agent, of which these numbers say nothing." in str(study.report())
     assert "No run called a model, so these are times of the graph's own code." in str(study.report())
-    design = {"repeats": 1, "factors": {"alternative": "A", "decision_timeout_s": 2}}
-    swept = dl.sweep(design, graph=builder.compile(), inputs=[ANSWERED])
+    factors = {"alternatives": "A", "decision_timeout_s": 2}
+    swept = dl.sweep(dl.graph(builder.compile(), [ANSWERED]), factors, runs=1)
     assert swept.manifest["never_reached"] == {"nodes": ["never_agent"], "tools": []}
-    report = lint_graph(builder.compile(), [ANSWERED], decision_timeout_s=5.0, alternatives="A")
+    report = dl.doctor(dl.graph(builder.compile(), [ANSWERED]), decision_timeout_s=5.0, alternatives="A")
     assert report.unreached == ("node never_agent",)
 
 
@@ -552,7 +552,7 @@ def test_a_study_whose_runs_call_a_model_does_not_say_that_none_did() -> None:
 )
 def test_a_sweep_of_a_graph_refuses_what_it_cannot_have(more: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        dl.sweep(more, graph=ASKS, inputs=[ASKED])
+        dl.sweep({**more, "graph": ASKS, "inputs": [ASKED]})
 
 
 def test_a_study_file_names_a_graph_and_its_inputs(app: Path) -> None:
@@ -576,16 +576,16 @@ def ask_model(state: State) -> State:
 @pytest.mark.parametrize("fault", ["hang", "hang:*", "hang:ask_model"])
 def test_a_fault_without_a_role_strikes_every_node(fault: str) -> None:
     graph = graph_of(ask_model)
-    study = compared(graph, fault=fault, decision_timeout_s=3)
+    study = compared(graph, faults=fault, decision_timeout_s=3)
     assert set(study.runs["faulted_calls"]) == {1.0}
-    factors = {"alternative": "A", "fault": ["none", fault], "decision_timeout_s": 3}
-    swept = dl.sweep({"repeats": 1, "factors": factors}, graph=graph, inputs=[ASKED])
+    factors = {"alternatives": "A", "faults": ["none", fault], "decision_timeout_s": 3}
+    swept = dl.sweep(dl.graph(graph, [ASKED]), factors, runs=1)
     assert sorted(swept.runs["faulted_calls"]) == [0.0, 1.0]
 
 
 def test_a_fault_of_a_role_that_is_no_node_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="the graph has no node 'synthesis'; it has ask_model"):
-        compared(graph_of(ask_model), fault="hang:synthesis")
+        compared(graph_of(ask_model), faults="hang:synthesis")
 
 
 def echo(question: str) -> str:
@@ -603,7 +603,7 @@ def test_a_sweep_of_an_agent_varies_its_timeout(tmp_path: Path) -> None:
     study = dl.sweep(design)
     assert len(study.runs) == 8
     assert sorted(study.runs["decision_timeout_s"].unique()) == [1, 9]
-    with pytest.raises(ConfigurationError, match="graph is for a LangGraph graph"):
+    with pytest.raises(ConfigurationError, match=r"dl\.agent has no argument 'graph'"):
         dl.sweep({**design, "graph": GREETS})
 
 
@@ -617,8 +617,8 @@ def test_a_sweep_of_an_agent_varies_its_timeout(tmp_path: Path) -> None:
 )
 def test_a_sweep_goes_over_a_recording_of_a_graph_of_ones_own(names: dict[str, Any], tmp_path: Path) -> None:
     """How long should the timeout be, for calls as they were."""
-    live = {"clock": "wall", "profile": "fast", "record": tmp_path / "r", "decision_timeout_s": 5}
-    recorded = dl.compare(**names, **live, runs=3, alternatives="unguarded")
+    live = {"clock": "wall", "latencies": "fast", "record": tmp_path / "r", "decision_timeout_s": 5}
+    recorded = compare_by(**names, **live, runs=3, alternatives="unguarded")
     longest_s = float(recorded.runs["returned_at_s"].max())
     design = {
         "replay": str(tmp_path / "r"),
@@ -638,11 +638,8 @@ def test_a_sweep_goes_over_a_recording_of_a_graph_of_ones_own(names: dict[str, A
 
 def test_a_choice_for_a_graph_of_ones_own_is_a_call_of_enforce_and_no_setting() -> None:
     """The lab's environment variables say nothing to a user's graph."""
-    study = dl.sweep(
-        {"repeats": 80, "factors": {"alternative": "A", "decision_timeout_s": [5, 60]}},
-        graph=GREETS,
-        inputs=[{"input": {"question": "a"}, "context": {"user": "ada"}}],
-    )
+    system = dl.graph(GREETS, [{"input": {"question": "a"}, "context": {"user": "ada"}}])
+    study = dl.sweep(system, {"alternatives": "A", "decision_timeout_s": [5, 60]}, runs=80)
     assert 'In production: docmind_lab.enforce(graph, 5, "A")' in study.recommend().text()
     assert "DOCMIND_" not in study.recommend().text() + str(study.report())
     answered = compared(ASKS, runs=24, resume=["ada", "asks"])

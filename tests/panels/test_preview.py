@@ -15,7 +15,7 @@ PATIENCE_S = 240.0
 
 @pytest.fixture(scope="module")
 def panel() -> Iterator[TunePanel]:
-    panel = tune(20.0, runs=2, alternatives=("A", "B", "D"), documents="handbook")
+    panel = tune(decision_timeout_s=20.0, runs=2, alternatives=("A", "B", "D"))
     panel.wait(PATIENCE_S)
     assert panel._control_engine is not None
     assert panel._control_engine.wait(PATIENCE_S)
@@ -61,7 +61,7 @@ def test_traces_of_other_settings_answer_nothing(panel: TunePanel) -> None:
 @pytest.mark.wall
 def test_the_code_makes_the_same_tables_also_of_runs_that_were_known() -> None:
     # Processes start, import the stack and index a corpus: seconds, minutes on a machine that does much else.
-    panel = tune(20.0, runs=2, alternatives=("B",), documents="handbook")
+    panel = tune(decision_timeout_s=20.0, runs=2, alternatives=("B",))
     try:
         panel.wait(300)
         # The runs of B come from the store, under the names of another study.

@@ -29,7 +29,7 @@ LOOK_EVERY_S = 0.2
 MAKE = """
 import ipykernel
 from docmind_lab.views.panels import tune
-panel = tune(20, runs=400, alternatives=("A", "B"), documents="handbook")
+panel = tune(runs=400, alternatives=("A", "B"))
 at_clicks = []
 panel.stop_button.on_click(lambda _: at_clicks.append(len(panel._sweep.measured)))
 """

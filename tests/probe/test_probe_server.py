@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flat_compare import compare_by
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from langgraph.graph import MessagesState
@@ -21,7 +22,6 @@ from own_runs import graph_of
 from served_here import Here
 from service_doors import always
 
-import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
 from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
@@ -361,7 +361,7 @@ def asking(base_url: str, model: str, max_tokens: int, look: Callable[[], object
 def late_work(graph: Any, letter: str, measured: Callable[[Any], Late]) -> Late:
     """Late work of one run. measured: given the row of its call."""
     names = {"graph": graph, "inputs": ["go on " * (WORDS // 2)], "services": "own"}
-    study = dl.compare(TIMEOUT_S, 1, **names, alternatives=letter, clock="wall")
+    study = compare_by(**names, decision_timeout_s=TIMEOUT_S, runs=1, alternatives=letter, clock="wall")
     # To look is a call too, before that of the model.
     (call,) = study.calls[study.calls["seen_from"] == "client"].nlargest(1, "started_at_s").itertuples()
     return measured(call)

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from flat_compare import compare_by
 
-import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.recordings.fidelity import fidelity, promise
 from docmind_lab.services import tiny_server
@@ -68,23 +68,23 @@ def test_a_replay_under_a_longer_deadline_promises_no_more_than_a_real_server_ke
     monkeypatch.syspath_prepend(EXAMPLES)
     graph, asked = importlib.import_module("three_steps").graph(), inputs(runs, median_tokens)
     short_s, long_s = deadlines(graph, asked)
-    live = {"graph": graph, "inputs": asked, "runs": runs, "alternatives": "A", "side_by_side": 1}
+    live = {"graph": graph, "inputs": asked, "runs": runs, "alternatives": "A", "workers": 1}
     live |= {"clock": "wall", "services": "own"}
 
-    recorded = dl.compare(short_s, record=tmp_path / "recording", **live)
+    recorded = compare_by(**live, decision_timeout_s=short_s, record=tmp_path / "recording")
     replay = {"graph": graph, "inputs": asked, "replay": tmp_path / "recording"}
     # A cut call may have ended within some milliseconds of the deadline: one run of six, or of sixteen, may differ.
-    assert fidelity(recorded, dl.compare(**replay)).same_outcome >= 1 - 1 / runs
+    assert fidelity(recorded, compare_by(**replay)).same_outcome >= 1 - 1 / runs
 
-    replayed = dl.compare(long_s, **replay)
+    replayed = compare_by(**replay, decision_timeout_s=long_s)
     assert replayed.manifest["replayed_calls"]["cut_in_the_recording"] > 0
     assert replayed.runs["answered_in_time"].sum() >= recorded.runs["answered_in_time"].sum()
 
     # Of two samples of one truth one's interval leaves the other's in far fewer than one test of a hundred. A machine
     # that is busy in one of the measurements makes that one slower, so it is measured again before anything is wrong.
-    found = [promise(replayed, dl.compare(long_s, **live))]
+    found = [promise(replayed, compare_by(**live, decision_timeout_s=long_s))]
     while not found[-1].holds and len(found) < 3:
-        found.append(promise(replayed, dl.compare(long_s, **live)))
+        found.append(promise(replayed, compare_by(**live, decision_timeout_s=long_s)))
     assert found[-1].holds, found
     with pytest.raises(ConfigurationError, match="the same in both"):
         promise(replayed, recorded)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer
+from flat_compare import compare_by
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from recorded_runs import written
@@ -19,7 +20,6 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.live_estimate import RequestEstimate, expected_to_send
-from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.comparison.run import resolve
 from docmind_lab.views.cli.compare import confirm_sending, notes_on_sending
 
@@ -38,7 +38,9 @@ def test_the_estimate_comes_before_anything_is_sent(stub: Callable[..., StubServ
 
     settings = Settings(llm={"base_url": f"http://127.0.0.1:{server.port}/v1", "model": "somebodys"})
     with pytest.raises(Declined):
-        dl.compare(2.0, 5, alternatives="A", documents="handbook", settings=settings, before_sending=decline)
+        dl.compare(
+            decision_timeout_s=2.0, alternatives="A", world=dl.Live(settings=settings, before_sending=decline), runs=5
+        )
     assert server.requests == []
     assert server.connections == 0
     (sentence,) = said
@@ -107,13 +109,13 @@ def test_notes_of_a_replay_say_how_many_calls_were_not_recorded() -> None:
     ("options", "message"),
     [
         ({"record_text": True}, "record_text is for a recording"),
-        ({"record": "r", "replay": "s"}, "record and replay"),
+        ({"record": "r", "replay": "s"}, "record: the recording has settled it"),
         ({"record": "r", "clock": "virtual"}, "record: in virtual time nothing is sent"),
-        ({"max_tokens": 9, "clock": "virtual"}, "max_requests and max_tokens: in virtual time nothing is sent"),
+        ({"max_tokens": 9, "clock": "virtual"}, "max_tokens: in virtual time nothing is sent"),
         ({"max_requests": 0}, "max_requests must be 1 or more"),
         ({"record": "same", "out": "same"}, "record and out are the same folder"),
-        ({"record": "r", "workload": "peers"}, "peer agents' tasks are not recorded"),
-        ({"record": "r", "workload": "hops"}, "the hops' requests are not recorded"),
+        ({"record": "r", "system": "peers"}, "peer agents' tasks are not recorded"),
+        ({"record": "r", "system": "hops"}, "the hops' requests are not recorded"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_anything_starts(
@@ -121,23 +123,22 @@ def test_what_does_not_go_together_is_refused_before_anything_starts(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match=message):
-        dl.compare(1.0, runs=1, alternatives="A", **options)
+        compare_by(**options, decision_timeout_s=1.0, runs=1, alternatives="A")
 
 
 @pytest.mark.parametrize(
     ("options", "name"),
     [
         ({"clock": "wall"}, "clock"),
-        ({"profile": "fast"}, "profile"),
-        ({"fault": "hang"}, "fault"),
+        ({"latencies": "fast"}, "latencies"),
+        ({"faults": "hang"}, "faults"),
         ({"seed": 8}, "seed"),
-        ({"workload": "staged"}, "workload"),
-        ({"side_by_side": 2}, "side_by_side"),
+        ({"system": "staged"}, "system"),
     ],
 )
 def test_what_a_recording_has_settled_is_refused_by_name(options: dict[str, Any], name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=f"^{name}: the recording has"):
-        dl.compare(replay=recorded_over("handbook", tmp_path / "r"), **options)
+        compare_by(**options, replay=recorded_over("handbook", tmp_path / "r"))
 
 
 def recorded_over(corpus: str, place: Path) -> Path:
@@ -150,14 +151,14 @@ def recorded_over(corpus: str, place: Path) -> Path:
 
 def test_a_replay_of_nothing_and_one_over_documents_that_left_the_lab_say_so(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=f"{tmp_path} holds no recording"):
-        dl.compare(replay=tmp_path)
+        dl.compare(world=dl.Replay(tmp_path))
     with pytest.raises(ConfigurationError, match="language_reference has left the lab"):
-        dl.compare(replay=recorded_over("language_reference", tmp_path / "r"))
+        dl.compare(world=dl.Replay(recorded_over("language_reference", tmp_path / "r")))
 
 
 def test_the_estimate_counts_the_tries_of_calls_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     agent = create_agent(ChatOpenAI(model="any"), [])
-    request = CompareRequest(graph=agent, inputs=["a"], services="own", clock="wall", alternatives="unguarded", runs=2)
+    planned = resolve(dl.graph(agent, ["a"]), world=dl.Live(), alternatives="unguarded", runs=2)
     # ChatOpenAI tries a call three times.
-    assert "tried up to 3 times" in expected_to_send(*resolve(request, Settings()))
+    assert "tried up to 3 times" in expected_to_send(*planned)

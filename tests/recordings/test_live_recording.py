@@ -60,13 +60,11 @@ def recorded(live: ServiceAddresses, tmp_path_factory: pytest.TempPathFactory) -
         found.lines.append(len(Recording.load(found.folder).runs) - done)
 
     found.study = dl.compare(
+        dl.docmind(documents=SMALL),
         10.0,
-        runs=QUESTIONS,
         alternatives="A,C",
-        documents=SMALL,
-        settings=settings_for(live),
-        record=found.folder,
-        record_text=True,
+        world=dl.Live(settings=settings_for(live), record=found.folder, record_text=True),
+        runs=QUESTIONS,
         out=place / "out",
         progress=look,
     )
@@ -75,7 +73,7 @@ def recorded(live: ServiceAddresses, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def replay(recorded: Recorded) -> Study:
-    return dl.compare(replay=recorded.folder)
+    return dl.compare(world=dl.Replay(recorded.folder))
 
 
 def test_each_finished_run_is_on_disk_before_it_is_counted(recorded: Recorded) -> None:
@@ -117,7 +115,7 @@ def test_a_replay_says_what_was_recorded(recorded: Recorded, replay: Study) -> N
 def test_another_alternative_and_a_budget_of_its_own_replay_too_and_the_manifest_says_what_was_not_recorded(
     recorded: Recorded,
 ) -> None:
-    study = dl.compare(0.2, runs=1, alternatives="B", replay=recorded.folder)
+    study = dl.compare(decision_timeout_s=0.2, alternatives="B", world=dl.Replay(recorded.folder), runs=1)
     counts = study.manifest["replayed_calls"]
     assert counts["recorded"] == 0
     assert counts["of_another_alternative"] > 0
@@ -139,14 +137,12 @@ def test_a_cap_ends_a_study_cleanly_and_nothing_is_sent_past_it(live: ServiceAdd
     before = model_requests(live, warm_ups)
     # The two runs of the warm-up count too: what is left of the cap is enough for some runs, and not for all.
     study = dl.compare(
+        dl.docmind(documents=SMALL),
         9.0,
-        4,
-        11,
         alternatives="A,B",
-        documents=SMALL,
-        settings=settings_for(live),
-        max_requests=60,
-        record=tmp_path / "r",
+        world=dl.Live(settings=settings_for(live), max_requests=60, record=tmp_path / "r"),
+        runs=4,
+        seed=11,
     )
     study_id = study.manifest["study_id"]
     run_ids = [f"{study_id}-{arm}-{repeat}" for arm in ("0-cooperative", "1-hard_timeout") for repeat in range(1, 5)]
@@ -164,9 +160,12 @@ def test_200_live_runs_replay_with_the_same_outcomes_and_completion_times(tmp_pa
     # A budget among the run times, so that there are runs that are cut. Divided by more than 20, what Python computes
     # is as long as what it waits for, and what it computes past a deadline is nothing that virtual time has.
     study = dl.compare(
-        1.0, runs=50, alternatives="A,B,C,unguarded", profile="typical/20", clock="wall", record=tmp_path / "r"
+        decision_timeout_s=1.0,
+        alternatives="A,B,C,unguarded",
+        world=dl.Live(record=tmp_path / "r", latencies="typical/20"),
+        runs=50,
     )
-    found = fidelity(study, dl.compare(replay=tmp_path / "r"))
+    found = fidelity(study, dl.compare(world=dl.Replay(tmp_path / "r")))
     assert len(found.pairs) == 200
     assert found.same_outcome >= 0.98, found
     assert found.distance <= 0.02, found

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from flat_compare import compare_by
 from langgraph.graph import START, StateGraph
 from stub_server import StubConnection, StubRequest, StubServer
 from typing_extensions import TypedDict
@@ -46,7 +47,7 @@ def recorded(stub: Callable[..., StubServer], folder: Path, *, with_text: bool, 
     builder.add_node(judge)
     builder.add_edge(START, "judge")
     named: dict[str, Any] = {"graph": builder.compile(), "inputs": [{"question": "a"}]}
-    study = dl.compare(
+    study = compare_by(
         **named,
         runs=1,
         alternatives="A",
@@ -66,20 +67,18 @@ def test_a_graph_that_parses_what_its_model_says_is_refused_with_the_remedy(
     named = recorded(stub, tmp_path / "recording", with_text=False)
     said = r"has no texts, and on simulated ones the graph fails with JSONDecodeError in node judge.*--record-text"
     with pytest.raises(ConfigurationError, match=said):
-        dl.compare(**named, replay=tmp_path / "recording")
+        compare_by(**named, replay=tmp_path / "recording")
+    world = dl.Replay(tmp_path / "recording")
     with pytest.raises(ConfigurationError, match=said):
-        dl.sweep(
-            {"replay": str(tmp_path / "recording"), "factors": {"decision_timeout_s": [3, 5]}},
-            **named,
-        )
+        dl.sweep(dl.graph(**named), {"decision_timeout_s": [3, 5]}, world=world)
 
 
 @pytest.mark.full
 def test_with_texts_it_is_replayed(stub: Callable[..., StubServer], tmp_path: Path) -> None:
     named = recorded(stub, tmp_path / "recording", with_text=True)
-    assert set(dl.compare(**named, replay=tmp_path / "recording").runs["outcome"]) == {"answered"}
+    assert set(compare_by(**named, replay=tmp_path / "recording").runs["outcome"]) == {"answered"}
 
 
 def test_a_graph_that_takes_any_text_is_replayed_without_texts(stub: Callable[..., StubServer], tmp_path: Path) -> None:
     named = recorded(stub, tmp_path / "recording", with_text=False, parses=False)
-    assert set(dl.compare(**named, replay=tmp_path / "recording").runs["outcome"]) == {"answered"}
+    assert set(compare_by(**named, replay=tmp_path / "recording").runs["outcome"]) == {"answered"}

@@ -18,7 +18,6 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.comparison.replays import replayed_comparison
-from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.estimate import estimate
@@ -35,7 +34,7 @@ SLOWER = 3.0
 @pytest.fixture(scope="module")
 def live() -> Study:
     """One question under the control and A."""
-    return dl.compare(60, runs=1, alternatives="unguarded,A", documents="handbook", profile="fast")
+    return dl.compare(decision_timeout_s=60, alternatives="unguarded,A", world=dl.World(latencies="fast"), runs=1)
 
 
 def recording_at(folder: Path, live: Study, **design: Any) -> Path:
@@ -162,11 +161,9 @@ def test_second_budgets_of_a_replay_are_those_that_were_recorded_unless_others_a
 ) -> None:
     price = {"input_per_million": 1.0, "output_per_million": 4.0}
     recording = Recording.load(recording_at(tmp_path / "r", live, budget={"calls": 4, "price": price}))
-    assert replayed_comparison(recording, CompareRequest(), "virtual", Settings()).budget == Budget(
-        calls=4, price=Price(1.0, 4.0)
-    )
-    asked = CompareRequest(budget=Budget(time_s=5.0, tokens=100))
-    made = replayed_comparison(recording, asked, "virtual", Settings())
+    assert replayed_comparison(recording, dl.docmind(), Settings()).budget == Budget(calls=4, price=Price(1.0, 4.0))
+    asked = dl.docmind(budget=Budget(time_s=5.0, tokens=100))
+    made = replayed_comparison(recording, asked, Settings())
     assert (made.budget.tokens, made.budget.calls, made.decision_timeout_s) == (100, None, 5.0)
 
 

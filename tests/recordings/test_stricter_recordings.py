@@ -142,7 +142,9 @@ def test_a_recording_of_a_short_deadline_recommends_no_longer_one_that_does_not_
     timeouts_s = [4, 6, 9]
     truth = {}
     for timeout_s in timeouts_s:
-        runs = dl.compare(timeout_s, runs=RUNS, alternatives="A", profile="heavy_tail/10").runs
+        runs = dl.compare(
+            decision_timeout_s=timeout_s, alternatives="A", world=dl.World(latencies="heavy_tail/10"), runs=RUNS
+        ).runs
         truth[timeout_s] = int(runs["answered_in_time"].sum())
     folder = record(tmp_path / "recording", comparison)
     factors = {"alternative": "A", "decision_timeout_s": timeouts_s}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 
-import docmind_lab as dl
 from docmind_lab.experiments.load import Constant, load_options, run_load
 from docmind_lab.services.plan import Pace, Plan, Wait
 
@@ -23,7 +23,7 @@ def test_work_that_begins_in_the_window_takes_longer_and_the_end_of_the_window_i
 
 def model_calls(clock: str, **options: Any) -> tuple[pd.DataFrame, int]:
     """The model calls of a run as its server saw them, and how many requests the run says that a fault struck."""
-    study = dl.compare(alternatives="unguarded", runs=1, seed=5, clock=clock, workers=1, **options)
+    study = compare_by(**options, alternatives="unguarded", runs=1, seed=5, clock=clock, workers=1)
     calls = study.calls[(study.calls["seen_from"] == "server") & (study.calls["kind"] == "llm")]
     calls = calls.assign(took_s=calls["ended_at_s"] - calls["started_at_s"] - calls["queue_wait_s"])
     return calls.set_index("call_id")[["started_at_s", "took_s"]], int(study.runs["faulted_calls"].iloc[0])
@@ -31,7 +31,7 @@ def model_calls(clock: str, **options: Any) -> tuple[pd.DataFrame, int]:
 
 def test_a_run_meets_it_in_virtual_time_from_its_first_request_on() -> None:
     usual, none_struck = model_calls("virtual", decision_timeout_s=100)
-    found, struck = model_calls("virtual", decision_timeout_s=100, fault="brownout=3@2-6")
+    found, struck = model_calls("virtual", decision_timeout_s=100, faults="brownout=3@2-6")
     slow = found.reindex(usual.index)
     inside = slow["started_at_s"].between(2.0, 6.0, inclusive="left")
     assert 0 < inside.sum() < len(slow)
@@ -44,9 +44,9 @@ def test_a_run_meets_it_in_virtual_time_from_its_first_request_on() -> None:
 @pytest.mark.full
 @pytest.mark.wall
 def test_a_run_meets_it_over_sockets() -> None:
-    options: dict[str, Any] = {"decision_timeout_s": 10, "profile": "fast/10"}
+    options: dict[str, Any] = {"decision_timeout_s": 10, "latencies": "fast/10"}
     usual, _ = model_calls("virtual", **options)
-    found, struck = model_calls("wall", **options, fault="brownout=4@0-1000")
+    found, struck = model_calls("wall", **options, faults="brownout=4@0-1000")
     slow = found.reindex(usual.index)
     assert struck == len(usual)
     # Waits end late on a busy machine, and never early: each call takes four times as long, and some milliseconds more.

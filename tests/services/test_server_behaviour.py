@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import threading
 import time
@@ -11,11 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service_doors import HERE, NOTICED_S, SLOW, TOKENS, Virtual, always, ask, leave, new_run
+from flat_compare import compare_by
+from service_doors import (
+    HERE,
+    NOTICED_S,
+    SLOW,
+    TOKENS,
+    Virtual,
+    always,
+    ask,
+    leave,
+    new_run,
+)
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
+from docmind_lab.experiments.comparison.run import resolve
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -147,35 +160,30 @@ def test_a_profile_that_cannot_be_played_is_refused_by_its_field(data: Any, mess
 
 def test_an_unknown_profile_names_those_there_are() -> None:
     with pytest.raises(ConfigurationError, match=r"one of stops, goes-on.* or a \.json file"):
-        dl.compare(runs=1, alternatives="A", server_behaviour="nginx")
+        dl.compare(alternatives="A", world=dl.World(server="nginx"), runs=1)
 
 
 # ---- in a comparison
 
-ALIKE = {"runs": 3, "alternatives": "B,C", "decision_timeout_s": 6.0, "profile": "typical"}
+ALIKE = {"runs": 3, "alternatives": "B,C", "decision_timeout_s": 6.0, "latencies": "typical"}
 
 
-def test_a_comparison_under_an_extreme_is_the_one_under_the_switch() -> None:
-    named = dl.compare(**ALIKE, server_behaviour="goes-on").runs
-    switched = dl.compare(**ALIKE, stops_on_disconnect=False).runs
-    ids = ["study_id", "run_id"]
-    assert named.drop(columns=ids).astype("str").equals(switched.drop(columns=ids).astype("str"))
-    assert set(named["server_behaviour"].astype("str")) == {"goes-on"}
+def test_an_extreme_has_the_id_and_the_rows_of_the_switch_that_it_took_the_place_of() -> None:
+    named = compare_by(**ALIKE, server="goes-on")
+    switched, _ = resolve(dl.docmind(), 6.0, alternatives="B,C", world=dl.World(latencies="typical"), runs=3)
+    assert named.manifest["study_id"] == dataclasses.replace(switched, stops_on_disconnect=False).study_id
+    assert set(named.runs["server_behaviour"].astype("str")) == {"goes-on"}
+    assert not named.runs["stops_on_disconnect"].any()
 
 
 def test_a_profile_is_in_the_design_the_rows_and_the_title() -> None:
     made = behaviour("generation", "at_its_end")
-    study = dl.compare(**ALIKE, server_behaviour=made)
+    study = compare_by(**ALIKE, server=made)
     assert study.manifest["design"]["server_behaviour"]["phases"]["generation"] == {"work_ends": "at_its_end"}
     assert set(study.runs["server_behaviour"].astype("str")) == {"made-up"}
     assert "servers behave as made-up when their client leaves" in str(study)
     # C leaves calls that are being answered, none of which streams.
     left = study.runs[study.runs["alternative"].astype("str") == "async_cancellation"]
-    stops = dl.compare(**ALIKE).runs
+    stops = compare_by(**ALIKE).runs
     assert left["tokens_after_deadline"].sum() > 0
     assert stops[stops["alternative"].astype("str") == "async_cancellation"]["tokens_after_deadline"].sum() == 0
-
-
-def test_a_profile_and_the_switch_are_not_given_together() -> None:
-    with pytest.raises(ConfigurationError, match="leave one of them out"):
-        dl.compare(runs=1, stops_on_disconnect=False, server_behaviour="stops")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flat_compare import compare_by
 from rich.console import Console
 
-import docmind_lab as dl
 from docmind_lab.views.cli import printing
 
 HERE = Path(__file__).parent
@@ -26,27 +26,27 @@ OWN: Mapping[str, Any] = {"inputs": INPUTS, "decision_timeout_s": 2, "runs": 12,
 
 SCENARIOS: Mapping[str, Mapping[str, Any]] = {
     "ordinary": {"runs": 40},
-    "hang": {"fault": "hang"},
-    "trickle": {"fault": "trickle"},
-    "rate_limit": {"fault": "rate_limit=30"},
-    "hang_at_servers_that_go_on": {"fault": "hang", "stops_on_disconnect": False},
-    "http_500": {"fault": "http_500@1"},
-    "brownout": {"fault": "brownout"},
+    "hang": {"faults": "hang"},
+    "trickle": {"faults": "trickle"},
+    "rate_limit": {"faults": "rate_limit=30"},
+    "hang_at_servers_that_go_on": {"faults": "hang", "server": "goes-on"},
+    "http_500": {"faults": "http_500@1"},
+    "brownout": {"faults": "brownout"},
     "one_run": {"runs": 1},
     "two_runs": {"runs": 2},
-    "no_stops_on_disconnect": {"stops_on_disconnect": False},
-    "research": {"workload": "research"},
-    "staged": {"workload": "staged"},
-    "peers": {"workload": "peers"},
-    "hops": {"workload": "hops", "adoption": 0.5, "stops_on_disconnect": False},
-    "mistakes": {"alternatives": "A,A:per_read,B:naive,F:per_step,fake_timeout", "fault": "trickle"},
+    "no_stops_on_disconnect": {"server": "goes-on"},
+    "research": {"system": "research"},
+    "staged": {"system": "staged"},
+    "peers": {"system": "peers"},
+    "hops": {"system": "hops", "adoption": 0.5, "server": "goes-on"},
+    "mistakes": {"alternatives": "A,A:per_read,B:naive,F:per_step,fake_timeout", "faults": "trickle"},
 }
 GRAPHS = ("failing", "async_only", "interrupting", "failing_sometimes", "interrupting_thrice")
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
     """The text of a comparison on a terminal of 80 columns."""
-    study = dl.compare(**({"runs": 14} | options))
+    study = compare_by(**({"runs": 14} | options))
     # What a run took of this machine's time is in no other machine's output.
     study = dataclasses.replace(study, manifest={**study.manifest, "machine_use": {}})
     terminal = Console(width=80, record=True, force_terminal=False, file=open("/dev/null", "w"))  # noqa: SIM115

@@ -29,7 +29,11 @@ from docmind_lab.views.panels import TunePanel
 
 def compare_and_look() -> pd.DataFrame:
     study: dl.Study = dl.compare(
-        decision_timeout_s=2, runs=8, seed=7, alternatives=["A", HardTimeout(naive=True)], router_injection=True
+        dl.docmind(router_injection=True),
+        decision_timeout_s=2,
+        alternatives=["A", HardTimeout(naive=True)],
+        runs=8,
+        seed=7,
     )
     study.save("results/mine")
     again: dl.Study = dl.Study.load("results/mine")
@@ -37,7 +41,7 @@ def compare_and_look() -> pd.DataFrame:
 
 
 def compare_over_documents_of_ones_own(folder: Path) -> pd.DataFrame:
-    study: dl.Study = dl.compare(documents=folder, questions="questions.jsonl", decision_timeout_s=20)
+    study: dl.Study = dl.compare(dl.docmind(documents=folder, questions="questions.jsonl"), decision_timeout_s=20)
     design = dl.StudyDesign.of({"documents": str(folder), "questions": "questions.csv", "repeats": 8})
     again: dl.Study = dl.sweep(design)
     return pd.concat([study.runs, again.runs])

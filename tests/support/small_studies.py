@@ -86,7 +86,7 @@ class Scripted(Executor):
         future: Future[CellResult] = Future()
         with self._arrived:
             self.asked.append(cell.id)
-            self.timeouts_s.append(cell.orders[0].facts.decision_timeout_s)
+            self.timeouts_s += [order.facts.decision_timeout_s for order in cell.orders[:1]]
             self._waiting.append((future, cell))
             self._arrived.notify_all()
         if not self.held:

@@ -83,14 +83,14 @@ def main() -> None:
             chain.invoke("in a query")
         count("query", langsmith_tracing._direct_client() if allowed else None)
     else:
-        from docmind_lab import compare
+        from docmind_lab import Live, compare
         from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
 
         with MultiAgentCoordinator(settings) as coordinator:
             response = coordinator.process_query("What does a hard timeout leave running?")
             counts["outcome"] = response.metadata["outcome"]
         count("query", langsmith_tracing._direct_client() if allowed else None)
-        compare(clock="wall", runs=1, decision_timeout_s=3.0, alternatives="A,B,C", profile="fast", settings=settings)
+        compare(decision_timeout_s=3.0, alternatives="A,B,C", world=Live(settings=settings, latencies="fast"), runs=1)
         count("run")
     chain.invoke("outside of any run")
     count("outside")

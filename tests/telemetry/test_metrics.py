@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flat_compare import compare_by
 from golden import assert_golden
 from sample_calls import call
 from sample_runs import sample_run
 
-import docmind_lab as dl
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.views.telemetry import Telemetry
@@ -67,8 +67,8 @@ def test_no_text_of_a_user_or_a_document_is_in_any_metric(told: list[MeasuredRun
 
 def test_rungs_of_a_ladder_are_counted_as_its_table_has_them() -> None:
     at_once = Scraped()
-    options = {"workload": "staged", "alternatives": "A", "telemetry": Telemetry(metrics=at_once)}
-    study = dl.compare(8.0, 8, **options)
+    options = {"system": "staged", "alternatives": "A", "telemetry": Telemetry(metrics=at_once)}
+    study = compare_by(**options, decision_timeout_s=8.0, runs=8)
     arm = {**ARM, "workload": "staged", "clock": "virtual"}
     stages = study.table("stages")
     ended = stages[stages["ended_at_s"].notna()]

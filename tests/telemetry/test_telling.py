@@ -34,7 +34,9 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def compared(telemetry: Telemetry | None) -> dl.Study:
-    return dl.compare(8.0, 1, alternatives="A", documents="handbook", profile="typical", telemetry=telemetry)
+    return dl.compare(
+        decision_timeout_s=8.0, alternatives="A", world=dl.World(latencies="typical"), runs=1, telemetry=telemetry
+    )
 
 
 def test_an_exporter_that_fails_changes_no_result_and_its_message_is_not_repeated(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
@@ -15,32 +16,34 @@ from docmind_lab.tables.traces.studies import traces_of_study
 # Each with a deadline that cuts a good part of its runs. The seeds are used nowhere else.
 CASES: tuple[dict[str, Any], ...] = (
     {"decision_timeout_s": 12},
-    {"decision_timeout_s": 9, "stops_on_disconnect": False},
-    {"decision_timeout_s": 9, "server_behaviour": "llama-cpp-2026.10"},
-    {"decision_timeout_s": 12, "fault": "hang"},
-    {"decision_timeout_s": 12, "fault": "trickle"},
-    {"decision_timeout_s": 12, "fault": ["stall", "disconnect:planner:0.5"]},
-    {"decision_timeout_s": 12, "fault": "slow_first_token"},
-    {"decision_timeout_s": 12, "fault": "keep_alive"},
-    {"decision_timeout_s": 12, "fault": "http_500@1"},
-    {"decision_timeout_s": 12, "fault": "rate_limit"},
-    {"decision_timeout_s": 12, "fault": "malformed:router:0.5"},
-    {"decision_timeout_s": 12, "fault": "empty:planner:0.5"},
-    {"decision_timeout_s": 12, "fault": "retrieval_slow"},
-    {"decision_timeout_s": 12, "fault": "retrieval_hang"},
-    {"decision_timeout_s": 12, "fault": "retrieval_503"},
-    {"workload": "research", "decision_timeout_s": 8},
-    {"workload": "research", "decision_timeout_s": 8, "stops_on_disconnect": False},
-    {"workload": "staged", "decision_timeout_s": 5},
-    {"workload": "peers", "decision_timeout_s": 15},
-    {"workload": "hops", "decision_timeout_s": 8},
-    {"workload": "hops", "decision_timeout_s": 8, "stops_on_disconnect": False},
+    {"decision_timeout_s": 9, "server": "goes-on"},
+    {"decision_timeout_s": 9, "server": "llama-cpp-2026.10"},
+    {"decision_timeout_s": 12, "faults": "hang"},
+    {"decision_timeout_s": 12, "faults": "trickle"},
+    {"decision_timeout_s": 12, "faults": ["stall", "disconnect:planner:0.5"]},
+    {"decision_timeout_s": 12, "faults": "slow_first_token"},
+    {"decision_timeout_s": 12, "faults": "keep_alive"},
+    {"decision_timeout_s": 12, "faults": "http_500@1"},
+    {"decision_timeout_s": 12, "faults": "rate_limit"},
+    {"decision_timeout_s": 12, "faults": "malformed:router:0.5"},
+    {"decision_timeout_s": 12, "faults": "empty:planner:0.5"},
+    {"decision_timeout_s": 12, "faults": "retrieval_slow"},
+    {"decision_timeout_s": 12, "faults": "retrieval_hang"},
+    {"decision_timeout_s": 12, "faults": "retrieval_503"},
+    {"system": "research", "decision_timeout_s": 8},
+    {"system": "research", "decision_timeout_s": 8, "server": "goes-on"},
+    {"system": "staged", "decision_timeout_s": 5},
+    {"system": "peers", "decision_timeout_s": 15},
+    {"system": "hops", "decision_timeout_s": 8},
+    {"system": "hops", "decision_timeout_s": 8, "server": "goes-on"},
 )
 
 
 @pytest.mark.full
 def test_the_control_replayed_says_what_the_stack_does() -> None:
-    study = dl.compare(decision_timeout_s=12, runs=4, seed=20261, alternatives="unguarded,A,B,C,D,E,F", clock="virtual")
+    study = dl.compare(
+        decision_timeout_s=12, alternatives="unguarded,A,B,C,D,E,F", world=dl.World(clock="virtual"), runs=4, seed=20261
+    )
     found = agreement_with_stack(study)
     assert found.differences.empty, found
     assert found.pairs["known"].all()
@@ -50,7 +53,12 @@ def test_the_control_replayed_says_what_the_stack_does() -> None:
 @pytest.mark.full
 def test_a_research_run_that_keeps_documents_has_a_result_from_then_on() -> None:
     study = dl.compare(
-        workload="research", decision_timeout_s=8, runs=2, seed=20262, alternatives="unguarded,A,D", clock="virtual"
+        dl.research(),
+        decision_timeout_s=8,
+        alternatives="unguarded,A,D",
+        world=dl.World(clock="virtual"),
+        runs=2,
+        seed=20262,
     )
     assert traces_of_study(study).runs["result_from_s"].notna().all()
     assert agreement_with_stack(study).differences.empty
@@ -61,7 +69,7 @@ def test_replay_agrees_with_the_stack_for_every_workload_fault_and_server() -> N
     """At least 99.5 % of the runs that a trace can say of; what differs is listed."""
     found = [
         agreement_with_stack(
-            dl.compare(runs=12, seed=31_000 + number, alternatives="unguarded,A,B,C,D,E,F", clock="virtual", **case)
+            compare_by(**case, runs=12, seed=31_000 + number, alternatives="unguarded,A,B,C,D,E,F", clock="virtual")
         ).pairs
         for number, case in enumerate(CASES)
     ]
@@ -74,7 +82,9 @@ def test_replay_agrees_with_the_stack_for_every_workload_fault_and_server() -> N
 @pytest.mark.full
 def test_runs_of_several_conditions_are_refused() -> None:
     first, second = (
-        dl.compare(decision_timeout_s=timeout_s, runs=1, alternatives="unguarded", clock="virtual", workers=1)
+        dl.compare(
+            decision_timeout_s=timeout_s, alternatives="unguarded", world=dl.World(clock="virtual"), runs=1, workers=1
+        )
         for timeout_s in (5, 6)
     )
     runs = pd.concat([first.runs, second.runs], ignore_index=True)

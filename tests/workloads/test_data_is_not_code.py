@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from sample_runs import MANIFEST, sample_run
 
+import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.replays import replayed_comparison
-from docmind_lab.experiments.comparison.request import CompareRequest
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import to_frame
@@ -82,13 +82,13 @@ def test_the_person_who_loads_a_study_may_name_the_module(tmp_path: Path, elsewh
 def test_a_recording_that_names_a_module_is_not_replayed_unless_the_person_names_it(
     workload: str, elsewhere: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=r"made_up_elsewhere.*(--workload|--graph)"):
-        replayed_comparison(recording(workload), CompareRequest(), "virtual", Settings())
+    with pytest.raises(ConfigurationError, match=r"made_up_elsewhere.*(--system|--graph)"):
+        replayed_comparison(recording(workload), dl.docmind(), Settings())
     assert "made_up_elsewhere" not in sys.modules
 
 
 def test_a_recording_of_another_packages_workload_is_replayed_by_its_name(elsewhere: str) -> None:
-    comparison = replayed_comparison(recording(elsewhere), CompareRequest(workload=elsewhere), "virtual", Settings())
+    comparison = replayed_comparison(recording(elsewhere), dl.workload(kind=elsewhere), Settings())
     assert comparison.workload == elsewhere
     assert "made_up_elsewhere" in sys.modules
 
@@ -98,7 +98,7 @@ def test_a_study_over_such_a_recording_names_the_workload_too(tmp_path: Path, el
     folder.mkdir()
     (folder / "manifest.json").write_text(json.dumps(dict(recording(elsewhere).manifest)), encoding="utf-8")
     (folder / "runs.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="--workload"):
+    with pytest.raises(ConfigurationError, match="--system"):
         StudyDesign.of({"replay": str(folder)})
     assert "made_up_elsewhere" not in sys.modules
     design = StudyDesign.of({"replay": str(folder), "factors": {"workload": elsewhere}})

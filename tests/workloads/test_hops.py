@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import httpx
 import pytest
+from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, Hybrid
@@ -349,15 +350,14 @@ def test_a_row_is_moved_with_all_its_instants() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"adoption": 0.5}, "adoption: workload supervisor calls no services that could adopt a deadline"),
-        ({"adoption": 1.5, "workload": "hops"}, "adoption must be a share of the hops from 0 to 1, not 1.5"),
-        ({"adoption": True, "workload": "hops"}, "adoption must be a share"),
-        ({"workload": "hops", "model_variation": 0.5}, "the model of workload hops does not vary"),
+        ({"adoption": 1.5, "system": "hops"}, "adoption must be a share of the hops from 0 to 1, not 1.5"),
+        ({"adoption": True, "system": "hops"}, "adoption must be a share"),
+        ({"system": "hops", "model_variation": 0.5}, "the model of workload hops does not vary"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        dl.compare(runs=1, alternatives="A", **options)
+        compare_by(**options, runs=1, alternatives="A")
 
 
 def test_adoption_is_a_factor_and_leaves_out_workloads_without_hops() -> None:
@@ -374,7 +374,7 @@ def test_adoption_is_a_factor_and_leaves_out_workloads_without_hops() -> None:
 def test_a_study_of_adoption_tells_its_conditions_apart_and_other_studies_keep_their_ids() -> None:
     assert "adoption" not in json.dumps(StudyDesign.of({"repeats": 1}).to_dict())
     assert "adoption" not in Comparison(runs=1).design()
-    study = dl.compare(workload="hops", runs=2, alternatives="A", adoption=0.5)
+    study = dl.compare(dl.hops(adoption=0.5), alternatives="A", runs=2)
     assert set(study.runs["adoption"]) == {0.5}
     assert study.manifest["design"]["adoption"] == 0.5
     assert set(study.runs["workload"].astype("str")) == {KIND.name}

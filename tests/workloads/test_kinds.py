@@ -14,6 +14,7 @@ from docmind_lab.alternatives import Cooperative, HardTimeout
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
+from docmind_lab.experiments.nouns import system_of_kind
 from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.systems.base.retries import retries_of_alternative
 from docmind_lab.systems.base.workload_kind import WorkloadKind
@@ -46,7 +47,7 @@ def test_every_workload_has_cases_for_other_processes_a_budget_for_each_clock_an
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_what_events_say_is_names_and_numbers(name: str) -> None:
     """No question, no document, nothing that a model wrote."""
-    study = dl.compare(workload=name, runs=1, alternatives="unguarded,A,C")
+    study = dl.compare(system_of_kind(name), runs=1, alternatives="unguarded,A,C")
     details = [value for detail in study.events["detail"] for value in json.loads(detail).values()]
     texts = [str(text) for value in details for text in (value if isinstance(value, list) else [value])]
     assert texts
@@ -113,7 +114,8 @@ def test_retries_that_were_asked_for_are_those_of_whoever_retries() -> None:
 
 @pytest.mark.parametrize(("workload", "said"), [("research", "workload:2"), ("staged", "budgeted:1")])
 def test_what_the_column_says_is_what_happens_when_calls_fail(workload: str, said: str) -> None:
-    study = dl.compare(60, runs=1, workload=workload, alternatives="unguarded", fault="http_500:*", profile="fast")
+    world = dl.World(latencies="fast", faults="http_500:*")
+    study = dl.compare(system_of_kind(workload), 60, alternatives="unguarded", world=world, runs=1)
     assert set(study.runs["retries"]) == {said}
     retries = study.events[study.events["event"].astype("str") == "retry"]
     who, number = said.split(":")
@@ -126,7 +128,7 @@ def test_what_the_column_says_is_what_happens_when_calls_fail(workload: str, sai
 @pytest.mark.parametrize("workload", ["research", "staged"])
 def test_a_budget_of_calls_ends_a_run_under_a_and_none_under_b(workload: str) -> None:
     # One call is too few for either; 4 s are too few for research without an end, and enough to see more calls.
-    study = dl.compare(4.0, 2, workload=workload, alternatives="A,B", budget=dl.Budget(calls=1))
+    study = dl.compare(system_of_kind(workload, budget=dl.Budget(calls=1)), 4.0, alternatives="A,B", runs=2)
     under = dict(iter(study.runs.groupby("alternative", observed=True)))
     assert set(under["cooperative"]["calls_spent"]) == {1}
     assert set(under["cooperative"]["stop_reason"]) == {"call_budget"}

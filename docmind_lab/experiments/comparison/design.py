@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
 from html import escape
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts,
 from docmind_lab.experiments.measurement.run import RunOrder
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hop_behaviour import checked_adoption
-from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
+from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
 from docmind_lab.statistics.latency.profile import LatencyProfile, require_roles
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode, effective_node_mode
@@ -70,49 +70,28 @@ def require_propagation(alternatives: Iterable[Alternative], settings: Settings)
 # Runs wait for servers nearly all the time; four side by side use about a third of one core, and a deadline still
 # comes to within a few milliseconds. More would begin to measure each other.
 SIDE_BY_SIDE = 4
+DEFAULT_SEED = 7
+
+Alternatives = Sequence[str | Alternative] | str | None
+"""Levels, letters ("A"), variants ("A:per_read", "B:naive") or instances; None for all."""
+
 _MOST_RUNS = 10_000
 
 # How run seeds follow from the study's. Studies made under another rule have other ids.
 RUN_SEEDS = "hashed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommonOptions:
-    """Options that a request, which documents them, and the comparison that it means have in common."""
-
-    stops_on_disconnect: bool = True
-    server_behaviour: ServerBehaviour | str | None = None
-    cpu_charge: CpuCharge = 0.0
-    model_variation: float = 0.0
-    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
-    adoption: float = 0.0
-
-    def __post_init__(self) -> None:
-        UnderPressure.parse(self.model_under_pressure)
-        if self.server_behaviour is None:
-            return
-        if not self.stops_on_disconnect:
-            raise ConfigurationError("server_behaviour says what stops_on_disconnect would; leave one of them out")
-        if isinstance(self.server_behaviour, str):
-            object.__setattr__(self, "server_behaviour", ServerBehaviour.named(self.server_behaviour))
-
-    @property
-    def behaviour(self) -> ServerBehaviour | None:
-        """The profile of `server_behaviour`, if there is one."""
-        assert not isinstance(self.server_behaviour, str), "a name is resolved when the options are made"
-        return self.server_behaviour
-
-    @property
-    def common(self) -> dict[str, Any]:
-        """Their values by name."""
-        return {field.name: getattr(self, field.name) for field in fields(CommonOptions)}
+_IF_CHANGED = ("cpu_charge", "model_variation", "model_under_pressure", "adoption")
+"""Fields that a design has where they are not as by default, so that the ids of other studies stay what they were."""
 
 
 @dataclass(frozen=True)
-class Comparison(CommonOptions):
-    """What to compare: the fields of a `CompareRequest`, as values to run with.
+class Comparison:
+    """What to compare: a system, what it meets, and the call of `compare`, as values to run with.
 
-    client_retries: None for the clients' defaults. horizon_factor: a run is watched until its deadline times this.
+    stops_on_disconnect, server_behaviour: what the model server does when its client leaves; a profile in place of the
+    switch. client_retries: None for the clients' defaults. horizon_factor: a run is watched until its deadline times
+    this.
     node_mode: methods that nodes are made of; "own" for those that the alternative calls. replay: id of the live study
     whose recording is replayed; empty for none.
     Raises: ConfigurationError for a value that cannot be used, by name.
@@ -137,9 +116,15 @@ class Comparison(CommonOptions):
     replay: str = ""
     budget: Budget = field(default_factory=Budget)
     enforced: bool = False
+    _: KW_ONLY
+    stops_on_disconnect: bool = True
+    server_behaviour: ServerBehaviour | None = None
+    cpu_charge: CpuCharge = 0.0
+    model_variation: float = 0.0
+    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
+    adoption: float = 0.0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         require_seconds("decision timeout", self.decision_timeout_s)
         if self.runs < 1 or self.runs > _MOST_RUNS:
             raise ConfigurationError(f"runs must be between 1 and {_MOST_RUNS}, not {self.runs}")
@@ -153,7 +138,7 @@ class Comparison(CommonOptions):
         require_roles(self.profile, self.kind.roles)
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
-            raise ConfigurationError(f"side_by_side must be 1 or more runs, not {self.side_by_side}")
+            raise ConfigurationError(f"workers must be 1 or more, not {self.side_by_side}")
         if checked_variation(self.model_variation) and VARYING_ROLES.isdisjoint(self.kind.roles):
             raise ConfigurationError(
                 f"model_variation: the model of workload {self.workload} does not vary; only that of the roles "
@@ -208,19 +193,15 @@ class Comparison(CommonOptions):
         replayed: dict[str, Any] = {"replay": self.replay} if self.replay else {}
         if self.enforced:
             replayed["enforced"] = True
-        # Only those that were changed, but for the first, which was always there.
-        common = {
-            field.name: value
-            for field in fields(CommonOptions)
-            if (value := getattr(self, field.name)) != field.default
-        }
-        common["stops_on_disconnect"] = self.stops_on_disconnect
-        if self.behaviour is not None:
-            common["server_behaviour"] = self.behaviour.model_dump(mode="json", exclude_defaults=True)
+        defaults = {each.name: each.default for each in fields(self)}
+        changed = {name: value for name in _IF_CHANGED if (value := getattr(self, name)) != defaults[name]}
+        if self.server_behaviour is not None:
+            changed["server_behaviour"] = self.server_behaviour.model_dump(mode="json", exclude_defaults=True)
         return (
             replayed
-            | common
+            | changed
             | {
+                "stops_on_disconnect": self.stops_on_disconnect,
                 "decision_timeout_s": self.decision_timeout_s,
                 "runs": self.runs,
                 "seed": self.seed,
@@ -295,8 +276,8 @@ class Comparison(CommonOptions):
             retries=self.kind.retries(alternative, self.client_retries),
             latency_profile=self.profile.level if has_server_log else "",
             fault=self.fault,
-            stops_on_disconnect=self.stops_on_disconnect and self.behaviour in (None, STOPS),
-            server_behaviour=behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect).name,
+            stops_on_disconnect=self.stops_on_disconnect and self.server_behaviour in (None, STOPS),
+            server_behaviour=behaviour_of(self.server_behaviour, stops_on_disconnect=self.stops_on_disconnect).name,
             adoption=self.adoption,
             node_mode=node_mode_of(self.runs_by(alternative), self.node_mode),
             clock=self.clock,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.nouns import LabSystem, System
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.base.documents import LibraryPlace, read_questions
 from docmind_lab.systems.base.documents.library import named_corpus
@@ -86,6 +87,16 @@ def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[st
     else:
         require_handbook(os.fspath(corpus))
     return Documents(found, () if questions is None else read_questions(questions, topics=_topics(found)))
+
+
+def kind_of(system: System) -> str:
+    """Return the workload kind of one of the lab's systems, or of another's; empty for a system of the user's own."""
+    return system.kind if isinstance(system, LabSystem) else ""
+
+
+def documents_in(system: System) -> Documents:
+    """Return the documents and questions that a system names. Raises: as `documents_of`."""
+    return documents_of(getattr(system, "documents", HANDBOOK), getattr(system, "questions", None))
 
 
 def _topics(corpus: str | LibraryPlace) -> frozenset[str]:

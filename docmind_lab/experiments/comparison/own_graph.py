@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,8 +18,11 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.request import OF_A_GRAPH, CompareRequest
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
+from docmind_lab.experiments.nouns import Agent, Command, Graph, OwnSystem, System, system_of
+from docmind_lab.experiments.recordings.caps import Caps
+from docmind_lab.experiments.recordings.live_study import NO_RECORDING, RecordingOptions
+from docmind_lab.experiments.world import AnyWorld, Live, Replay, World
 from docmind_lab.services.faults import Fault
 from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.own import OwnGraph, Services, own_graph
@@ -27,85 +33,103 @@ from docmind_lab.systems.own.references import AGENT_PREFIX
 _EVERY_ROLE = "*"
 
 
-def of_own_graph(request: CompareRequest, settings: Settings, clock: ClockName) -> CompareRequest:
-    """Return the request with the user's graph and inputs replaced by the names that they are registered under.
+def recording_of(world: AnyWorld) -> RecordingOptions:
+    """Return what is recorded, replayed and capped. Raises: ConfigurationError for text without a folder."""
+    if isinstance(world, Replay):
+        return RecordingOptions(replay=Path(world.folder))
+    if not isinstance(world, Live):
+        return NO_RECORDING
+    folder = None if world.record is None else Path(world.record)
+    return RecordingOptions(folder, world.record_text, None, Caps(world.max_requests, world.max_tokens))
 
-    Raises: ConfigurationError for options that a user's graph cannot have, and for an unusable graph or inputs.
+
+def own_names(system: OwnSystem, services: Services, endpoints: str | os.PathLike[str] | None) -> OwnGraph:
+    """Return the names under which worker processes find a system of the user's own and its inputs.
+
+    services: "own" where requests go where the system's code sends them, "simulated" elsewhere. endpoints: file with
+    simulated endpoints of other services.
+    Raises: ConfigurationError for a system or inputs that cannot be used.
     """
-    others = request.given("workload", "documents", "questions", "retries")
-    others += ["router_injection"] if request.router_injection else []
-    _require_own_only(settings, clock, request.services, others)
-    if request.command is not None:
-        own = _program_of(request, clock)
-    else:
-        own = _graph_of_names(request, request.graph if request.agent is None else _graph_of_agent(request))
-    return dataclasses.replace(request, workload=own.workload, documents=own.corpus)
+    if isinstance(system, Command):
+        if services == "own":
+            raise ConfigurationError(
+                "services='own': what a program sends to its own endpoints can be neither seen nor limited; leave "
+                "services out, and simulated services answer it"
+            )
+        if endpoints is not None:
+            raise ConfigurationError("endpoints is not for a program, which command names; leave endpoints out")
+        return own_program(system.command, system.inputs)
+    graph = graph_of(system)
+    options: dict[str, Any] = {"deadline_key": graph.deadline_key, "services": services, "endpoints": endpoints}
+    return own_graph(graph.graph, graph.inputs, **graph.of_runs, **options)
 
 
-def _graph_of_agent(request: CompareRequest) -> Any:
-    """Return the graph that runs the agent, or its reference. Raises: ConfigurationError for what an agent has not."""
-    for name in request.given("graph", *OF_A_GRAPH):
-        raise ConfigurationError(f"{name} is for a LangGraph graph, and agent names an agent; leave {name} out")
-    if request.inputs is None:
-        raise ConfigurationError("agent without inputs: name both, --agent and --inputs (agent=..., inputs=...)")
-    if isinstance(request.agent, str):
-        return f"{AGENT_PREFIX}{request.agent}"
-    return agent_graph(load_agent(request.agent))
+def graph_of(system: System) -> Graph:
+    """Return the graph that a system is, or that runs an agent. Raises: ConfigurationError for another system."""
+    if isinstance(system, Agent):
+        is_reference = isinstance(system.agent, str)
+        graph = f"{AGENT_PREFIX}{system.agent}" if is_reference else agent_graph(load_agent(system.agent))
+        return Graph(graph, system.inputs, budget=system.budget)
+    if not isinstance(system, Graph):
+        raise ConfigurationError(f"{system!r} is no graph of your own; name one: dl.graph(graph, inputs)")
+    return system
 
 
-def _program_of(request: CompareRequest, clock: ClockName) -> OwnGraph:
-    """Return the names of a program and its questions. Raises: ConfigurationError for what a program has not."""
-    others = request.given("graph", "agent", *OF_A_GRAPH, "endpoints")
-    others += ["record"] if request.recording.is_live or request.recording.replay is not None else []
-    for name in others:
-        raise ConfigurationError(f"{name} is not for a program, which command names; leave {name} out")
-    if clock == "virtual":
-        raise ConfigurationError("command: another process runs in real time; use the wall clock (--clock wall)")
-    if request.services == "own":
-        raise ConfigurationError(
-            "services='own': what a program sends to its own endpoints can be neither seen nor limited; leave services "
-            "out, and simulated services answer it"
-        )
-    if request.inputs is None:
-        raise ConfigurationError("command without inputs: name both, --command and --inputs (command=..., inputs=...)")
-    return own_program(request.command or "", request.inputs)
-
-
-def _graph_of_names(request: CompareRequest, graph: Any) -> OwnGraph:
-    inputs = request.inputs
-    if graph is None and inputs is None:
-        raise ConfigurationError(
-            "context, config, store, resume, endpoints, services and enforced are for a graph of your own: name it, "
-            "and its inputs (--graph and --inputs)"
-        )
-    if graph is None or inputs is None:
-        absent, there = ("graph", "inputs") if graph is None else ("inputs", "graph")
-        raise ConfigurationError(f"{there} without {absent}: name both, --graph and --inputs (graph=..., inputs=...)")
-    named = ("deadline_key", "services", "context", "config", "store", "resume", "endpoints")
-    return own_graph(graph, inputs, **{name: getattr(request, name) for name in named})
-
-
-def _require_own_only(settings: Settings, clock: ClockName, services: Services, given: Iterable[str]) -> None:
-    """Return if no option is given that only the lab's own systems have. given: names of such options."""
-    if services == "own" and clock == "virtual":
-        raise ConfigurationError(
-            "services='own': what answers in real time is not reached in virtual time; use the wall clock "
-            "(--clock wall), or leave services out"
-        )
-    for name in given:
-        raise ConfigurationError(f"{name} is for the lab's own systems; a graph of your own has none, so leave it out")
+def require_own_world(system: OwnSystem, world: AnyWorld, clock: ClockName, settings: Settings) -> None:
+    """Return if a user's system can meet the world. Raises: ConfigurationError saying what it cannot be given."""
+    if isinstance(system, Command):
+        if isinstance(world, Replay) or recording_of(world).is_live:
+            raise ConfigurationError("record is not for a program, which command names; leave record out")
+        if clock == "virtual":
+            raise ConfigurationError(
+                "command: another process runs in real time; use the wall clock: World(clock='wall') (--clock wall)"
+            )
     if name := live_endpoint_of(settings):
         raise ConfigurationError(
             f"{name} names an endpoint of the lab's own systems; a graph of your own names its own: leave the setting "
-            "out, and use services='own' (--services own) for live endpoints"
+            "out, and use world=Live() (--services own) for live endpoints"
         )
 
 
-def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault]) -> tuple[Fault, ...]:
-    """Return the faults for a user's graph, whose roles are its nodes; a text without a role strikes every call.
+@dataclass(frozen=True)
+class Examined:
+    """A graph to examine in virtual time, and what it meets.
 
+    latencies: name of the latency profile. endpoints: file with simulated endpoints of other services.
+    """
+
+    graph: Graph
+    latencies: str = "typical"
+    endpoints: str | os.PathLike[str] | None = None
+
+    @classmethod
+    def of(cls, system: Any, world: World | None) -> Examined:
+        """Return what `doctor` and `crash_test` are asked to examine. system, world: as they take them.
+
+        Raises: ConfigurationError for a system that is no graph and no agent, and for what no examination has.
+        """
+        graph, world = graph_of(system_of(system)), World() if world is None else world
+        if graph.budget is not None or graph.enforced:
+            raise ConfigurationError("budget and enforced are for a comparison; leave them out of an examination")
+        if dataclasses.replace(world, latencies=None, endpoints=None) != World():
+            raise ConfigurationError(
+                f"{world!r}: an examination runs in virtual time and has latencies and endpoints alone; leave the rest "
+                "out"
+            )
+        latencies = "typical" if world.latencies is None else world.latencies
+        if not isinstance(latencies, str):
+            raise ConfigurationError(f"latencies must be the name of a profile here, not {latencies!r}")
+        return cls(graph, latencies, world.endpoints)
+
+
+def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault], *, is_own: bool) -> tuple[Fault, ...]:
+    """Return the faults of a comparison.
+
+    is_own: whether it is of a user's graph, whose roles are its nodes; a text without a role strikes every call of it.
     Raises: ConfigurationError for a role that is no node of the graph.
     """
+    if not is_own:
+        return tuple(Fault.parse(fault) if isinstance(fault, str) else fault for fault in faults)
     parsed = (Fault.parse(fault, _EVERY_ROLE) if isinstance(fault, str) else fault for fault in faults)
     made = tuple(fault for fault in parsed if fault.kind != "none")
     for fault in made:

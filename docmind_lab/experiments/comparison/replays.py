@@ -17,19 +17,19 @@ from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.catalogue import CATALOGUE
-from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.design import RUN_SEEDS, CommonOptions, Comparison
-from docmind_lab.experiments.comparison.documents import Documents, documents_of
-from docmind_lab.experiments.comparison.request import DEFAULT_SEED, CompareRequest
+from docmind_lab.experiments.comparison.design import DEFAULT_SEED, RUN_SEEDS, Alternatives, Comparison
+from docmind_lab.experiments.comparison.documents import Documents, documents_in, kind_of
 from docmind_lab.experiments.comparison.virtual import replaying, simulated
 from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.experiments.nouns import DocMind, System
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import OWN_PREFIX
 from docmind_lab.systems.kinds import WORKLOADS
+from docmind_lab.systems.own import OwnGraph
 from docmind_lab.tables.traces.importers.recordings import Recording
 
 # Inputs that lead through other nodes are rare beside the first ones, and each costs a run.
@@ -44,26 +44,35 @@ def without_live_endpoints(settings: Settings) -> Settings:
 
 
 def replayed_comparison(
-    recording: Recording, request: CompareRequest, clock: ClockName, settings: Settings
+    recording: Recording,
+    system: System,
+    settings: Settings,
+    *,
+    own: OwnGraph | None = None,
+    decision_timeout_s: float | None = None,
+    alternatives: Alternatives = None,
+    runs: int | None = None,
+    seed: int = DEFAULT_SEED,
 ) -> Comparison:
-    """Return the comparison of a replay: what the request says, and otherwise what was recorded.
+    """Return the comparison of a replay: what the call says, and otherwise what was recorded.
 
-    request: for a user's graph, by the names that it and its inputs have in this process.
+    own: the names that a user's graph and its inputs have in this process. The other arguments are those of `compare`.
     Raises: ConfigurationError for what the recording has settled and was given all the same, for alternatives that
     cannot be told from the recording, and for other inputs than were recorded.
     """
     design = recording.design
-    _require_not_settled(design, request, clock)
-    documents = _documents(design, request)
+    _require_not_settled(design, system, own, seed)
+    documents = _documents(design, system) if own is None else Documents(own.corpus)
+    retries = getattr(system, "retries", None)
     recorded = (_alternative(item["name"], item["options"], settings) for item in design["alternatives"])
-    chosen = tuple(recorded) if request.alternatives is None else request.alternatives
-    budget = _recorded_budget(design) if request.budget is None else request.budget
-    timeouts_s = (request.decision_timeout_s, budget.time_s, design["decision_timeout_s"])
+    chosen = tuple(recorded) if alternatives is None else alternatives
+    budget = _recorded_budget(design) if system.budget is None else system.budget
+    timeouts_s = (decision_timeout_s, budget.time_s, design["decision_timeout_s"])
     return Comparison(
         decision_timeout_s=next(timeout_s for timeout_s in timeouts_s if timeout_s is not None),
-        runs=design["runs"] if request.runs is None else request.runs,
+        runs=design["runs"] if runs is None else runs,
         seed=design["seed"],
-        alternatives=parse_alternatives(chosen, request.retries, budgeted_retries=settings.agents.max_retries),
+        alternatives=parse_alternatives(chosen, retries, budgeted_retries=settings.agents.max_retries),
         # Its tables are not used, and how its calls are slow together is in the recorded times; its name stands in the
         # replay's tables.
         profile=dataclasses.replace(
@@ -76,17 +85,17 @@ def replayed_comparison(
         ),
         faults=() if design["fault"] == "none" else tuple(Fault.parse(text) for text in design["fault"].split("+")),
         stops_on_disconnect=design["stops_on_disconnect"],
-        client_retries=design["client_retries"] if request.retries is None else request.retries,
+        client_retries=design["client_retries"] if retries is None else retries,
         horizon_factor=design["horizon_factor"],
         side_by_side=design["side_by_side"],
         router_injection=design["router_injection"],
         clock="virtual",
         documents=documents,
         node_mode=design["node_mode"],
-        workload=recorded_workload(design, request.workload) if not request.names_own_graph else request.workload,
+        workload=recorded_workload(design, system) if own is None else own.workload,
         replay=recording.id,
         budget=budget,
-        enforced=request.enforced,
+        enforced=getattr(system, "enforced", False),
     )
 
 
@@ -96,25 +105,24 @@ def _recorded_budget(design: Mapping[str, Any]) -> Budget:
     return Budget(**said, price=None if price is None else Price(**price))
 
 
-def _require_not_settled(design: Mapping[str, Any], request: CompareRequest, clock: ClockName) -> None:
-    """Return if the request sets nothing that the recording has fixed."""
+def _require_not_settled(design: Mapping[str, Any], system: System, own: OwnGraph | None, seed: int) -> None:
+    """Return if the system sets nothing that the recording has fixed."""
     if design.get("run_seeds") != RUN_SEEDS:
         raise ConfigurationError(
             "replay: this recording was made by an older version, which drew seeds in another way; record again"
         )
-    settled = ["clock"] if clock != "virtual" else []
-    common = (each.name for each in dataclasses.fields(CommonOptions))
-    settled += request.given("profile", "fault", "side_by_side", "router_injection", *common)
-    if not request.names_own_graph:
-        # A recording imports no workload, and holds neither documents nor questions: the user's are named again.
-        if request.workload != design["workload"] or request.workload in WORKLOADS:
-            settled += request.given("workload")
-        settled += [] if has_own_documents(design) else request.given("documents", "questions")
-    for name in settled:
-        raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
-    if request.seed not in (DEFAULT_SEED, design["seed"]):
+    settled = {"router_injection", "adoption"}
+    if own is None and not has_own_documents(design):
+        # A recording holds neither documents nor questions: the user's are named again.
+        settled |= {"documents", "questions"}
+    for field in dataclasses.fields(system):
+        if field.name in settled and getattr(system, field.name) != field.default:
+            raise ConfigurationError(f"{field.name}: the recording has settled it; leave it out of a replay")
+    if own is None and system != DocMind() and kind_of(system) != design["workload"]:
+        raise ConfigurationError("system: the recording has settled it; leave it out of a replay")
+    if seed not in (DEFAULT_SEED, design["seed"]):
         raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")
-    if request.names_own_graph and request.documents != design["corpus"]:
+    if own is not None and own.corpus != design["corpus"]:
         raise ConfigurationError("inputs: they are not those of the recording; pass the same file or list")
 
 
@@ -123,11 +131,11 @@ def has_own_documents(design: Mapping[str, Any]) -> bool:
     return "library" in design or "questions" in design
 
 
-def _documents(design: Mapping[str, Any], request: CompareRequest) -> Documents:
+def _documents(design: Mapping[str, Any], system: System) -> Documents:
     """Return the recorded documents and questions. Raises: ConfigurationError if the user now names different ones."""
-    if request.names_own_graph or not has_own_documents(design):
+    if not has_own_documents(design):
         return Documents(str(design["corpus"]))
-    documents = documents_of(request.documents, request.questions)
+    documents = documents_in(system)
     found = documents.design()
     for name, parts in (("documents", ("corpus", "library")), ("questions", ("questions",))):
         if any(found.get(part) != design.get(part) for part in parts):
@@ -151,23 +159,23 @@ def _alternative(name: str, options: Mapping[str, Any], settings: Settings) -> A
     )
 
 
-def recorded_workload(design: Mapping[str, Any], named: str) -> str:
+def recorded_workload(design: Mapping[str, Any], system: System) -> str:
     """Return the recorded workload: one of the lab's, or another that the caller has also named.
 
     A recording is data, so no module is imported because it is named there.
     Raises: ConfigurationError for a workload that is not one of the lab's and was not named.
     """
     recorded = str(design["workload"])
-    if recorded in WORKLOADS or recorded == named:
+    if recorded in WORKLOADS or recorded == kind_of(system):
         return recorded
     if recorded.startswith(OWN_PREFIX):
         raise ConfigurationError(
             f"graph: the recording is of {recorded.removeprefix(OWN_PREFIX)!r}, a graph of your own; name it and its "
-            "inputs again (graph=..., inputs=...; --graph, --inputs)"
+            "inputs again (dl.graph(graph, inputs); --graph, --inputs)"
         )
     raise ConfigurationError(
-        f"workload: the recording is of {recorded!r}, and no module is imported because a recording names it; name it "
-        f"yourself if you trust it (workload={recorded!r}; --workload {recorded})"
+        f"system: the recording is of {recorded!r}, and no module is imported because a recording names it; name it "
+        f"yourself if you trust it (dl.workload(kind={recorded!r}); --system {recorded})"
     )
 
 

@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-import inspect
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, Protocol
 
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE, Comparison, require_propagation
-from docmind_lab.experiments.comparison.documents import Documents, documents_of
+from docmind_lab.experiments.comparison.design import (
+    DEFAULT_SEED,
+    SIDE_BY_SIDE,
+    Alternatives,
+    Comparison,
+    require_propagation,
+)
+from docmind_lab.experiments.comparison.documents import Documents, documents_in, kind_of
 from docmind_lab.experiments.comparison.live_estimate import asks_live_endpoints, expected_to_send
-from docmind_lab.experiments.comparison.own_graph import faults_in, not_exercised, of_own_graph, require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import (
+    faults_in,
+    not_exercised,
+    own_names,
+    recording_of,
+    require_own_world,
+    require_whole_budget,
+)
 from docmind_lab.experiments.comparison.replays import replayed_comparison, require_replayable, without_live_endpoints
-from docmind_lab.experiments.comparison.request import CompareCall, CompareRequest, RunListener
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.experiments.measurement.run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
+from docmind_lab.experiments.nouns import Command, OwnSystem, System, system_of
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
+from docmind_lab.experiments.world import AnyWorld, Live, Replay, World
 from docmind_lab.findings.study import Study, prepare_folder
-from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import latency_profile
 from docmind_lab.systems.kinds import systems_said, workload_kind
+from docmind_lab.systems.own import OwnGraph, Services
 from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.manifest import MachineUse, manifest_of
 from docmind_lab.tables.traces.importers.recordings import RUNS, Recording
@@ -41,119 +55,171 @@ CELLS = "cells"
 """Where the finished cells of a comparison are while it goes on; its tables take their place."""
 
 
-def resolve(request: CompareRequest, settings: Settings) -> tuple[Comparison, Settings]:
-    """Return the comparison that a request describes, and the settings to run it with: a replay's have no endpoint.
+class RunListener(Protocol):
+    """Gets measured runs when all are done: `docmind_lab.telemetry.Telemetry`."""
+
+    def check(self, settings: Settings) -> None:
+        """Return if runs can be sent. Called before the first run. Raises: ConfigurationError, EndpointRefused."""
+        ...
+
+    def tell(self, measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
+        """Take the runs and the manifest of their study; never raises."""
+        ...
+
+
+def resolve(
+    system: System,
+    decision_timeout_s: float | None = None,
+    *,
+    alternatives: Alternatives = None,
+    world: AnyWorld | None = None,
+    runs: int | None = None,
+    seed: int = DEFAULT_SEED,
+    workers: int | None = None,
+) -> tuple[Comparison, Settings]:
+    """Return the comparison that a call of `compare` means, and the settings to run it with: a replay has no endpoint.
 
     Raises: ConfigurationError for a value that cannot be used, or not with another; RecordError for a recording without
     a finished run.
     """
-    recorded_in = request.recording.replay
-    if recorded_in is not None:
+    world = World() if world is None else world
+    settings = (world.settings if isinstance(world, Live) else None) or Settings()
+    if isinstance(world, Replay):
         settings = without_live_endpoints(settings)
-    clock = _clock_of(request, settings)
-    if request.is_of_own_graph:
-        request = of_own_graph(request, settings, clock)
-    if recorded_in is not None:
-        recording = Recording.load(recorded_in)
-        replayed = replayed_comparison(recording, request, clock, settings)
-        if not recording.runs:
-            raise RecordError(f"{recorded_in / RUNS} has no finished run; take the folder from a copy, or record again")
-        require_replayable(replayed, recording, recorded_in, settings)
-        return replayed, settings
-    return _new_comparison(request, clock, settings), settings
+    clock = clock_of(system, world, settings)
+    own = None
+    if isinstance(system, OwnSystem):
+        require_own_world(system, world, clock, settings)
+        services: Services = world.services if isinstance(world, Live) else "simulated"
+        own = own_names(system, services, getattr(world, "endpoints", None))
+    asked: dict[str, Any] = {"decision_timeout_s": decision_timeout_s, "alternatives": alternatives, "runs": runs}
+    if isinstance(world, Replay):
+        return _replayed(system, own, world, settings, seed=seed, **asked), settings
+    if own is None and world.endpoints is not None:
+        raise ConfigurationError(
+            "endpoints are for a graph of your own: name it, and its inputs (--graph and --inputs), or leave them out"
+        )
+    return _new_comparison(system, own, world, clock, settings, seed=seed, workers=workers, **asked), settings
 
 
-def _clock_of(request: CompareRequest, settings: Settings) -> ClockName:
-    if request.clock is not None:
-        return request.clock
-    is_live = live_endpoint_of(settings) or request.services == "own" or request.recording.is_live
-    return "wall" if is_live or request.command is not None else "virtual"
+def clock_of(system: System, world: AnyWorld, settings: Settings) -> ClockName:
+    """Return the clock of a system in a world: the one that is named, or else the one that it needs."""
+    if isinstance(world, Replay):
+        return "virtual"
+    if world.clock is not None:
+        return world.clock
+    return "wall" if live_endpoint_of(settings) or isinstance(system, Command) else "virtual"
 
 
 def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
-    """Return how many runs go on at once on the wall clock if the request does not say.
+    """Return how many runs go on at once on the wall clock if the call does not say.
 
     What answers a live endpoint is shared by all runs, and a user's nodes may block the event loop that runs share.
     """
     return 1 if is_own or live_endpoint_of(settings) else SIDE_BY_SIDE
 
 
-def _new_comparison(request: CompareRequest, clock: ClockName, settings: Settings) -> Comparison:
-    """Return a comparison to measure, with defaults from its workload and clock where the request is silent."""
-    kind, is_own = workload_kind(request.workload), request.is_of_own_graph
-    documents = Documents(str(request.documents)) if is_own else documents_of(request.documents, request.questions)
+def _replayed(system: System, own: OwnGraph | None, world: Replay, settings: Settings, **asked: Any) -> Comparison:
+    folder = Path(world.folder)
+    recording = Recording.load(folder)
+    replayed = replayed_comparison(recording, system, settings, own=own, **asked)
+    if not recording.runs:
+        raise RecordError(f"{folder / RUNS} has no finished run; take the folder from a copy, or record again")
+    require_replayable(replayed, recording, folder, settings)
+    return replayed
+
+
+def _new_comparison(
+    system: System,
+    own: OwnGraph | None,
+    world: World,
+    clock: ClockName,
+    settings: Settings,
+    *,
+    decision_timeout_s: float | None,
+    alternatives: Alternatives,
+    runs: int | None,
+    seed: int,
+    workers: int | None,
+) -> Comparison:
+    """Return a comparison to measure, with defaults from its system and clock where the call is silent."""
+    workload = kind_of(system) if own is None else own.workload
+    kind, budget = workload_kind(workload), system.budget or Budget()
     defaults = kind.defaults.get(clock, kind.defaults["virtual"])
-    written = [request.fault] if isinstance(request.fault, str) else request.fault
-    profile = defaults.profile if request.profile is None else request.profile
-    if request.router_injection and not kind.has_router:
-        raise ConfigurationError(f"router_injection: workload {request.workload} has no router engine; leave it out")
-    injection, budget = request.router_injection, request.budget or Budget()
-    given_s = budget.time_s if request.decision_timeout_s is None else request.decision_timeout_s
-    alternatives = parse_alternatives(
-        request.alternatives, request.retries, budgeted_retries=settings.agents.max_retries
-    )
+    named_s = budget.time_s if decision_timeout_s is None else decision_timeout_s
+    retries, injection = getattr(system, "retries", None), getattr(system, "router_injection", None)
+    if injection and not kind.has_router:
+        raise ConfigurationError(f"router_injection: workload {workload} has no router engine; leave it out")
+    parsed = parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries)
+    behaviour = world.behaviour
     comparison = Comparison(
-        decision_timeout_s=defaults.decision_timeout_s if given_s is None else given_s,
-        runs=defaults.runs if request.runs is None else request.runs,
-        seed=request.seed,
-        alternatives=alternatives if request.alternatives is not None else kind.possible(alternatives),
-        profile=latency_profile(profile, defaults.profile),
-        faults=faults_in(kind, written)
-        if is_own
-        else tuple(Fault.parse(item) if isinstance(item, str) else item for item in written),
-        client_retries=request.retries,
-        side_by_side=default_side_by_side(settings, is_own=is_own)
-        if request.side_by_side is None
-        else request.side_by_side,
+        decision_timeout_s=defaults.decision_timeout_s if named_s is None else named_s,
+        runs=defaults.runs if runs is None else runs,
+        seed=seed,
+        alternatives=parsed if alternatives is not None else kind.possible(parsed),
+        profile=latency_profile(defaults.profile if world.latencies is None else world.latencies, defaults.profile),
+        faults=faults_in(kind, world.written_faults, is_own=own is not None),
+        client_retries=retries,
+        side_by_side=workers
+        if workers is not None and clock == "wall"
+        else default_side_by_side(settings, is_own=own is not None),
         router_injection=settings.agents.enable_router_injection if injection is None else injection,
         clock=clock,
-        documents=documents,
-        workload=request.workload,
+        documents=documents_in(system) if own is None else Documents(own.corpus),
+        workload=workload,
         budget=budget,
-        enforced=request.enforced,
-        **request.common,
+        enforced=getattr(system, "enforced", False),
+        stops_on_disconnect=behaviour != GOES_ON,
+        server_behaviour=None if behaviour in (STOPS, GOES_ON) else behaviour,
+        cpu_charge=world.cpu_charge,
+        model_variation=world.model.variation,
+        model_under_pressure=world.model.under_pressure,
+        adoption=getattr(system, "adoption", 0.0),
     )
-    if is_own:
+    if own is not None:
         require_whole_budget(comparison.alternatives)
     return comparison
 
 
-P = ParamSpec("P")
-
-
-def _taking_fields_of(kind: Callable[P, CompareCall]) -> Callable[[Callable[[CompareCall], Study]], Callable[P, Study]]:
-    """Return a decorator for a function of one such object: it takes the fields as arguments, and has their docs."""
-    signature = inspect.signature(kind)
-
-    def decorate(function: Callable[[CompareCall], Study]) -> Callable[P, Study]:
-        @functools.wraps(function)
-        def call(*args: P.args, **keywords: P.kwargs) -> Study:
-            signature.bind(*args, **keywords)
-            return function(kind(*args, **keywords))
-
-        documented = (function, CompareRequest, CompareCall)
-        call.__doc__ = "\n\n".join(inspect.getdoc(each) or "" for each in documented)
-        vars(call)["__signature__"] = signature.replace(return_annotation=Study)
-        return call
-
-    return decorate
-
-
-@_taking_fields_of(CompareCall)
-def compare(call: CompareCall) -> Study:
+@answers_wrong_names
+def compare(
+    system: Any = None,
+    decision_timeout_s: float | None = None,
+    *,
+    alternatives: Alternatives = None,
+    world: AnyWorld | None = None,
+    runs: int | None = None,
+    seed: int = DEFAULT_SEED,
+    out: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    telemetry: RunListener | None = None,
+) -> Study:
     """Ask the same questions under every alternative, and measure each run.
 
         study = dl.compare(decision_timeout_s=20, runs=40, seed=7)
         study                                   # a table, and what it says
-        dl.compare(fault="hang", alternatives="A,B,C")
-        dl.compare(clock="wall")                # over sockets, in real time
-        dl.compare(graph=my_graph, inputs=["…"])    # your own graph; docs/own-graph.md
-        dl.compare(agent=my_function, inputs=["…"])    # any other agent; docs/other-agents.md
-        dl.compare(command=["node", "agent.mjs"], inputs=["…"])    # a program in any language
-        dl.compare(documents="papers", questions="questions.jsonl")    # your own documents; docs/own-documents.md
-        dl.compare(clock="wall", record="monday")   # then dl.compare(replay="monday"); docs/own-endpoint.md
+        dl.compare(world=dl.World(faults="hang"), alternatives="A,B,C")
+        dl.compare(dl.graph(my_graph, ["…"]))   # your own graph; docs/own-graph.md
+        dl.compare(dl.agent(my_function, ["…"]))    # any other agent; docs/other-agents.md
+        dl.compare(dl.command(["node", "agent.mjs"], ["…"]))    # a program in any language
+        dl.compare(dl.docmind("papers", "questions.jsonl"))     # your own documents; docs/own-documents.md
+        dl.compare(world=dl.Live(record="monday"))  # then dl.compare(world=dl.Replay("monday")); docs/own-endpoint.md
 
-    Its keywords are the fields of `CompareRequest`, and of `CompareCall` for how it is carried out.
+    Args:
+        system: What is under the deadline: a `System`, such as dl.graph(…) or dl.research(), or a graph or a reference
+            to one. None means DocMind.
+        decision_timeout_s: Budget of each run, in seconds. Defaults to 20, on the wall clock to 2.
+        alternatives: Levels, letters or variants, such as "A,B,B:naive,unguarded", or instances. None means all.
+        world: What the system meets: a `World` of simulated services, `Live` endpoints, or a `Replay` of a recording.
+        runs: How many questions each alternative is asked. Defaults to 40, on the wall clock to 8.
+        seed: Keys the questions, latencies and faults.
+        out: Folder for tables, plots and the summary.
+        workers: Processes in virtual time; None means one on each core, or none for a few runs, and 1 means none. On
+            the wall clock, runs under way at once: 1 also measures coordination overhead. None means 4 there, or 1 with
+            a live endpoint, which all runs share, or with a graph of your own, whose nodes may block the event loop.
+        progress: Called with (runs done, all runs).
+        telemetry: Where spans and metrics of the runs go when all are done: `docmind_lab.telemetry.Telemetry`.
 
     Returns:
         The study: its tables, and what they say.
@@ -164,19 +230,28 @@ def compare(call: CompareCall) -> Study:
         ServiceError: The services do not start.
         KeyboardInterrupt: It was interrupted. The finished runs are in `out` by then, if there is one.
     """
-    comparison, settings = resolve(call, call.settings or Settings())
-    if call.recording.replay is None:
-        call.recording.require_fit(comparison.clock, comparison.workload, None if call.out is None else Path(call.out))
-    if call.before_sending is not None and asks_live_endpoints(comparison, settings):
-        call.before_sending(expected_to_send(comparison, settings))
+    comparison, settings = resolve(
+        system_of(system),
+        decision_timeout_s,
+        alternatives=alternatives,
+        world=world,
+        runs=runs,
+        seed=seed,
+        workers=workers,
+    )
+    recording = recording_of(World() if world is None else world)
+    if isinstance(world, Live):
+        recording.require_fit(comparison.clock, comparison.workload, None if out is None else Path(out))
+        if world.before_sending is not None and asks_live_endpoints(comparison, settings):
+            world.before_sending(expected_to_send(comparison, settings))
     return run_comparison(
         comparison,
         settings,
-        workers=call.workers,
-        out=call.out,
-        progress=call.progress,
-        recording=call.recording,
-        telemetry=call.telemetry,
+        workers=workers if comparison.clock == "virtual" else None,
+        out=out,
+        progress=progress,
+        recording=recording,
+        telemetry=telemetry,
     )
 
 

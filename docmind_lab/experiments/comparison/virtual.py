@@ -76,7 +76,7 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         profile=comparison.profile,
         faults=comparison.faults,
         stops_on_disconnect=comparison.stops_on_disconnect,
-        behaviour=comparison.behaviour,
+        behaviour=comparison.server_behaviour,
         seed=comparison.seed,
         cpu_charge=comparison.cpu_charge,
         model_variation=comparison.model_variation,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,11 +15,11 @@ import pandas as pd
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationStalled
+from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.experiments.batch.runner import Progress
 from docmind_lab.experiments.batch.workers import InThisProcess, Workers, workers_for
-from docmind_lab.experiments.comparison.own_graph import require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import Examined, require_whole_budget
 from docmind_lab.experiments.crash_test.bench import SaverMaker, Subject, saver_maker
 from docmind_lab.experiments.crash_test.cells import Found, observe_all, shrink_finding, size_of
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
@@ -28,8 +27,9 @@ from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference,
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.report import Coverage, CrashReport, Finding, timeline_of
 from docmind_lab.experiments.examination import KILL, Trial
+from docmind_lab.experiments.world import World
 from docmind_lab.systems.kinds import workload_kind
-from docmind_lab.systems.own import GraphInput, Inputs, graph_named
+from docmind_lab.systems.own import GraphInput, graph_named
 
 _VERDICT_COLUMNS: Final = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
 
@@ -60,23 +60,17 @@ class _Plan:
         ]
 
 
+@answers_wrong_names
 def crash_test(
-    graph: Any,
-    inputs: Inputs,
+    system: Any,
     *,
     alternatives: str | None = None,
-    kill: bool = True,
+    world: World | None = None,
     runs: int | None = None,
     schedules: int = 1,
+    seed: int = 7,
     checkpointer: str | SaverMaker | None = None,
     durability: str = "async",
-    deadline_key: str = DEADLINE_KEY,
-    context: Any = None,
-    config: Mapping[str, Any] | None = None,
-    resume: Sequence[Any] = (),
-    endpoints: str | os.PathLike[str] | None = None,
-    profile: str = "typical",
-    seed: int = 7,
     shrink: bool = True,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -85,21 +79,18 @@ def crash_test(
     """Cut a graph at every point at which a deadline can fall, go on with its thread, and judge what was left behind.
 
     Args:
-        graph: As `compare` takes it. A function that makes the graph is called anew for each trial.
-        inputs: As `compare` takes them.
-        alternatives: What enforces the deadline, separated by commas; None for A, D and E, or A, C and E for a graph
-            that is async only.
-        kill: Whether the process is killed at each point too.
+        system: A graph or an agent with its inputs, as `compare` takes them. A function that makes the graph is called
+            anew for each trial.
+        alternatives: What enforces the deadline, separated by commas; "kill" kills the process at each point. None for
+            "A,D,E,kill", or "A,C,E,kill" for a graph that is async only.
+        world: Latencies of the simulated services, by the name of a profile, and endpoints of other services, whose
+            POST, PUT, PATCH and DELETE requests are counted as side effects.
         runs: How many runs are cut at the most, over all inputs and alternatives; None for all.
         schedules: Under how many orders of threads and tasks each cut is tried.
+        seed: Keys every draw.
         checkpointer: A function that makes the checkpointer of one trial, or a reference to it; None for the graph's
             own, or one in memory where it has none.
         durability: When LangGraph writes checkpoints: "sync", "async" or "exit".
-        deadline_key: Key of the graph's input that takes the deadline.
-        context, config, resume: As `compare` takes them.
-        endpoints: As `compare` takes them. Their POST, PUT, PATCH and DELETE requests are counted as side effects.
-        profile: Of the simulated services' latencies.
-        seed: Keys every draw.
         shrink: Whether each finding is reduced to the smallest trial that shows it.
         workers: Number of processes; None for one on each core, where that is worth it.
         progress: Called with (done, all) runs.
@@ -117,10 +108,22 @@ def crash_test(
         raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
     if schedules < 1:
         raise ConfigurationError(f"schedules must be 1 or more, not {schedules!r}")
-    options: dict[str, Any] = {"durability": durability, "deadline_key": deadline_key, "profile": profile, "seed": seed}
-    of_runs: dict[str, Any] = {"context": context, "config": config, "resume": resume, "endpoints": endpoints}
-    subject = Subject.of(graph, inputs, checkpointer=checkpointer, **of_runs, **options)
-    names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only, kill=kill)
+    examined = Examined.of(system, world)
+    graph, of_runs = examined.graph.graph, examined.graph.of_runs
+    if of_runs.pop("store") is not None:
+        raise ConfigurationError("store: a crash test watches the graph's own store; leave store out")
+    subject = Subject.of(
+        graph,
+        examined.graph.inputs,
+        checkpointer=checkpointer,
+        durability=durability,
+        deadline_key=examined.graph.deadline_key,
+        profile=examined.latencies,
+        seed=seed,
+        endpoints=examined.endpoints,
+        **of_runs,
+    )
+    names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only)
     with _workers(subject, checkpointer, workers) as pool:
         counted = _Counter(progress)
         observe = functools.partial(observe_all, subject, workers=pool, stop=stop, done=counted.add)
@@ -131,15 +134,16 @@ def crash_test(
         return _report(shown, plan, observations, pool if shrink and not is_stopped else None)
 
 
-def _alternatives(given: str | None, *, async_only: bool, kill: bool) -> list[str]:
-    default = "A,C,E" if async_only else "A,D,E"
-    names = [name.strip() for name in (default if given is None else given).split(",") if name.strip()]
+def _alternatives(chosen: str | None, *, async_only: bool) -> list[str]:
+    default = f"A,C,E,{KILL}" if async_only else f"A,D,E,{KILL}"
+    names = [name.strip() for name in (default if chosen is None else chosen).split(",") if name.strip()]
     for name in names:
-        require_whole_budget(parse_alternatives(name))
-    names += [KILL] if kill else []
+        if name != KILL:
+            require_whole_budget(parse_alternatives(name))
     if not names:
-        raise ConfigurationError(f"alternatives: name at least one, such as {default}, or leave kill on")
-    return names
+        raise ConfigurationError(f"alternatives: name at least one, such as {default}")
+    # In its own place, whatever the order: the first alternative is what the undisturbed runs are held against.
+    return [*(name for name in names if name != KILL), *([KILL] if KILL in names else [])]
 
 
 def _workers(subject: Subject, checkpointer: Any, count: int | None) -> Workers:

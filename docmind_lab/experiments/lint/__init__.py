@@ -7,12 +7,12 @@ probing.py     probe every node, and choose where to put the deadline
 overruns.py    where a late run lost its time
 findings.py    problems found, the run that shows each, the remedy
 report.py      whether each alternative keeps the deadline; the report and its lines
-run.py         lint_graph
+run.py         doctor
 """
 
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.findings import Evidence, Finding
 from docmind_lab.experiments.lint.report import LintReport, Verdict
-from docmind_lab.experiments.lint.run import lint_graph
+from docmind_lab.experiments.lint.run import doctor
 
-__all__ = ["Evidence", "Finding", "LintReport", "NodeFacts", "Verdict", "lint_graph"]
+__all__ = ["Evidence", "Finding", "LintReport", "NodeFacts", "Verdict", "doctor"]

@@ -85,9 +85,9 @@ class TrialBench(Bench):
         """Return the command that measures the same run again, with placeholders for what is in memory."""
         words = ["docmind-lab", "compare", *self._given]
         words += ["--alternatives", trial.alternative, "--decision-timeout", repr(trial.decision_timeout_s)]
-        words += ["--runs", str(self._inputs), "--seed", str(self.seed), "--profile", self._profile]
+        words += ["--runs", str(self._inputs), "--seed", str(self.seed), "--latencies", self._profile]
         for fault in trial.faults:
-            words += ["--fault", fault]
+            words += ["--faults", fault]
         words += ["--deadline-key", self._deadline_key] if self._deadline_key != DEADLINE_KEY else []
         return shlex.join(words)
 

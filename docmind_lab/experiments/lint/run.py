@@ -1,20 +1,21 @@
-"""`lint_graph`: probe a graph, put the deadline where it is hardest to keep, and report which alternatives keep it."""
+"""`doctor`: probe a graph, put the deadline where it is hardest to keep, and report which alternatives keep it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_of
 from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
 from docmind_lab.core.errors import ConfigurationError, GraphError, NotSimulated
+from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.text import node_in_words
 from docmind_lab.experiments.batch.runner import Progress
+from docmind_lab.experiments.comparison.own_graph import Examined
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.findings import Evidence, Seen, findings_of, of_facts, of_overruns
@@ -23,26 +24,20 @@ from docmind_lab.experiments.lint.probing import GraphProbe
 from docmind_lab.experiments.lint.report import LintReport, Verdict, failed_after_made_up, verdict_of
 from docmind_lab.experiments.lint.scenes import UNTIMED, Scene
 from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.systems.own import Inputs, StoreMaker
+from docmind_lab.experiments.world import World
 from docmind_lab.systems.own.inputs import input_keys
 from docmind_lab.systems.own.kind import parts_of
 from docmind_lab.systems.own.references import AnyGraph
 
 
-def lint_graph(
-    graph: Any,
-    inputs: Inputs,
-    *,
+@answers_wrong_names
+def doctor(
+    system: Any,
     decision_timeout_s: float = 20.0,
-    slack_s: float = HELD_WITHIN_S,
+    *,
     alternatives: str | None = None,
-    deadline_key: str = DEADLINE_KEY,
-    context: Any = None,
-    config: Mapping[str, Any] | None = None,
-    store: str | StoreMaker | None = None,
-    resume: Sequence[Any] = (),
-    endpoints: str | os.PathLike[str] | None = None,
-    profile: str = "typical",
+    world: World | None = None,
+    slack_s: float = HELD_WITHIN_S,
     seed: int = 7,
     progress: Progress | None = None,
 ) -> LintReport:
@@ -52,12 +47,11 @@ def lint_graph(
     and its `rows_to_fill_in` a table of endpoints for them; until it is given, the verdicts rest on made-up answers.
 
     Args:
-        graph, inputs, context, config, store, resume, endpoints: As `compare` takes them.
+        system: A graph or an agent with its inputs: dl.graph(…) or dl.agent(…), or a graph or a reference to one.
         decision_timeout_s: The budget, in seconds.
-        slack_s: How much later the caller may be back, and the last work be over, in seconds.
         alternatives: Those in question; None for every way to enforce a deadline.
-        deadline_key: Key of the graph's input that takes the deadline.
-        profile: Of the simulated services' latencies.
+        world: Latencies of the simulated services, by the name of a profile, and endpoints of other services.
+        slack_s: How much later the caller may be back, and the last work be over, in seconds.
         seed: Keys every draw of the simulated services.
         progress: Called with (done, all) runs under a deadline.
 
@@ -73,8 +67,17 @@ def lint_graph(
     names = [name.strip() for name in given.split(",") if name.strip()]
     if not names:
         raise ConfigurationError(f"alternatives: name at least one of {_all_that_enforce()}")
-    of_runs = {"context": context, "config": config, "store": store, "resume": resume, "endpoints": endpoints}
-    bench = TrialBench(graph, inputs, deadline_key=deadline_key, profile=profile, seed=seed, **of_runs)
+    examined = Examined.of(system, world)
+    graph, deadline_key = examined.graph.graph, examined.graph.deadline_key
+    bench = TrialBench(
+        graph,
+        examined.graph.inputs,
+        deadline_key=deadline_key,
+        profile=examined.latencies,
+        seed=seed,
+        endpoints=examined.endpoints,
+        **examined.graph.of_runs,
+    )
     try:
         names = bench.possible(names) if alternatives is None else names
         modes = {name: one.node_mode for name, one in zip(names, bench.parse(",".join(names)), strict=True)}

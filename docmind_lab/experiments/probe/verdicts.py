@@ -2,7 +2,7 @@
 
 probe = probe_server(Target("http://127.0.0.1:8080/v1", "tiny"))
 probe.trials                            # a row for each call that was left
-probe.behaviour("my-server")            # what `compare(server_behaviour=...)` plays
+probe.behaviour("my-server")            # what `World(server=...)` plays
 """
 
 from __future__ import annotations

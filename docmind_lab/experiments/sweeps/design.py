@@ -1,18 +1,22 @@
 """The design of a study: factors × levels × repeats, from Python or TOML, and the resulting combinations.
 
-    StudyDesign.of({"factors": {"alternative": ["A", "B"], "decision_timeout_s": [5, 10]}, "repeats": 20})
+    StudyDesign.of({"factors": {"alternatives": ["A", "B"], "decision_timeout_s": [5, 10]}, "repeats": 20})
     StudyDesign.read("study.toml")
 
     seed = 7                            # keys questions, latencies, faults; each repeat has a seed of its own
     repeats = 20                        # questions asked in each combination
 
-    graph = "my_app:graph"              # a graph of your own, in place of factors.workload
+    [system]                            # what is under the deadline, as `compare` takes it
+    graph = "my_app:graph"
     inputs = "inputs.jsonl"
 
+    [world]                             # what it meets
+    latencies = "typical"
+
     [factors]                           # a level, or a list of them
-    alternative = ["unguarded", "A", "B"]
+    alternatives = ["unguarded", "A", "B"]
     decision_timeout_s = [5, 10, 20]
-    fault = ["none", "hang:planner"]
+    faults = ["none", "hang:planner"]
 
 All combinations of one repeat have one seed, so they meet the same question, latencies and faults (common random
 numbers).
@@ -45,6 +49,7 @@ from docmind_lab.experiments.sweeps.settled import (
     recording_in,
     with_own_graph,
 )
+from docmind_lab.experiments.sweeps.study_values import values_in
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.systems.base.workload_kind import shown_name
 
@@ -66,6 +71,7 @@ class StudyDesign(StudyFields):
         if not isinstance(values.get("factors", {}), Mapping):
             raise ConfigurationError(f"factors: a table with the levels of each, not {values['factors']!r}")
         try:
+            values = values_in(values)
             complete = complete_values(values, Settings()) if values.get("replay") is not None else dict(values)
             design = cls.model_validate(with_own_graph(complete) if names_own_graph(complete) else complete)
         except ValidationError as error:

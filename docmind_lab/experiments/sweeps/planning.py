@@ -17,8 +17,9 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
-from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
+from docmind_lab.experiments.comparison.replays import has_own_documents, replayed_comparison
 from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.experiments.nouns import DocMind, LabSystem, System, system_of_kind
 from docmind_lab.experiments.sweeps.factors import (
     StudyFields,
     alternatives_of,
@@ -27,11 +28,12 @@ from docmind_lab.experiments.sweeps.factors import (
     profile_of,
     values_of,
 )
-from docmind_lab.experiments.sweeps.settled import replay_comparison
+from docmind_lab.experiments.sweeps.settled import own_system_of, recording_in
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hop_behaviour import checked_adoption
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode
 from docmind_lab.systems.kinds import WORKLOADS, workload_kind
+from docmind_lab.systems.own import OwnGraph
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
 
     def faults_of(level: str) -> tuple[Fault, ...]:
         written = level.split("+")
-        return faults_in(kinds[0], written) if study.is_of_own_graph else tuple(map(Fault.parse, written))
+        return faults_in(kinds[0], written, is_own=True) if study.is_of_own_graph else tuple(map(Fault.parse, written))
 
     return {
         "clock": factors.clock,
@@ -183,19 +185,25 @@ def _node_mode(alternative: Alternative, level: str) -> NodeMode:
 
 def _replayed(study: StudyFields, folder: str, alternative: Alternative, level: Mapping[str, Any]) -> Combination:
     """Return the combination that plays the recording in the folder again."""
-    request = CompareRequest(
-        level["decision_timeout_s"],
-        study.repeats,
-        alternatives=[alternative],
-        retries=level["client_retries"],
-        budget=level["budget"],
-        workload=DEFAULT_WORKLOAD if level["workload"] in WORKLOADS else level["workload"],
-        graph=study.graph,
-        agent=study.agent,
-        cpu_charge=study.cpu_charge,
-        model_variation=study.model_variation,
-        model_under_pressure=study.model_under_pressure,
+    recording = recording_in(folder)
+    workload = str(level["workload"])
+    own = OwnGraph(workload, study.documents, 0) if study.is_of_own_graph else None
+    if own is not None:
+        system: System = own_system_of({**dict(study), "documents": "", "factors": {}})
+    elif has_own_documents(recording.design):
+        system = system_of_kind(workload, documents=study.documents, questions=study.questions or None)
+    else:
+        system = DocMind() if workload in WORKLOADS else system_of_kind(workload)
+    if isinstance(system, LabSystem):
+        system = dataclasses.replace(system, retries=level["client_retries"])
+    return Combination(
+        replayed_comparison(
+            recording,
+            dataclasses.replace(system, budget=level["budget"]),
+            Settings(),
+            own=own,
+            decision_timeout_s=level["decision_timeout_s"],
+            alternatives=[alternative],
+            runs=study.repeats,
+        )
     )
-    if study.is_of_own_graph:
-        request = dataclasses.replace(request, documents=study.documents)
-    return Combination(replay_comparison(folder, request, study.documents, study.questions))

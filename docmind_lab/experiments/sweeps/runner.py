@@ -12,10 +12,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, run_cells, workers_for
@@ -27,11 +27,13 @@ from docmind_lab.experiments.comparison.run import check_settings, notes_on
 from docmind_lab.experiments.comparison.virtual import replaying, require_simulated, simulated, stays_in_this_process
 from docmind_lab.experiments.comparison.wall import has_server_log, wall_laboratory
 from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.nouns import system_of
 from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.study_values import designed_factors, values_of
+from docmind_lab.experiments.world import AnyWorld, Live, World
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.study_folder import StudyFolder
 from docmind_lab.systems.kinds import systems_said, workload_kind
-from docmind_lab.systems.own import Inputs
 from docmind_lab.tables.manifest import MachineUse, manifest_of
 
 
@@ -107,34 +109,40 @@ def progress_bar() -> Iterator[Callable[[int, int], None]]:
 _LOOK_S = 0.5
 
 
+@answers_wrong_names
 def sweep(
-    design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str] = MappingProxyType({}),
+    system: Any = None,
+    factors: Mapping[str, Any] | None = None,
     *,
-    graph: Any = None,
-    inputs: Inputs | None = None,
+    world: AnyWorld | None = None,
+    runs: int | None = None,
+    seed: int | None = None,
     out: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
     workers: int | None = None,
-    settings: Settings | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
+    settings: Settings | None = None,
 ) -> Study:
-    """Run every combination of a design, with repeats.
+    """Run every combination of factors, with repeats.
 
+        dl.sweep(dl.docmind(), {"alternatives": "A,B", "decision_timeout_s": [5, 10, 20]}, runs=20)
+        dl.sweep(dl.graph(my_graph, ["…"]), {"decision_timeout_s": [5, 10, 20]})
         study = dl.sweep("study.toml", out="results/timeouts")
-        dl.sweep({"repeats": 20, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 10, 20]}})
-        dl.sweep({"factors": {"decision_timeout_s": [5, 10, 20]}}, graph=my_graph, inputs=["…"])
 
     Args:
-        design: A `StudyDesign`, what `StudyDesign.of` takes, or a TOML file.
-        graph: A graph of one's own, as `compare` takes it, for a design that is a mapping.
-        inputs: Its inputs.
+        system: What is under the deadline, as `compare` takes it. Or a whole design: a TOML file, a `StudyDesign`, or
+            what `StudyDesign.of` takes.
+        factors: Name → level, or list of levels, as in the `[factors]` of a study file.
+        world: What it meets, as `compare` takes it.
+        runs: Questions asked in each combination. None means 40.
+        seed: Keys the questions, latencies and faults. None means 7.
         out: A folder; each finished cell is kept in it, and the same call goes on where an earlier one ended, however
             it ended. Several processes may work on one folder.
+        workers: Processes when there is no executor. None means one on each core, or none for a few runs; 1 means none.
         executor: Computes cells in virtual time: a process pool, `distributed.Client.get_executor()`; its owner ends
             it.
-        workers: Processes when there is none. None means one on each core, or none for a few runs; 1 means none.
-        settings: Settings; those of the environment when left out.
         progress: Called with (runs done, all runs); a progress bar on a terminal or in a notebook when left out.
+        settings: Settings; those of the environment when left out.
 
     The tables do not depend on who computes them, nor in how many attempts. A cell that is lost twice (its worker died
     or stalled, a run raised) is named in `manifest["failed_cells"]`, and the study is not complete; the same call tries
@@ -143,8 +151,8 @@ def sweep(
     Raises: ConfigurationError for a design, settings or folder that cannot be used; RecordError when a cell cannot be
     written: the others are intact.
     """
-    checked = _checked_design(design, graph, inputs)
-    settings = settings or Settings()
+    checked = _checked_design(system, factors, world, {"repeats": runs, "seed": seed})
+    settings = settings or (world.settings if isinstance(world, Live) else None) or Settings()
     benches = benches_of(checked, settings)
     if executor is not None and workers is not None:
         raise ConfigurationError("workers: the executor has workers of its own; leave one of the two out")
@@ -190,14 +198,20 @@ def sweep(
 
 
 def _checked_design(
-    design: StudyDesign | Mapping[str, Any] | str | os.PathLike[str], graph: Any, inputs: Inputs | None
+    system: Any, factors: Mapping[str, Any] | None, world: AnyWorld | None, numbers: Mapping[str, int | None]
 ) -> StudyDesign:
-    given = {name: value for name, value in (("graph", graph), ("inputs", inputs)) if value is not None}
-    if isinstance(design, Mapping):
-        return StudyDesign.of({**design, **given})
-    if given:
-        raise ConfigurationError("graph, inputs: a study file or a design names its own; leave them out here")
-    return design if isinstance(design, StudyDesign) else StudyDesign.read(design)
+    given = {name: value for name, value in numbers.items() if value is not None}
+    is_file = isinstance(system, os.PathLike) or (isinstance(system, str) and system.endswith(".toml"))
+    if not (is_file or isinstance(system, StudyDesign | Mapping)):
+        made = given | {"factors": designed_factors(factors or {})}
+        # Which system it is may be a factor, where none is named.
+        named = None if system is None else system_of(system)
+        return StudyDesign.of(values_of(named, World() if world is None else world, made))
+    if factors is not None or world is not None or given:
+        raise ConfigurationError("factors, world, runs, seed: a design has its own; leave them out here")
+    if isinstance(system, Mapping):
+        return StudyDesign.of(system)
+    return system if isinstance(system, StudyDesign) else StudyDesign.read(system)
 
 
 def _workers(design: StudyDesign, executor: Executor | None, count: int | None) -> Callable[[], Workers]:

@@ -12,26 +12,26 @@ decision timeouts, second budgets and retries. What is left out is as it was rec
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.experiments.comparison.own_graph import of_own_graph
+from docmind_lab.experiments.comparison.own_graph import own_names, require_own_world
 from docmind_lab.experiments.comparison.replays import (
     has_own_documents,
     replayed_comparison,
     require_replayable,
     without_live_endpoints,
 )
-from docmind_lab.experiments.comparison.request import DEFAULT_WORKLOAD, CompareRequest
+from docmind_lab.experiments.nouns import Agent, DocMind, Graph, OwnSystem, system_of_kind
 from docmind_lab.experiments.recordings.replay import open_recording
 from docmind_lab.experiments.sweeps.factors import FIELDS
+from docmind_lab.experiments.world import World
 from docmind_lab.systems.base.workload_kind import OWN_PREFIX
 from docmind_lab.systems.kinds import WORKLOADS
+from docmind_lab.systems.own import OwnGraph
 from docmind_lab.tables.traces.importers.recordings import Recording
 
 OWN_FIELDS: Final = ("graph", "agent", "inputs", "deadline_key", "context", "config", "store", "resume", "endpoints")
@@ -52,7 +52,14 @@ SETTLED_FACTORS: Final = (
 )
 """Factors that a recording has settled."""
 
-_SETTLED_FIELDS: Final = ("seed", "horizon_factor", "side_by_side")
+_SETTLED_FIELDS: Final = (
+    "seed",
+    "horizon_factor",
+    "side_by_side",
+    "cpu_charge",
+    "model_variation",
+    "model_under_pressure",
+)
 _DOCUMENTS: Final = ("documents", "questions")
 # What the design in a manifest calls a field.
 _DESIGN_KEYS: Final = {"documents": "corpus"}
@@ -63,8 +70,8 @@ def names_own_graph(values: Mapping[str, Any]) -> bool:
     return values.get("graph") is not None or values.get("agent") is not None
 
 
-def own_graph_of(values: Mapping[str, Any]) -> CompareRequest:
-    """Return the graph and the inputs of a study as a request, by the names that they are registered under.
+def own_system_of(values: Mapping[str, Any]) -> OwnSystem:
+    """Return the graph or the agent that a study is of, with its inputs.
 
     Raises: ConfigurationError for an unusable graph or inputs, and for a field that is of the lab's systems.
     """
@@ -78,17 +85,24 @@ def own_graph_of(values: Mapping[str, Any]) -> CompareRequest:
     for name in ("documents", "questions", "model_variation"):
         if values.get(name):
             raise ConfigurationError(f"{name}: it is of the lab's own systems; a graph of your own has inputs")
-    given = {name: values[name] for name in OWN_FIELDS if values.get(name) is not None}
-    return of_own_graph(CompareRequest(**given), Settings(), "virtual")
+    given = {name: values[name] for name in OWN_FIELDS if name != "endpoints" and values.get(name) is not None}
+    return Agent(**given) if "agent" in given else Graph(**given)
+
+
+def names_in(values: Mapping[str, Any]) -> OwnGraph:
+    """Return the names that the graph and the inputs of a study are registered under. Raises: as `own_system_of`."""
+    system = own_system_of(values)
+    require_own_world(system, World(), "virtual", Settings())
+    return own_names(system, "simulated", values.get("endpoints"))
 
 
 def with_own_graph(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a study with its graph as the workload, and its inputs in place of documents."""
     if values.get("replay") is not None:
         return dict(values)  # both stand there already, since the recording names them too
-    own = own_graph_of(values)
+    own = names_in(values)
     factors = {**values.get("factors", {}), "workload": own.workload}
-    return {"side_by_side": 1} | dict(values) | {"documents": own.documents, "factors": factors}
+    return {"side_by_side": 1} | dict(values) | {"documents": own.corpus, "factors": factors}
 
 
 def recording_in(folder: str) -> Recording:
@@ -113,10 +127,10 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
             f"replay: {folder} was recorded of a graph of your own: name it and its inputs again (graph = ..., "
             "inputs = ...)"
         )
-    own = own_graph_of(values) if is_own else None
+    own = names_in(values) if is_own else None
     factors = values.get("factors", {})
     given = [f"factors.{name}" for name in SETTLED_FACTORS if name in factors]
-    workload = DEFAULT_WORKLOAD
+    workload = DocMind.kind
     if "factors.workload" in given and factors["workload"] in (design["workload"], [design["workload"]]):
         # Another's workload is imported only if the study's author names it too.
         workload = str(design["workload"])
@@ -131,9 +145,9 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
         )
     named = {name: values[name] for name in _DOCUMENTS if name in values}
     if own is not None:
-        named = {"documents": own.documents}
-    asked = own or CompareRequest(workload=workload, **named)
-    recorded = replayed_comparison(recording, asked, "virtual", settings)
+        named = {"documents": own.corpus}
+    system = own_system_of(values) if own is not None else system_of_kind(workload, **named)
+    recorded = replayed_comparison(recording, system, settings, own=own)
     require_replayable(recorded, recording, Path(folder), without_live_endpoints(settings))
     known: dict[str, Any] = {
         "alternative": list(recorded.alternatives),
@@ -148,11 +162,3 @@ def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, 
     settled = {name: design[key] for name in fields if (key := _DESIGN_KEYS.get(name, name)) in design}
     swept = known | dict(factors) | {"workload": recorded.workload}
     return {"repeats": recorded.runs} | price | dict(values) | named | settled | {"factors": swept}
-
-
-def replay_comparison(folder: str, request: CompareRequest, documents: str, questions: str) -> Comparison:
-    """Return the comparison that replays the recording. documents, questions: the user's, if recorded with those."""
-    recording = recording_in(folder)
-    if has_own_documents(recording.design):
-        request = dataclasses.replace(request, documents=documents, questions=questions or None)
-    return replayed_comparison(recording, request, "virtual", Settings())

@@ -326,7 +326,7 @@ class LatencyProfile:
         """
         target = Path(path)
         if target.suffix != ".json":
-            raise ConfigurationError(f"a profile's file must end in .json, so that --profile knows it: got {target}")
+            raise ConfigurationError(f"a profile's file must end in .json, so that --latencies knows it: got {target}")
         content: dict[str, Any] = {"schema_version": _SCHEMA_VERSION, "profile": self.to_dict()}
         if self.evidence is not None:
             content["evidence"] = {name: fit.to_dict() for name, fit in self.evidence.items()}

@@ -131,7 +131,7 @@ def register_inputs(inputs: tuple[GraphInput, ...]) -> str:
 def inputs_named(corpus: str) -> tuple[GraphInput, ...]:
     """Return the inputs for a name. Raises: ConfigurationError in a process without them."""
     if corpus not in _registered:
-        raise ConfigurationError("a graph of your own is asked its own inputs: compare(graph=..., inputs=...)")
+        raise ConfigurationError("a graph of your own is asked its own inputs: dl.graph(graph, inputs)")
     return _registered[corpus]
 
 

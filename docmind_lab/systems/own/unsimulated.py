@@ -22,11 +22,9 @@ from typing import Any, Final, Protocol
 from docmind_lab.core.users_code import line_at_work
 from docmind_lab.network.replacements import Replacements
 
-REMEDY: Final = (
-    'use the wall clock with the graph\'s own services: clock="wall", services="own" (--clock wall --services own)'
-)
+REMEDY: Final = "use the wall clock with the graph's own services: world=dl.Live() (--services own)"
 """For what simulated services do not answer."""
-RUNS_FOR_REAL: Final = 'use the wall clock, on which it runs for real: clock="wall" (--clock wall)'
+RUNS_FOR_REAL: Final = "use the wall clock, on which it runs for real: World(clock='wall') (--clock wall)"
 """For what needs no service."""
 _MCP_CLIENT: Final = os.path.join("", "mcp", "client", "")
 

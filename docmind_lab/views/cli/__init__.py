@@ -1,7 +1,7 @@
 """`docmind-lab`: the command line. Exit code 0: done, 1: it failed, 2: bad usage, 130: interrupted.
 
 app.py         the application, and how it reports errors
-compare.py     the main job; options.py its options
+compare.py     the main job; options.py options that are fields of systems and worlds
 sweep.py       a designed experiment or a load study
 studies.py     finished studies: show, recommend, report
 traces.py      runs recorded anywhere, and what another deadline would have done

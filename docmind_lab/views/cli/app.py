@@ -21,7 +21,7 @@ from docmind_lab.views.cli.console import INTERRUPTED
 from docmind_lab.views.cli.crash_test import crash_test
 from docmind_lab.views.cli.diff import diff
 from docmind_lab.views.cli.doctor import doctor
-from docmind_lab.views.cli.options import documented
+from docmind_lab.views.cli.options import right_option
 from docmind_lab.views.cli.probe import probe
 from docmind_lab.views.cli.profile import profile
 from docmind_lab.views.cli.servers import lab, serve
@@ -68,7 +68,7 @@ for command, short_help in (
     (lab, "Open JupyterLab on the notebooks."),
     (serve, "Serve the simulated model and vector store."),
 ):
-    app.command(short_help=short_help)(_with_a_word_on_ctrl_c(documented(command)))
+    app.command(short_help=short_help)(_with_a_word_on_ctrl_c(command))
 
 app.add_typer(traces, name="traces", short_help="Read runs from where they were recorded.")
 app.add_typer(probe, name="probe", short_help="Does it stop? What goes on after a timeout has fired.")
@@ -170,6 +170,8 @@ def _say_usage(error: BaseException) -> None:
         sys.exit(2)
     context = getattr(error, "ctx", None)
     command = "docmind-lab" if context is None else context.command_path
+    if place := right_option(str(getattr(error, "option_name", ""))):
+        message = f"{message.rstrip('.').partition(' Did you mean')[0].rstrip('.')}: {place}"
     _say(f"{' '.join(message.split()).rstrip('.')}; see {command} --help", 2)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.views.cli import options
 from docmind_lab.views.cli.console import json_safe, load_settings
+from docmind_lab.views.cli.options import TIMEOUT_VARIABLE, Given, takes
 
 if TYPE_CHECKING:
     from docmind_lab.systems.base.documents import Library
@@ -18,17 +18,16 @@ if TYPE_CHECKING:
 NOT_ANSWERED = 1
 
 
+@takes("documents", "latencies", "faults")
 def ask(
+    options: Given,
     question: Annotated[str, typer.Argument(help="The question, in words.")],
     decision_timeout: Annotated[
-        float | None, typer.Option(help=f"Budget, in seconds; {options.TIMEOUT_VARIABLE} or 20 when left out.")
+        float | None, typer.Option(help=f"Budget, in seconds; {TIMEOUT_VARIABLE} or 20 when left out.")
     ] = None,
     alternative: Annotated[
         str, typer.Option(help="How the deadline is enforced: A to F or a name; A when left out.")
     ] = "",
-    documents: options.Documents = "",
-    profile: options.SimulatedProfile = None,
-    fault: options.SimulatedFaults = None,
     otlp: Annotated[
         bool, typer.Option("--otlp", help="Send spans of the query to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
     ] = False,
@@ -40,7 +39,8 @@ def ask(
     """Answer a question within the budget: text as it is written, then its sources, and whether the budget cut it.
 
     The simulated model and vector store are used for whatever DOCMIND_LLM__BASE_URL and DOCMIND_DATABASE__QDRANT_URL
-    do not name. The simulated model extracts sentences; it is not a language model.
+    do not name; their latencies are "fast" when left out. The simulated model extracts sentences; it is not a language
+    model.
     Exit code 1: there is no whole answer of the agents, or none was found in the documents.
     """
     from docmind_lab.services.faults import Fault
@@ -53,19 +53,19 @@ def ask(
     settings = load_settings()
     if decision_timeout is not None:
         settings = settings.replaced(agents={"decision_timeout": decision_timeout})
-    simulated = {"--profile": profile, "--fault": fault}
     database = settings.database
-    if settings.llm.base_url and (database.qdrant_url or database.qdrant_path) and any(simulated.values()):
-        name = next(name for name, value in simulated.items() if value)
-        raise ConfigurationError(f"{name} is of the simulated services, and yours answer here; leave it out")
-    faults = tuple(Fault.parse(text) for text in fault or ())
-    services = ServiceOptions(profile=latency_profile(profile or (), "fast"), faults=faults)
+    is_live = settings.llm.base_url and (database.qdrant_url or database.qdrant_path)
+    for name in ("latencies", "faults"):
+        if is_live and name in options:
+            raise ConfigurationError(f"--{name} is of the simulated services, and yours answer here; leave it out")
+    faults = tuple(Fault.parse(text) for text in options.get("faults", ()))
+    services = ServiceOptions(profile=latency_profile(options.get("latencies", ()), "fast"), faults=faults)
     telemetry = Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None)
     with MultiAgentCoordinator(
         settings,
         alternative=alternative or None,
         services=services,
-        corpus=_corpus(documents),
+        corpus=_corpus(options.get("documents", "")),
         telemetry=telemetry if telemetry.tells else None,
     ) as coordinator:
         stream = coordinator.stream(question)

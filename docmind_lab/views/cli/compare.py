@@ -4,100 +4,90 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import inspect
+import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docmind_lab.core.clock import parse_charge
-from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED
+from docmind_lab.experiments.flat_options import as_live, nouns_of
+from docmind_lab.experiments.world import Live, Replay
 from docmind_lab.findings.controls import control_failed
-from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
-from docmind_lab.views.cli import options
 from docmind_lab.views.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
+from docmind_lab.views.cli.options import TIMEOUT_VARIABLE, Given, takes
 from docmind_lab.views.cli.printing import print_study, study_as_json
 
 if TYPE_CHECKING:
+    from docmind_lab.core.settings import Settings
     from docmind_lab.findings.study import Study
 
 
+_of_runs = functools.partial(typer.Option, rich_help_panel="How it is measured")
+_shown = functools.partial(typer.Option, rich_help_panel="What is kept and shown")
+_WORKERS = (
+    "Processes in virtual time; one on each core when left out. On the wall clock, runs under way at once; 4 when left "
+    "out, 1 for your own graph or a live endpoint. 1 also measures coordination overhead."
+)
+
+
+@takes()
 def compare(
-    decision_timeout: float | None = None,
-    runs: int | None = None,
-    seed: int = 7,
-    alternatives: str | None = None,
-    profile: list[str] | None = None,
-    fault: list[str] | None = None,
-    stops_on_disconnect: bool = True,
-    server_behaviour: str = "",
-    retries: int | None = None,
-    router_injection: bool | None = None,
-    budget_tokens: int | None = None,
-    budget_calls: int | None = None,
-    budget_cost: float | None = None,
-    price: str = "",
-    workload: str = "supervisor",
-    documents: str = "",
-    questions: str = "",
-    graph: str = "",
-    agent: str = "",
-    command: str = "",
-    inputs: str = "",
-    deadline_key: str = "deadline_ts",
-    context: str = "",
-    config: str = "",
-    store: str = "",
-    resume: list[str] | None = None,
-    endpoints: str = "",
-    services: str = "simulated",
-    enforced: bool = False,
-    clock: str = "",
-    workers: int | None = None,
-    side_by_side: int | None = None,
-    cpu_charge: str = "0",
-    model_variation: float = 0.0,
-    model_under_pressure: str = DEFAULT_UNDER_PRESSURE,
-    adoption: float = 0.0,
-    out: str = "",
-    record: str = "",
-    record_text: bool = False,
-    replay: str = "",
-    max_requests: int | None = None,
-    max_tokens: int | None = None,
-    yes: bool = False,
-    otlp: bool = False,
-    metrics_file: str = "",
-    verbose: bool = False,
-    as_json: bool = False,
+    options: Given,
+    decision_timeout: Annotated[
+        float | None,
+        _of_runs(help=f"Budget of one run, in seconds; {TIMEOUT_VARIABLE} or 20 when left out, 2 on the wall clock."),
+    ] = None,
+    budget_tokens: Annotated[int | None, _of_runs(help="Tokens that a run may use, read and written.")] = None,
+    budget_calls: Annotated[int | None, _of_runs(help="Requests to the model that a run may make.")] = None,
+    budget_cost: Annotated[float | None, _of_runs(help="What a run may cost, in the currency of --price.")] = None,
+    price: Annotated[str, _of_runs(help="INPUT/OUTPUT, of a million tokens of each, such as 0.15/0.60.")] = "",
+    runs: Annotated[
+        int | None, _of_runs(help="Questions asked of each alternative; 40 when left out, 8 on the wall clock.")
+    ] = None,
+    seed: Annotated[int, _of_runs(help="Keys the questions, latencies and faults.")] = 7,
+    alternatives: Annotated[
+        str | None, _of_runs(help="Levels, letters or variants, such as A,B,B:naive,unguarded; all when left out.")
+    ] = None,
+    workers: Annotated[int | None, _of_runs(help=_WORKERS)] = None,
+    out: Annotated[str, _shown(help="Folder for everything; results/<UTC time>-compare when left out.")] = "",
+    yes: Annotated[bool, _shown("--yes", help="Do not ask before requests are sent to a live endpoint.")] = False,
+    otlp: Annotated[bool, _shown("--otlp", help="Send spans to where OTEL_EXPORTER_OTLP_ENDPOINT says.")] = False,
+    metrics_file: Annotated[str, _shown(help="Write Prometheus metrics of the runs to this file.")] = "",
+    verbose: Annotated[bool, _shown("--verbose", help="Print the full table and each alternative too.")] = False,
+    as_json: Annotated[bool, _shown("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
     """Ask the same questions under every alternative; show what each did to the caller, and what went on afterwards."""
-    # What is left out on the command line is as `compare` of Python has it.
-    given = {name: value for name, value in locals().items() if value not in ("", None)}
-    if record_text and not record:
+    if "record_text" in options and "record" not in options:
         raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
-    if deadline_key != DEADLINE_KEY and not graph:
-        raise ConfigurationError(
-            "--deadline-key is of a graph of your own: name it too (--graph), or leave the key out"
-        )
     if verbose and as_json:
         raise ConfigurationError("--verbose is for people, and --json has everything already; leave one out")
-    if workers is not None and clock == "wall":
-        raise ConfigurationError("--workers is for virtual time; on the wall clock use --side-by-side")
-    if side_by_side is not None and clock == "virtual":
-        raise ConfigurationError("--side-by-side is for the wall clock; in virtual time use --workers")
-    folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
+    from docmind_lab.core.budgets import Budget, Price
+    from docmind_lab.views.telemetry import Telemetry
 
-    study = _measured(given, folder, yes=yes, as_json=as_json)
-    if side_by_side is not None and study.manifest["design"]["clock"] == "virtual":
-        typer.echo("--side-by-side was not used: in virtual time the runs share nothing.", err=True)
+    settings = load_settings()
+    if decision_timeout is None and TIMEOUT_VARIABLE in os.environ:
+        decision_timeout = settings.agents.decision_timeout
+    limits: dict[str, Any] = {"tokens": budget_tokens, "calls": budget_calls, "cost": budget_cost}
+    limits["price"] = Price.parse(price) if price else None
+    if any(limit is not None for limit in limits.values()):
+        options["budget"] = Budget(**limits)
+    asked = nouns_of(options) | {
+        "decision_timeout_s": decision_timeout,
+        "alternatives": alternatives,
+        "runs": runs,
+        "seed": seed,
+        "workers": workers,
+        "telemetry": Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None),
+    }
+    folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
+    study = _measured(asked, settings, folder, yes=yes, as_json=as_json)
     for note in notes_on_sending(study.manifest, len(study.runs)):
         typer.echo(note, err=True)
     if as_json:
@@ -109,20 +99,19 @@ def compare(
         raise typer.Exit(1)  # nothing was measured that a choice could rest on
 
 
-def _measured(given: Mapping[str, Any], folder: Path, *, yes: bool, as_json: bool) -> Study:
-    """The study, its progress shown. given: options by name. Raises: typer.Exit when it is interrupted."""
+def _measured(asked: Mapping[str, Any], settings: Settings, folder: Path, *, yes: bool, as_json: bool) -> Study:
+    """The study, its progress shown. asked: keywords of `compare`. Raises: typer.Exit when it is interrupted."""
     shown = ProgressBar("runs", "measuring", shown=not as_json)
     try:
         from docmind_lab.experiments.comparison import run
+        from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 
-        values = _keywords(given, inspect.signature(run.compare).parameters)
+        world = asked["world"]
+        may_send = isinstance(world, Live) or (live_endpoint_of(settings) and getattr(world, "clock", "") != "virtual")
+        if may_send and not isinstance(world, Replay):
+            world = as_live(world, before_sending=confirm_sending(yes=yes, hidden=shown.hidden))
         with prints_on_stderr(on_terminal=as_json):
-            return run.compare(
-                **values,
-                out=folder,
-                progress=shown.show,
-                before_sending=confirm_sending(yes=yes, hidden=shown.hidden),
-            )
+            return run.compare(**{**asked, "world": world}, out=folder, progress=shown.show)
     except KeyboardInterrupt:
         shown.close()
         saved = (folder / "runs.parquet").exists()
@@ -131,29 +120,6 @@ def _measured(given: Mapping[str, Any], folder: Path, *, yes: bool, as_json: boo
         raise typer.Exit(INTERRUPTED) from None
     finally:
         shown.close()
-
-
-def _keywords(given: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
-    """What options mean as keywords of `compare` of Python. names: of its keywords."""
-    from docmind_lab.core.budgets import Budget, Price
-    from docmind_lab.views.telemetry import Telemetry
-
-    settings = load_settings()
-    values = {name: value for name, value in given.items() if name in names and name != "out"}
-    values |= options.of_graph(given.get("context", ""), given.get("config", ""), given.get("resume"))
-    limits: dict[str, Any] = {kind: given.get(f"budget_{kind}") for kind in ("tokens", "calls", "cost")}
-    limits["price"] = Price.parse(given["price"]) if "price" in given else None
-    timeout_s = given.get("decision_timeout")
-    if timeout_s is None and options.TIMEOUT_VARIABLE in os.environ:
-        timeout_s = settings.agents.decision_timeout
-    telemetry = Telemetry(spans="otlp" if given["otlp"] else None, metrics_file=given.get("metrics_file"))
-    return values | {
-        "decision_timeout_s": timeout_s,
-        "budget": Budget(**limits) if any(limit is not None for limit in limits.values()) else None,
-        "cpu_charge": parse_charge(given["cpu_charge"]),
-        "settings": settings,
-        "telemetry": telemetry,
-    }
 
 
 def confirm_sending(

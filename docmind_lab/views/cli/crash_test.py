@@ -10,40 +10,35 @@ from typing import Annotated, Any
 
 import typer
 
-from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_text, write_or_refuse
-from docmind_lab.views.cli import options
+from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.views.cli.console import console, json_safe, load_settings, showing_progress
+from docmind_lab.views.cli.options import Given, takes
 
 # How the report indents the code of a test.
 _OF_A_TEST = tuple(f"      {word}" for word in ("import ", "from ", "@pytest", "def ", "    "))
 
 
+_OPTIONS = ("graph", "agent", "inputs", "context", "config", "resume", "deadline_key", "latencies", "endpoints")
+
+
+@takes(*_OPTIONS)
 def crash_test(
-    graph: options.Graph = "",
-    inputs: options.Inputs = "",
-    context: options.Context = "",
-    config: options.Config = "",
-    resume: options.Resume = None,
-    endpoints: Annotated[
-        str, typer.Option(help="File with simulated endpoints of other services (TOML); their POSTs are side effects.")
-    ] = "",
-    deadline_key: options.DeadlineKey = DEADLINE_KEY,
+    options: Given,
     checkpointer: Annotated[
         str, typer.Option(help="A function that makes the checkpointer of one run, as module:attribute.")
     ] = "",
     durability: Annotated[str, typer.Option(help="When LangGraph writes checkpoints: sync, async or exit.")] = "async",
-    profile: Annotated[str, typer.Option(help="Latencies of the simulated services.")] = "typical",
     alternatives: Annotated[
-        str, typer.Option(help="What enforces the deadline, such as A,E; A,D,E when left out (A,C,E if async only).")
+        str,
+        typer.Option(help="What cuts a run, such as A,kill; A,D,E,kill when left out (A,C,E,kill if async only)."),
     ] = "",
-    kill: Annotated[bool, typer.Option(help="Kill the process at each point too.")] = True,
     runs: Annotated[int | None, typer.Option(help="Cut so many runs at the most; all when left out.")] = None,
     schedules: Annotated[int, typer.Option(help="Try each cut under so many orders of threads and tasks.")] = 1,
     seed: Annotated[int, typer.Option(help="Keys every draw.")] = 7,
     shrink: Annotated[bool, typer.Option(help="Reduce each finding to the smallest run that shows it.")] = True,
-    workers: options.Workers = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; one on each core when left out.")] = None,
     tests: Annotated[str, typer.Option(help="Write a test for each finding to this file, for pytest.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON and nothing else.")] = False,
 ) -> None:
@@ -52,19 +47,17 @@ def crash_test(
     Everything happens in virtual time, on simulated services. Exit code 0: every invariant held; 1: one did not, or
     the graph could not be measured; 2: bad usage.
     """
-    for option, value in (("--graph", graph), ("--inputs", inputs)):
-        if not value:
-            raise ConfigurationError(f"{option} is missing: name a graph and its inputs, with --graph and --inputs")
+    if not {"graph", "agent"} & options.keys():
+        raise ConfigurationError("--graph is missing: name a graph and its inputs, with --graph and --inputs")
+    options["latencies"] = ",".join(options["latencies"]) if "latencies" in options else None
     load_settings()
     from docmind_lab.experiments.crash_test import crash_test as run  # noqa: PLC0415 - slow, --help needs it not
     from docmind_lab.experiments.crash_test.report import lines_of  # noqa: PLC0415
 
-    given: dict[str, Any] = {"alternatives": alternatives, "checkpointer": checkpointer, "endpoints": endpoints}
-    given = {name: value for name, value in given.items() if value} | options.of_graph(context, config, resume)
-    given |= {"kill": kill, "runs": runs, "schedules": schedules, "durability": durability}
-    given |= {"deadline_key": deadline_key, "profile": profile, "seed": seed, "shrink": shrink, "workers": workers}
+    asked: dict[str, Any] = nouns_of(options) | {"runs": runs, "schedules": schedules, "durability": durability}
+    asked |= {"alternatives": alternatives or None, "checkpointer": checkpointer or None}
     with showing_progress("runs", "cutting", as_json=as_json) as progress:
-        report = run(graph, inputs, progress=progress, **given)
+        report = run(**asked, seed=seed, shrink=shrink, workers=workers, progress=progress)
     if tests and report.findings:
         write_or_refuse(Path(tests), as_text(report.pytest_functions()))
     if as_json:

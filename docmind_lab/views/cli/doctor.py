@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.core.whole_files import as_text, write_whole
-from docmind_lab.views.cli import options
+from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.views.cli.console import console, json_safe, load_settings, showing_progress
+from docmind_lab.views.cli.options import Given, takes
 
 if TYPE_CHECKING:
     from docmind_lab.network.endpoints import Check
@@ -26,18 +26,13 @@ _OF_A_PROGRAM = ("--command", "--inputs", "--decision-timeout", "--json")
 _PROGRAM_LIMIT_S = 10.0
 
 
+_OF_RUNS = ("context", "config", "store", "resume", "deadline_key", "latencies", "endpoints")
+
+
+@takes("graph", "agent", "command", "inputs", *_OF_RUNS)
 def doctor(
+    options: Given,
     here: typer.Context,
-    graph: options.Graph = "",
-    agent: options.Agent = "",
-    command: options.Command = "",
-    inputs: options.Inputs = "",
-    context: options.Context = "",
-    config: options.Config = "",
-    store: options.Store = "",
-    resume: options.Resume = None,
-    endpoints: options.Endpoints = "",
-    deadline_key: options.DeadlineKey = DEADLINE_KEY,
     decision_timeout: Annotated[
         float | None, typer.Option(help="The budget of one run, in seconds; 20 when left out, 10 for a program.")
     ] = None,
@@ -61,26 +56,23 @@ def doctor(
     Exit code 1: none does, or answers were made up, since no simulated service gives them.
     With --command: say whether a program is found, and what it does with one question.
     """
-    named = [option for option, name in (("--agent", agent), ("--graph", graph), ("--command", command)) if name]
-    if len(named) > 1:
-        raise ConfigurationError(f"{' and '.join(named)} name {len(named)} systems; leave one out")
+    own = [name for name in ("graph", "agent", "command") if name in options]
     sources = {str(each.opts[0]): here.get_parameter_source(str(each.name)) for each in here.command.params}
     given = [option for option, source in sources.items() if source is not None and source.name != "DEFAULT"]
-    if command:
+    if own == ["command"]:
         for name in (name for name in given if name not in _OF_A_PROGRAM):
             raise ConfigurationError(f"{name} is not for a program, which --command names; leave it out")
-        _check_program(command, inputs, decision_timeout, as_json)
+        _check_program(options["command"], options.get("inputs", ""), decision_timeout, as_json)
         return
-    if not named:
+    if not own:
         for name in (name for name in given if name != "--json"):
             raise ConfigurationError(f"{name} is for a graph of your own: name it with --graph")
         _run_checks(as_json)
         return
-    values: dict[str, Any] = {"decision_timeout_s": decision_timeout, "slack_s": slack, "deadline_key": deadline_key}
-    values |= {"alternatives": alternatives or None, "store": store or None, "endpoints": endpoints or None}
-    values |= options.of_graph(context, config, resume)
-    set_values = {name: value for name, value in values.items() if value is not None}
-    _lint(f"agent:{agent}" if agent else graph, inputs, as_json, verbose, write_endpoints, set_values)
+    options["latencies"] = ",".join(options["latencies"]) if "latencies" in options else None
+    values = {"decision_timeout_s": decision_timeout, "slack_s": slack, "alternatives": alternatives or None}
+    asked = nouns_of(options) | {name: value for name, value in values.items() if value is not None}
+    _examine(asked, as_json, verbose, write_endpoints)
 
 
 def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bool) -> None:
@@ -116,16 +108,14 @@ def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _lint(graph: str, inputs: str, as_json: bool, verbose: bool, write_endpoints: str, values: dict[str, Any]) -> None:
-    if not inputs:
-        raise ConfigurationError("--graph without --inputs: name a file with one input in each line")
+def _examine(asked: dict[str, Any], as_json: bool, verbose: bool, write_endpoints: str) -> None:
     load_settings()
-    from docmind_lab.experiments.lint import lint_graph  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.experiments.lint import doctor as examine  # noqa: PLC0415 - slow, and --help does not need it
     from docmind_lab.experiments.lint.report import lines_of, nodes_table  # noqa: PLC0415 - slow, and --help does not need it
 
     try:
         with showing_progress("runs", "measuring", as_json=as_json) as progress:
-            report = lint_graph(graph, inputs, progress=progress, **values)
+            report = examine(**asked, progress=progress)
     except NotSimulated as error:
         _add_rows(write_endpoints, error.requests)
         raise

@@ -1,195 +1,42 @@
-"""The options of a comparison on the command line, shared by the commands that have them.
+"""Options of the command line that are the fields of systems and worlds: name, default and help are the fields' own.
 
-An option's default stands in the command, since commands differ in it.
+@takes("graph", "inputs", "latencies")
+def command(options: Given, runs: …): …         # options: those that were given, as `nouns_of` takes them
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, get_origin
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
 
 import typer
 
+from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.keywords import OLD_NAMES
+from docmind_lab.experiments.flat_options import SYSTEMS, fields_of
+from docmind_lab.experiments.nouns import LAB_SYSTEMS, System
+from docmind_lab.experiments.world import Live, Replay, ScriptedModel, World
 
 TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
-_FAULT = (
-    "Fault, with =seconds, @attempts, :role and :probability where they are wanted, such as hang, stall=5, "
-    "http_500@1 or trickle:synthesis:0.5; may be repeated."
-)
-_PROFILE = (
-    "Latency profile: fast, typical, heavy_tail, local_gpu, coding_2026 or a file of docmind-lab profile; "
-    "/N divides it. ROLE=PROFILE is for one role only; may be repeated."
-)
-_EXAMPLE_ANSWER = '{"approved": true}'
+SYSTEM_PANEL: Final = "What is put under the deadline"
+RETRIEVAL_PANEL: Final = "How it retrieves"
+WORLD_PANEL: Final = "What it meets"
+LIVE_PANEL: Final = "What is sent to live endpoints, recorded and replayed"
 
-# By the groups in which the help shows them. The defaults stand in the commands, since they differ in them.
-_HELP: Final = {
-    "What is put under the deadline": {
-        "workload": "System under the deadline: supervisor, research, staged or peers; module:ATTRIBUTE for another's.",
-        "documents": "Folder of .md and .txt files; the built-in handbook when left out.",
-        "questions": (
-            "File of questions to the documents, with the documents that hold the answers: .jsonl, .csv or .json; "
-            "those that come with the documents when left out, which yours do not."
-        ),
-        "graph": (
-            "Your own LangGraph graph, or a function that makes one, as module:attribute, file.py:attribute or "
-            "langgraph.json:name."
-        ),
-        "agent": (
-            "Your own agent of any framework: a function of a question, or the framework's object, as module:attribute."
-        ),
-        "command": 'A program that reads a question from standard input and writes its answer: "node agent.mjs".',
-        "inputs": "File of the graph's inputs, or the agent's questions: one JSON object, or text, in each line.",
-        "deadline_key": "Key of the graph's input that takes the deadline, if it has one.",
-        "context": "Context of your graph's runs, as a JSON object.",
-        "config": 'Configuration of its runs as a JSON object, or what stands under "configurable" there.',
-        "store": (
-            "A function that makes the store of one run, as module:attribute; your graph's own, or an empty one in "
-            "memory, when left out."
-        ),
-        "resume": (
-            f"What an interrupt of your graph is answered with, as JSON ({_EXAMPLE_ANSWER}) or text; may be repeated."
-        ),
-        "endpoints": (
-            "File with simulated endpoints of other services that your graph calls, beside the ready ones (TOML)."
-        ),
-        "services": (
-            "What answers your graph: simulated, or own (wall clock): its endpoints, which cost what they cost."
-        ),
-        "enforced": "Run your graph through enforce, as in production.",
-    },
-    "Its budgets": {
-        "decision_timeout": (
-            f"Budget of one question, in seconds; {TIMEOUT_VARIABLE} or 20 when left out, 2 on the wall clock."
-        ),
-        "budget_tokens": "Tokens that a run may use, read and written; no limit when left out.",
-        "budget_calls": "Requests to the model that a run may make; no limit when left out.",
-        "budget_cost": "What a run may cost, in the currency of --price; no limit when left out.",
-        "price": "INPUT/OUTPUT, the price of a million tokens of each, such as 0.15/0.60.",
-    },
-    "What it meets": {
-        "profile": f"{_PROFILE} heavy_tail/3 when left out, typical/6 on the wall clock.",
-        "fault": _FAULT,
-        "server_behaviour": (
-            "What the model server does when its client leaves: a profile, such as llama-cpp-2026.10, or a .json file "
-            "of docmind-lab probe server."
-        ),
-        "retries": "Tries after the first; the clients' own defaults when left out.",
-        "model_variation": "Share of the simulated model's decisions that go another way than the best, from 0 to 1.",
-        "model_under_pressure": (
-            "What the simulated model does when the policy aware tells it that little time is left, and how little: "
-            "hurries:0.25, panics:0.25, ignores. An assumption."
-        ),
-        "adoption": "Share of the services of the workload hops that hold to a deadline on the wire, from 0 to 1.",
-    },
-    "How it retrieves": {
-        "router_injection": "Retrieval asks a router engine first; as the setting says when left out, which is no.",
-    },
-    "What the server does when its client leaves": {
-        "stops_on_disconnect": "Have the model server go on generating; it stops when left out.",
-    },
-    "How it is measured": {
-        "runs": "Questions asked of each alternative; 40 when left out, 8 on the wall clock.",
-        "seed": "Keys the questions, latencies and faults.",
-        "alternatives": "Levels, letters or variants, such as A,B,B:naive,unguarded; all when left out.",
-        "clock": "virtual (simulated time) or wall (sockets, real time); wall for live endpoints.",
-        "workers": "Processes in virtual time; one on each core when left out.",
-        "side_by_side": (
-            "Runs under way at once on the wall clock; 4 when left out, 1 for your own graph or a live endpoint. 1 "
-            "also measures coordination overhead."
-        ),
-        "cpu_charge": (
-            "CPU seconds that each request costs in virtual time, or 'measured'; Python's work takes none by default."
-        ),
-    },
-    "What is kept, sent and shown": {
-        "out": "Folder for tables, plots and report; results/<UTC time>-compare when left out.",
-        "record": "Folder for a recording of the study (wall clock): timings of every call, to replay with --replay.",
-        "record_text": "Record what was answered too, and digests of what was asked; without it no text is kept.",
-        "replay": (
-            "Folder of a recording to replay in virtual time; budget, runs, alternatives and retries may be others."
-        ),
-        "max_requests": "End the study before it sends more model requests than this (wall clock).",
-        "max_tokens": "End the study when its model calls have taken this many tokens; calls under way may pass it.",
-        "yes": "Do not ask before requests are sent to a live endpoint.",
-        "otlp": "Send spans of runs and calls to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
-        "metrics_file": "Write Prometheus metrics of the runs to this file; none when left out.",
-        "verbose": "Print the full table and a sentence for each alternative too.",
-        "as_json": "Print the summary as JSON and nothing else.",
-    },
-}
+Given = dict[str, Any]
+"""Options of systems and worlds by name, without those that are as by default."""
 
-_PANELS: Final = {name: panel for panel, options in _HELP.items() for name in options}
-_FLAGS: Final = {
-    "stops_on_disconnect": (" /--no-stops-on-disconnect",),
-    "router_injection": ("--router-injection/--no-router-injection",),
-    "as_json": ("--json",),
-} | {name: (f"--{name.replace('_', '-')}",) for name in ("enforced", "record_text", "yes", "otlp", "verbose")}
+NOT_OPTIONS: Final = ("budget", "settings", "before_sending", "kind")
+"""Fields that no option sets by itself."""
 
 
-def _option(name: str, text: str = "") -> Any:
-    """Return the option of a parameter. text: its help, where it is another than in `compare`."""
-    panel = _PANELS[name]
-    shows_default = name != "stops_on_disconnect"
-    return typer.Option(
-        *_FLAGS.get(name, ()), help=text or _HELP[panel][name], rich_help_panel=panel, show_default=shows_default
-    )
-
-
-def documented(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the command, with the help for those of its parameters that say no more than their type."""
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [
-        each.replace(annotation=Annotated[each.annotation, _option(each.name)])
-        if each.name in _PANELS and get_origin(each.annotation) is not Annotated
-        else each
-        for each in signature.parameters.values()
-    ]
-    vars(command)["__signature__"] = signature.replace(parameters=parameters)
-    return command
-
-
-Documents = Annotated[str, _option("documents")]
-Graph = Annotated[str, _option("graph")]
-Agent = Annotated[str, _option("agent")]
-Command = Annotated[str, _option("command")]
-Inputs = Annotated[str, _option("inputs")]
-Context = Annotated[str, _option("context")]
-Config = Annotated[str, _option("config")]
-Store = Annotated[str, _option("store")]
-Resume = Annotated[list[str] | None, _option("resume")]
-Endpoints = Annotated[str, _option("endpoints")]
-DeadlineKey = Annotated[str, _option("deadline_key")]
-ServiceProfile = Annotated[list[str] | None, _option("profile", f"{_PROFILE} typical when left out.")]
-SimulatedProfile = Annotated[
-    list[str] | None, _option("profile", f"Of the simulated services, fast when left out. {_PROFILE}")
-]
-Faults = Annotated[list[str] | None, _option("fault")]
-SimulatedFaults = Annotated[list[str] | None, _option("fault", f"Of the simulated services. {_FAULT}")]
-StopsOnDisconnect = Annotated[bool, _option("stops_on_disconnect")]
-ServerBehaviour = Annotated[str, _option("server_behaviour")]
-Workers = Annotated[int | None, _option("workers")]
-
-
-def of_graph(context: str, config: str, resume: Sequence[str] | None) -> dict[str, Any]:
-    """Return the values of the options of a user's graph that hold JSON, as `compare` takes them.
-
-    Raises:
-        ConfigurationError: A context or configuration that is no JSON object.
-    """
-    values: dict[str, Any] = {}
-    for name, text in (("context", context), ("config", config)):
-        if text:
-            values[name] = _json_object(f"--{name}", text)
-    if resume:
-        values["resume"] = [_json_or_text(each) for each in resume]
-    return values
-
-
-def _json_object(option: str, text: str) -> dict[str, Any]:
+def json_object(option: str, text: str) -> dict[str, Any]:
+    """Return the object that an option's text is as JSON. Raises: ConfigurationError for text that is none."""
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -204,3 +51,109 @@ def _json_or_text(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+# Fields that a text stands for, and what reads it.
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "context": functools.partial(json_object, "--context"),
+    "config": functools.partial(json_object, "--config"),
+    "resume": lambda texts: [_json_or_text(text) for text in texts],
+    "cpu_charge": parse_charge,
+}
+
+
+def flag_of(name: str) -> str:
+    """Return the option of a field: without the unit, and with hyphens."""
+    return f"--{name.removesuffix('_s').replace('_', '-')}"
+
+
+def _documented(noun: type) -> dict[str, str]:
+    """Return what the docstring of a noun says of each of its own fields."""
+    text = inspect.getdoc(noun) or ""
+    found = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", text.partition("Args:")[2], flags=re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in found}
+
+
+def _option(kind: Any, default: Any, name: str, text: str, panel: str) -> inspect.Parameter:
+    flags = [flag_of(name)]
+    if kind == (bool | None):
+        flags = [f"{flag_of(name)}/--no-{name.replace('_', '-')}"]
+    annotation = Annotated[kind, typer.Option(*flags, help=text, rich_help_panel=panel)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _parameter(name: str, field: Any, text: str, panel: str) -> inspect.Parameter:
+    """Return the option of a field: of its type if that is a plain one, of texts if it is a list, else of a text."""
+    written = str(field.type).replace("bool | None", "bool|None")
+    text = text.replace("None means ", "When left out, ")
+    plain = {"bool": bool, "bool|None": bool | None, "int | None": int | None, "float": float, "str": str}
+    if written in plain:
+        return _option(plain[written], field.default, name, text, panel)
+    if "Sequence" in written and name != "command":
+        return _option(list[str] | None, None, name, f"{text} May be repeated.", panel)
+    # Here nothing goes to a user's own endpoints unless it is asked for.
+    shown = "simulated" if name == "services" else field.default if isinstance(field.default, str | float) else None
+    return _option(str | None, None if shown is None else str(shown), name, text, panel)
+
+
+def _parameters() -> dict[str, inspect.Parameter]:
+    """Return every option of a system, a world and a recording by its name."""
+    made = {}
+    names = ", ".join(LAB_SYSTEMS)
+    text = f"One of the lab's: {names}; or module:ATTRIBUTE for another's."
+    made["system"] = _option(str | None, None, "system", f"{text} docmind when left out.", SYSTEM_PANEL)
+    nouns: list[tuple[type, str]] = [
+        (noun, SYSTEM_PANEL) for system in SYSTEMS for noun in system.__mro__ if issubclass(noun, System)
+    ]
+    for noun, panel in [*nouns, (World, WORLD_PANEL), (Live, LIVE_PANEL)]:
+        known = fields_of(noun)
+        for name, words in _documented(noun).items():
+            if name in known and name not in (*NOT_OPTIONS, *made):
+                place = RETRIEVAL_PANEL if name == "router_injection" else panel
+                made[name] = _parameter(name, known[name], words, place)
+        if noun is World:
+            for name, words in _documented(ScriptedModel).items():
+                flat = f"model_{name}"
+                made[flat] = _parameter(flat, known[flat], f"Of the simulated model: {words}", panel)
+    folder = "Folder of a recording to play in virtual time; budget, runs, alternatives and retries may be others."
+    made[_REPLAY] = _option(str | None, None, _REPLAY, folder, LIVE_PANEL)
+    return made
+
+
+_REPLAY: Final = Replay.__name__.lower()
+PARAMETERS: Final = _parameters()
+"""The options of systems and worlds, in the order of a help page."""
+
+
+def takes(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator for a command that takes these options in its parameter `options`; all of them for none."""
+    chosen = {name: PARAMETERS[name] for name in names or PARAMETERS}
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = inspect.signature(command, eval_str=True).parameters
+
+        @functools.wraps(command)
+        def run(**values: Any) -> Any:
+            given = {name: values.pop(name, each.default) for name, each in chosen.items()}
+            options = {name: value for name, value in given.items() if value not in (chosen[name].default, None)}
+            return command(
+                options={name: _READERS[name](value) if name in _READERS else value for name, value in options.items()},
+                **values,
+            )
+
+        plain = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own.values() if each.name != "options"]
+        vars(run)["__signature__"] = inspect.Signature([*chosen.values(), *plain])
+        return run
+
+    return decorate
+
+
+def right_option(flag: str) -> str:
+    """Return what to write in place of an option that was renamed; empty for one that never was."""
+    place = OLD_NAMES.get(flag.removeprefix("--").removeprefix("no-").replace("-", "_"), "")
+    if place.startswith("a system:"):
+        return "now --system"
+    named = re.search(r'\((\w+)=(?:"([\w-]+)")?', place)
+    if named is None:
+        return f"now {flag_of(place)}" if place.isidentifier() else ""
+    return f"now {' '.join([flag_of(named[1]), *([named[2]] if named[2] else [])])}"

@@ -53,7 +53,7 @@ def server(
 ) -> None:
     """Leave calls to a server in each phase, and say whether and when its work on them ends.
 
-    Nothing else should use the server meanwhile. Use the profile as compare --server-behaviour FILE.json.
+    Nothing else should use the server meanwhile. Use the profile as compare --server FILE.json.
     """
     # Function-level: the stack takes seconds to import, and --help must not.
     from docmind_lab.experiments.probe import Target, first_model, most_to_be_sent, probe_server  # noqa: PLC0415
@@ -101,7 +101,7 @@ def server(
     for path in filter(None, (out, trials)):
         typer.echo(f"In {path}")
     if out:
-        typer.echo(f"Use it as docmind-lab compare --server-behaviour {out}")
+        typer.echo(f"Use it as docmind-lab compare --server {out}")
 
 
 @probe.command("mcp")

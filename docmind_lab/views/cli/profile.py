@@ -1,4 +1,4 @@
-"""`docmind-lab profile SOURCE`: measured latencies as a profile for every --profile."""
+"""`docmind-lab profile SOURCE`: measured latencies as a profile for every --latencies."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def profile(
 ) -> None:
     """Make a latency profile of calls that were measured, with what fits badly and what was not observed.
 
-    A call that ended by a timeout counts as longer than that. Use the file as --profile FILE.json, or FILE.json/10.
+    A call that ended by a timeout counts as longer than that. Use the file as --latencies FILE.json, or FILE.json/10.
     """
     from docmind_lab.statistics.latency.profile import LatencyProfile
 
@@ -87,7 +87,7 @@ def profile(
         for level, one in fits.items():
             path = one.save(target.with_stem(f"{target.stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', level)}"))
             for_it = f"{level}={path}" if each == "node" else path
-            typer.echo(f"{each} {level}: {one.source}; use it as --profile {for_it}")
+            typer.echo(f"{each} {level}: {one.source}; use it as --latencies {for_it}")
         return
     fitted = LatencyProfile.fit(source, _columns(mapped or []), ok=ok or (), **options)
     written = [fitted.save(out)]
@@ -100,7 +100,7 @@ def profile(
         typer.echo(json.dumps(fitted.to_dict(), indent=2))
         return
     typer.echo(f"{fitted}\n\n{fitted.source}. {fitted.description}\n")
-    typer.echo(f"In {', '.join(str(path) for path in written)}; use it as --profile {written[0]}")
+    typer.echo(f"In {', '.join(str(path) for path in written)}; use it as --latencies {written[0]}")
 
 
 def _columns(mapped: list[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.views.cli import options
+from docmind_lab.views.cli.options import Given, takes
 
 _FIRST = "00_start_here.ipynb"
 
@@ -57,13 +57,11 @@ def _folder(named: str) -> Path:
     )
 
 
+@takes("latencies", "faults", "server")
 def serve(
+    options: Given,
     port: Annotated[int, typer.Option(help="Port on loopback; 0 for a free one.")] = 0,
-    profile: options.ServiceProfile = None,
-    fault: options.Faults = None,
     seed: Annotated[int, typer.Option(help="Seed for clients that do not say which run they belong to.")] = 0,
-    stops_on_disconnect: options.StopsOnDisconnect = True,
-    server_behaviour: options.ServerBehaviour = "",
 ) -> None:
     """Serve the simulated model and vector store on loopback; print their addresses as one JSON line when ready."""
     import docmind_lab.systems.kinds  # noqa: F401 - it adds the systems' roles and servers to the services
@@ -73,13 +71,10 @@ def serve(
     from docmind_lab.services.server import serve as serve_forever
     from docmind_lab.statistics.latency.profile import latency_profile
 
-    if server_behaviour and not stops_on_disconnect:
-        raise ConfigurationError("--server-behaviour says what --no-stops-on-disconnect would; leave one of them out")
-    options = ServiceOptions(
-        profile=latency_profile(profile or ()),
-        faults=tuple(Fault.parse(text) for text in fault or ()),
-        stops_on_disconnect=stops_on_disconnect,
+    services = ServiceOptions(
+        profile=latency_profile(options.get("latencies", ())),
+        faults=tuple(Fault.parse(text) for text in options.get("faults", ())),
         seed=seed,
-        behaviour=ServerBehaviour.named(server_behaviour) if server_behaviour else None,
+        behaviour=ServerBehaviour.named(options["server"]) if "server" in options else None,
     )
-    serve_forever(options, port)
+    serve_forever(services, port)

@@ -9,6 +9,7 @@ import typer
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.views.cli.console import console, print_finding
+from docmind_lab.views.cli.options import Given, takes
 
 traces = typer.Typer(
     no_args_is_help=True, help="Runs of any agent, read from where they were recorded. No text is kept."
@@ -53,7 +54,9 @@ def import_(
     typer.echo(f"{result}\n\nIn {path}; next: docmind-lab what-if {path}")
 
 
+@takes("server")
 def what_if(
+    options: Given,
     source: Annotated[
         str, typer.Argument(metavar="TRACES", help="A .jsonl file of traces import, or anything that it reads.")
     ],
@@ -64,13 +67,6 @@ def what_if(
     alternatives: Annotated[
         str, typer.Option(help="Letters, levels or variants, as A,B:drain,D; all that a trace can say of.")
     ] = "",
-    server_behaviour: Annotated[
-        str,
-        typer.Option(
-            help="What a server does with a call whose client has left: stops, goes-on, a profile that ships with the "
-            "package, or a .json file of probe server."
-        ),
-    ] = "stops",
     target: Annotated[float, typer.Option(help="Share of runs that should be answered in time.")] = 0.95,
     price: Annotated[
         str, typer.Option(metavar="INPUT/OUTPUT", help="Price of a million tokens, for what late work costs.")
@@ -93,7 +89,7 @@ def what_if(
         import_traces(source, success=success or None),
         _seconds(timeouts) or None,
         alternatives or None,
-        server_behaviour,
+        options.get("server", "stops"),
         price=Price.parse(price) if price else None,
     )
     if plot:

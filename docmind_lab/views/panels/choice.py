@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -16,10 +15,13 @@ from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.experiments.comparison.design import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
+from docmind_lab.experiments.nouns import system_of_kind
+from docmind_lab.experiments.world import World
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.corpus import HANDBOOK
@@ -87,21 +89,25 @@ class PanelChoice:
 
     def code(self) -> str:
         """Return Python code that measures the same runs: a call of `compare` with every setting."""
-        words = {
-            "decision_timeout_s": repr(self.decision_timeout_s),
-            "runs": repr(self.runs),
-            "seed": repr(self.seed),
-            "alternatives": json.dumps(list(self.named_alternatives())),
-            "profile": json.dumps(self.latency_profile),
-            "fault": json.dumps(self.fault),
-            "stops_on_disconnect": repr(self.stops_on_disconnect),
-            "router_injection": repr(self.router_injection),
-            "clock": json.dumps(self.clock),
-            "documents": json.dumps(self.corpus),
-            "workload": json.dumps(self.workload),
-        }
-        lines = "".join(f"    {name}={value},\n" for name, value in words.items())
-        return f"import docmind_lab as dl\n\nstudy = dl.compare(\n{lines})\n"
+        system = system_of_kind(self.workload)
+        options = {"documents": self.corpus, "router_injection": self.router_injection}
+        known = {field.name for field in dataclasses.fields(system)}
+        system = dataclasses.replace(system, **{name: options[name] for name in options if name in known})
+        world = World(
+            latencies=self.latency_profile,
+            faults=self.fault,
+            server=STOPS.name if self.stops_on_disconnect else GOES_ON.name,
+            clock=self.clock,
+        )
+        lines = [
+            repr(system),
+            f"decision_timeout_s={self.decision_timeout_s!r}",
+            f"alternatives={list(self.named_alternatives())!r}",
+            f"world={world!r}",
+            f"runs={self.runs!r}",
+            f"seed={self.seed!r}",
+        ]
+        return "import docmind_lab as dl\n\nstudy = dl.compare(\n" + "".join(f"    {line},\n" for line in lines) + ")\n"
 
 
 def _with_propagation(name: str, level: PropagationLevel) -> str:

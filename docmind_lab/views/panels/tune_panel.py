@@ -12,7 +12,7 @@ import math
 import operator
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,15 +20,19 @@ import ipywidgets as widgets
 import traitlets
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.randomness import run_seed
+from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
 from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.nouns import DocMind, LabSystem
+from docmind_lab.experiments.world import World
 from docmind_lab.findings.study import Study
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.views.panels import page
-from docmind_lab.views.panels.choice import SETTINGS, ChoiceTraits, PanelChoice
+from docmind_lab.views.panels.choice import SETTINGS, ChoiceTraits, PanelChoice, PropagationLevel
 from docmind_lab.views.panels.controls import Controls
 from docmind_lab.views.panels.engine import Engine, KnownRuns, warm_processes
 from docmind_lab.views.panels.newest import Newest
@@ -294,35 +298,60 @@ class TunePanel(ChoiceTraits):
         return f"TunePanel({self.status})"
 
 
+@answers_wrong_names
 def tune(
+    system: LabSystem | None = None,
     decision_timeout_s: float = 20.0,
+    *,
+    alternatives: Sequence[str] = ("A", "B", "C", "D"),
+    deadline_propagation: PropagationLevel = "own",
+    policies: str = "none",
+    world: World | None = None,
     runs: int = 40,
     seed: int = 7,
-    *,
-    documents: str = HANDBOOK,
     workers: Callable[[], Workers] = warm_processes,
-    **settings: Any,
 ) -> TunePanel:
     """Return a panel of controls and their results, measured in virtual time as the controls move.
 
         dl.tune()
-        dl.tune(8, alternatives=("A", "B"), fault="hang", router_injection=True)
+        dl.tune(dl.docmind(router_injection=True), 8, alternatives=("A", "B"), world=dl.World(faults="hang"))
 
     Args:
+        system: One of the lab's systems, with its documents. None means DocMind.
         decision_timeout_s: Seconds.
+        alternatives: Letters, levels or variants.
+        deadline_propagation: "own" leaves it to the alternative; "on" and "off" set it for those that have the choice.
+        policies: For the time of calls, as `TimePolicies.parse` reads them.
+        world: What it meets: latencies by the name of a profile, one fault, a server that stops or goes on, a clock.
         runs: Number of runs of each alternative.
         seed: Keys the questions, latencies and faults.
-        documents: As in `compare`.
         workers: A factory of the processes that compute the runs.
-        settings: Other traits of a panel: alternatives, deadline_propagation, policies, router_injection,
-            latency_profile, fault, stops_on_disconnect, clock, workload.
 
     Raises:
         ConfigurationError: A value cannot be used.
     """
-    unknown = sorted(set(settings) - set(SETTINGS))
-    if unknown:
-        raise ConfigurationError(f"tune has no setting {unknown[0]!r}; the settings are {', '.join(SETTINGS)}")
-    workload_kind(settings.get("workload", "supervisor")).cases(documents)
-    values = {"decision_timeout_s": decision_timeout_s, "runs": runs, "seed": seed, "corpus": documents, **settings}
-    return TunePanel(PanelChoice(**values), workers=workers, previews=True)
+    system, world = system or DocMind(), world or World()
+    if not isinstance(system, LabSystem):
+        raise ConfigurationError(f"{system!r}: a panel is of the lab's own systems; sweep a graph of your own")
+    documents = str(getattr(system, "documents", HANDBOOK))
+    workload_kind(system.kind).cases(documents)
+    latencies = PanelChoice.latency_profile if world.latencies is None else world.latencies
+    for name, value in (("latencies", latencies), ("faults", world.faults or "none")):
+        if not isinstance(value, str):
+            raise ConfigurationError(f"{name}: a panel has one, by its name, not {value!r}")
+    choice = PanelChoice(
+        decision_timeout_s=decision_timeout_s,
+        runs=runs,
+        seed=seed,
+        alternatives=tuple(alternatives),
+        deadline_propagation=deadline_propagation,
+        policies=policies,
+        router_injection=bool(getattr(system, "router_injection", False)),
+        latency_profile=str(latencies),
+        fault=str(world.faults or "none"),
+        stops_on_disconnect=world.behaviour != GOES_ON,
+        clock=world.clock or "virtual",
+        corpus=documents,
+        workload=system.kind,
+    )
+    return TunePanel(choice, workers=workers, previews=True)

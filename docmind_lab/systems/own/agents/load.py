@@ -33,7 +33,7 @@ def load_agent(found: Any, reference: str = "") -> Agent:
     """
     shown = f"agent {reference!r}" if reference else "agent"
     if isinstance(found, Pregel | StateGraph):
-        raise ConfigurationError(f"{shown} is a LangGraph graph; name it as the graph: graph=... (--graph)")
+        raise ConfigurationError(f"{shown} is a LangGraph graph; name it as one: dl.graph(graph) (--graph)")
     agent = _of_framework(found, reference) or _of_function(found, reference)
     if agent is None and callable(found) and not inspect.isclass(found):
         found = _made_by(found, shown)

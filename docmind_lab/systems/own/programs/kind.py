@@ -152,9 +152,7 @@ def program_kind(workload: str) -> WorkloadKind:
     """Return the kind for a name that `own_program` gave in this process. Raises: ConfigurationError for another."""
     name = workload.removeprefix(PROGRAM_PREFIX)
     if name not in _programs:
-        raise ConfigurationError(
-            f"program {name!r} is not known here; name its command: compare(command=..., inputs=...)"
-        )
+        raise ConfigurationError(f"program {name!r} is not known here; name its command: dl.command(command, inputs)")
     program = _programs[name]
 
     def build(around: Surroundings) -> ProgramWorkload:

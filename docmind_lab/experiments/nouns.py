@@ -1,0 +1,242 @@
+"""`System`: what is put under a deadline, as a user names it. Each kind of system is one small frozen dataclass.
+
+    dl.graph("my_app:graph", ["What does yield do?"])       # a graph of one's own
+    dl.agent(my_function, ["What does yield do?"])          # an agent of another framework
+    dl.command(["node", "agent.mjs"], "questions.txt")      # a program
+    dl.docmind(), dl.research(), dl.staged(), dl.peers(), dl.hops(adoption=0.5)     # the lab's own
+
+A system knows its workload kind and its own options. What it meets is a `World`. Neither module imports the stack, so
+that the command line can show their fields as its options.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from docmind_lab.core.budgets import Budget
+from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.core.shown import ShownAsCall
+
+if TYPE_CHECKING:
+    from docmind_lab.systems.own import Inputs, StoreMaker
+
+FilePath = str | os.PathLike[str]
+
+ONE_QUESTION: Final = ("What can you do?",)
+"""What a system is asked that comes without inputs: it fits a graph with messages, an agent and a program."""
+
+
+@dataclass(frozen=True, repr=False)
+class System(ShownAsCall):
+    """What is put under a deadline.
+
+    Args:
+        budget: Tokens, calls and cost of each run. It is measured everywhere, and enforced where the deadline is
+            propagated. Its `time_s` is the decision timeout by another name.
+    """
+
+    _: KW_ONLY
+    budget: Budget | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class OwnSystem(System):
+    """A system of the user's own: a graph, an agent or a program."""
+
+
+@answers_wrong_names
+@dataclass(frozen=True, repr=False)
+class Graph(OwnSystem):
+    """A LangGraph graph of one's own.
+
+    Args:
+        graph: A compiled graph, a function that makes one, or a reference, which worker processes can find too:
+            "module:attribute", "file.py:attribute" or "langgraph.json:name".
+        inputs: The graph's inputs as a list, or a file with one JSON object, or text, in each line. A graph with
+            messages is asked what it can do when they are left out.
+        context: Context of the graph's runs, as its `context_schema` has it.
+        config: Configuration of its runs, or what stands under "configurable" there.
+        store: A function that makes the store of one run, or a reference to it. None means the graph's own, or else an
+            empty one in memory, such as LangGraph's server gives to every graph.
+        resume: What the graph's interrupts are answered with, in their order, at once and within the budget.
+        deadline_key: Key of the graph's input that takes the deadline, if it has one.
+        enforced: Whether the graph runs through `enforce`, as it would in production, under each alternative.
+    """
+
+    noun: ClassVar[str] = "dl.graph"
+    graph: Any
+    inputs: Inputs = ONE_QUESTION
+    _: KW_ONLY
+    context: Any = None
+    config: Mapping[str, Any] | None = None
+    store: str | StoreMaker | None = None
+    resume: Sequence[Any] = ()
+    deadline_key: str = DEADLINE_KEY
+    enforced: bool = False
+
+    @property
+    def of_runs(self) -> dict[str, Any]:
+        """What its runs are given besides their input, by name."""
+        return {name: getattr(self, name) for name in ("context", "config", "store", "resume")}
+
+
+@answers_wrong_names
+@dataclass(frozen=True, repr=False)
+class Agent(OwnSystem):
+    """An agent of one's own, of any framework.
+
+    Args:
+        agent: A function of a question, `async` or not, a framework's object, or a reference to one as
+            "module:attribute".
+        inputs: The questions as a list, or a file with one in each line.
+    """
+
+    noun: ClassVar[str] = "dl.agent"
+    agent: Any
+    inputs: Inputs = ONE_QUESTION
+
+
+@answers_wrong_names
+@dataclass(frozen=True, repr=False)
+class Command(OwnSystem):
+    """A program in any language, which is run on the wall clock.
+
+    Args:
+        command: The program and its arguments, or both as one text. It reads a question from standard input and writes
+            its answer to standard output.
+        inputs: The questions as a list, or a file with one in each line.
+    """
+
+    noun: ClassVar[str] = "dl.command"
+    command: str | Sequence[str]
+    inputs: Inputs = ONE_QUESTION
+
+
+@dataclass(frozen=True, repr=False)
+class LabSystem(System):
+    """A system that comes with the lab.
+
+    Args:
+        retries: Tries after the first, of whoever retries under an alternative. None means the 2 of the openai
+            client.
+    """
+
+    kind: ClassVar[str] = ""
+    _: KW_ONLY
+    retries: int | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class SearchingSystem(LabSystem):
+    """A system that searches documents for answers to questions.
+
+    Args:
+        documents: "handbook", which comes with twelve questions, or a folder of .md and .txt files.
+        questions: A file of your own questions, with the documents that hold the answers: .jsonl, .csv or .json. None
+            means those that come with the documents; a folder's do not come with any.
+    """
+
+    documents: FilePath = "handbook"
+    questions: FilePath | None = None
+
+
+@answers_wrong_names
+@dataclass(frozen=True, repr=False)
+class DocMind(SearchingSystem):
+    """DocMind: a supervisor over five roles that answers questions from documents.
+
+    Args:
+        router_injection: Whether retrieval asks a router engine first, as in ADR-056. None means as the settings say.
+    """
+
+    noun: ClassVar[str] = "dl.docmind"
+    kind: ClassVar[str] = "supervisor"
+    _: KW_ONLY
+    router_injection: bool | None = None
+
+
+@answers_wrong_names
+@dataclass(frozen=True, repr=False)
+class Research(SearchingSystem):
+    """A research loop, which asks until its sources are saturated."""
+
+    noun: ClassVar[str] = "dl.research"
+    kind: ClassVar[str] = "research"
+
+
+@answers_wrong_names
+@dataclass(frozen=True, repr=False)
+class Staged(LabSystem):
+    """A ladder of models, each with a timeout of its own."""
+
+    noun: ClassVar[str] = "dl.staged"
+    kind: ClassVar[str] = "staged"
+
+
+@answers_wrong_names
+@dataclass(frozen=True, repr=False)
+class Peers(SearchingSystem):
+    """Agents that ask their peers in other processes."""
+
+    noun: ClassVar[str] = "dl.peers"
+    kind: ClassVar[str] = "peers"
+
+
+@answers_wrong_names
+@dataclass(frozen=True, repr=False)
+class Hops(LabSystem):
+    """Services that call services.
+
+    Args:
+        adoption: Share, from 0 to 1, of the services that hold to a deadline on the wire. Which ones is drawn by seed.
+    """
+
+    noun: ClassVar[str] = "dl.hops"
+    kind: ClassVar[str] = "hops"
+    _: KW_ONLY
+    adoption: float = 0.0
+
+
+@answers_wrong_names
+@dataclass(frozen=True, repr=False)
+class OtherSystem(SearchingSystem):
+    """A system that somebody else made for the lab.
+
+    Args:
+        kind: Where its `WorkloadKind` is, as "module:ATTRIBUTE". The module is imported.
+        router_injection: Whether its retrieval asks a router engine first, if it has one.
+        adoption: Share, from 0 to 1, of its services that hold to a deadline on the wire, if it has any.
+    """
+
+    noun: ClassVar[str] = "dl.workload"
+    _: KW_ONLY
+    kind: str  # type: ignore[misc]
+    router_injection: bool | None = None
+    adoption: float = 0.0
+
+
+LAB_SYSTEMS: Final[dict[str, type[LabSystem]]] = {
+    system.noun.removeprefix("dl."): system for system in (DocMind, Research, Staged, Peers, Hops)
+}
+"""The lab's own systems by the names that users call them."""
+
+
+def system_of(given: Any) -> System:
+    """Return the system that is meant: itself, a graph or a reference to one, and DocMind for None."""
+    if given is None:
+        return DocMind()
+    return given if isinstance(given, System) else Graph(given)
+
+
+def system_of_kind(kind: str, **options: Any) -> Any:
+    """Return the lab's system, or another's, of a workload kind. options: its fields."""
+    known = next((system for system in LAB_SYSTEMS.values() if system.kind == kind), None)
+    return OtherSystem(kind=kind, **options) if known is None else known(**options)
+
+
+agent, command, docmind, graph, hops = Agent, Command, DocMind, Graph, Hops
+peers, research, staged, workload = Peers, Research, Staged, OtherSystem
