@@ -28,13 +28,13 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import workers_for
 from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.comparison import Comparison, run_comparison
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder, measure
 from docmind_lab.findings.agreement import MEAN_ERROR, MISSES_WITHIN_S, SAME_OUTCOME, Agreement, agreement
 from docmind_lab.findings.study import Study
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.docmind.supervisor import SupervisorWorkload
+from docmind_lab.systems.docmind.supervisor_workload import SupervisorWorkload
 from docmind_lab.tables.manifest import manifest_of
 
 SEEDS = 40

@@ -42,7 +42,7 @@ from docmind_lab.systems.docmind.graphs.history import TrimHistory
 from docmind_lab.systems.docmind.graphs.roles import ROLE_PROMPTS, role_tools
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
-from docmind_lab.systems.docmind.supervisor import SupervisorWorkload
+from docmind_lab.systems.docmind.supervisor_workload import SupervisorWorkload
 
 TARGET = 1.10
 QUESTIONS, REPEATS = 4, 16

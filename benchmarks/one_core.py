@@ -14,12 +14,13 @@ from typing import Any
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import pair_ratios
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.experiments.measurement.measured_run import RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.virtual_time import clock, one_core
+from docmind_lab.virtual_time import one_core
+from docmind_lab.virtual_time import virtual_clock as clock
 
 # Above it keeping threads together would do harm, and should go.
 TARGET = 1.0

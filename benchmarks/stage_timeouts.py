@@ -20,7 +20,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.derive import RunFacts
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import simulate
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
@@ -31,9 +31,9 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.retries import retries_within_own_limits
 from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.staged.chunks import StagedChunk, staged_chunks
-from docmind_lab.systems.staged.state import StagedOptions
+from docmind_lab.systems.staged.staged_state import StagedOptions
+from docmind_lab.systems.staged.staged_workload import StagedWorkload
 from docmind_lab.systems.staged.timeouts import AdaptiveTimeout, PrimaryTimeout
-from docmind_lab.systems.staged.workload import StagedWorkload
 
 # Far beyond what any chunk takes; a run that hangs is given up at the timeout of its agent.
 _NO_DEADLINE_S = 600.0

@@ -26,8 +26,8 @@ from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import processes
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.differences import paired_by_seed, values_of
 from docmind_lab.systems.base.documents.library import named_corpus

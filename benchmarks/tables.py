@@ -18,7 +18,7 @@ import pandas as pd
 
 from benchmarks.figures import Figure
 from docmind_lab.experiments.batch import InThisProcess
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.findings.study import MANIFEST, Study
 from docmind_lab.tables.records import TABLES
 

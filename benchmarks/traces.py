@@ -21,9 +21,9 @@ from benchmarks.figures import Figure, sampled
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.load import load_on_traces
 from docmind_lab.findings.what_if.outcomes import Replay
-from docmind_lab.tables.traces.model import Traces
 from docmind_lab.tables.traces.rules import rule_of, rules_of
-from docmind_lab.tables.traces.studies import traces_of_study
+from docmind_lab.tables.traces.trace_tables import Traces
+from docmind_lab.tables.traces.traced_studies import traces_of_study
 
 SECONDS_A_RUN_TARGET = 1 / 20_000
 FRONTIER_TARGET_S = 1.0

@@ -30,7 +30,7 @@ from docmind_lab.core.catalogue import label_of, rank_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement import simulation
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService

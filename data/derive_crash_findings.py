@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
-from docmind_lab.experiments.crash_test.bench import DURABILITIES
+from docmind_lab.experiments.crash_test.crash_bench import DURABILITIES
 from docmind_lab.experiments.nouns import Graph
 
 ROOT = Path(__file__).parents[1]

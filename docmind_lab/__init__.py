@@ -5,17 +5,17 @@
 
 Eleven packages, from the bottom up; each imports only from those above it in this list:
 
-core            errors, settings, deadlines, budgets, clocks, files, data
-tables          what was seen: runs, calls and events, and traces of other people's runs
-virtual_time    a clock on which waits take no time
-statistics      intervals, tests, and latency profiles
-network         the seam under every HTTP client: observes attempts, holds them to the deadline
-services        the simulated model server and vector store, as plans played over sockets
-alternatives    ways to enforce a deadline, measured and in production
-systems         what is put under a deadline: DocMind, four others, and a user's own graph, agent or program
-findings        what tables show: studies, choices, recommendations, what-if, diff, watch
-experiments     runs that are measured: one, a comparison, designed studies, load, recordings
-views           figures, the command line, notebook panels, reports, telemetry
+core          errors, settings, deadlines, budgets, clocks, files, data
+tables        what was seen: runs, calls and events, and traces of other people's runs
+virtual_time  a clock on which waits take no time
+statistics    intervals, tests, and latency profiles
+network       the seam under every HTTP client: observes attempts, holds them to the deadline
+services      the simulated model server and vector store, as plans played over sockets
+alternatives  ways to enforce a deadline, measured and in production
+systems       what is put under a deadline: DocMind, four others, and a user's own graph, agent or program
+findings      what tables show: studies, choices, recommendations, what-if, diff, watch
+experiments   runs that are measured: one, a comparison, designed studies, load, recordings
+views         figures, the command line, notebook panels, reports, telemetry
 
 The other modules at the top are public names of what lies in one of these: graphs, telemetry, testing.
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from docmind_lab.experiments import lint
     from docmind_lab.experiments.comparison import compare
     from docmind_lab.experiments.crash_test import crash_test
-    from docmind_lab.experiments.lint.run import doctor
+    from docmind_lab.experiments.lint.lint_run import doctor
     from docmind_lab.experiments.nouns import (
         System,
         agent,
@@ -63,9 +63,9 @@ if TYPE_CHECKING:
         staged,
         workload,
     )
-    from docmind_lab.experiments.sweeps.design import StudyDesign
     from docmind_lab.experiments.sweeps.recommend import recommend
-    from docmind_lab.experiments.sweeps.runner import sweep
+    from docmind_lab.experiments.sweeps.study_design import StudyDesign
+    from docmind_lab.experiments.sweeps.sweep_run import sweep
     from docmind_lab.experiments.world import Live, Replay, ScriptedModel, World
     from docmind_lab.findings import agreement
     from docmind_lab.findings.study import Study
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from docmind_lab.network.deadline_headers import DeadlineOnWire, deadline_headers
     from docmind_lab.statistics.latency.profile import LatencyProfile
     from docmind_lab.systems.docmind.coordinator import AgentResponse, MultiAgentCoordinator
-    from docmind_lab.tables.traces.model import Traces
+    from docmind_lab.tables.traces.trace_tables import Traces
     from docmind_lab.views import plots
     from docmind_lab.views.panels import tune
 
@@ -101,7 +101,7 @@ _HOMES = {
     "core.settings": ("Settings",),
     "experiments.comparison": ("compare",),
     "experiments.crash_test": ("crash_test",),
-    "experiments.lint.run": ("doctor",),
+    "experiments.lint.lint_run": ("doctor",),
     "experiments.nouns": (
         "System",
         "agent",
@@ -114,9 +114,9 @@ _HOMES = {
         "staged",
         "workload",
     ),
-    "experiments.sweeps.design": ("StudyDesign",),
+    "experiments.sweeps.study_design": ("StudyDesign",),
     "experiments.sweeps.recommend": ("recommend",),
-    "experiments.sweeps.runner": ("sweep",),
+    "experiments.sweeps.sweep_run": ("sweep",),
     "experiments.world": (
         "Live",
         "Replay",
@@ -134,7 +134,7 @@ _HOMES = {
         "AgentResponse",
         "MultiAgentCoordinator",
     ),
-    "tables.traces.model": ("Traces",),
+    "tables.traces.trace_tables": ("Traces",),
     "views.panels": ("tune",),
 }
 """Module → the public names that are in it."""

@@ -28,8 +28,8 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES
-from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.probe.server import probe_server
+from docmind_lab.experiments.batch.cell_run import Progress
+from docmind_lab.experiments.probe.probe_server import probe_server
 from docmind_lab.experiments.probe.truth import Target
 from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.services.server import ServiceOptions, ServiceProcess, bind

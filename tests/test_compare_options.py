@@ -27,7 +27,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         said.update(keywords)
         raise NotRun
 
-    monkeypatch.setattr("docmind_lab.experiments.comparison.run.compare", compare)
+    monkeypatch.setattr("docmind_lab.experiments.comparison.comparison_run.compare", compare)
     return said
 
 

@@ -13,7 +13,7 @@ from run_facts import facts
 from docmind_lab.alternatives import Outcome
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ServiceError
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder, measure
 from docmind_lab.network import Attempt
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.log import RequestRow

@@ -15,14 +15,14 @@ from served_here import Here
 from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, run_comparison
-from docmind_lab.experiments.measurement.run import MeasuredRun, measure
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, measure
 from docmind_lab.findings.study import Study
 from docmind_lab.services.server import LogClient, ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.corpus import Chunk
 from docmind_lab.systems.base.documents import Library
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.docmind.supervisor import SupervisorWorkload
+from docmind_lab.systems.docmind.supervisor_workload import SupervisorWorkload
 
 pytestmark = pytest.mark.wall
 

@@ -16,14 +16,14 @@ from sample_runs import sample_run, sample_study
 import docmind_lab as dl
 from docmind_lab import findings
 from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.crash_test import CrashReport
 from docmind_lab.experiments.crash_test import Finding as CrashFinding
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint.findings import Evidence, Finding
-from docmind_lab.experiments.lint.report import Verdict
+from docmind_lab.experiments.lint.lint_report import Verdict
 from docmind_lab.experiments.load import LoadStudy
-from docmind_lab.experiments.load.tables import QUERY_COLUMNS, SERVING_COLUMNS, QueryRows, frames_of
+from docmind_lab.experiments.load.crowd_tables import QUERY_COLUMNS, SERVING_COLUMNS, QueryRows, frames_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.findings.agreement import agreement
 from docmind_lab.statistics.answer_times import answer_times
@@ -33,7 +33,7 @@ from docmind_lab.statistics.latency.quantiles import QuantileTable
 from docmind_lab.statistics.sample_size import gated_quantile
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import to_frame
-from docmind_lab.tables.traces.model import TracedRun
+from docmind_lab.tables.traces.trace_tables import TracedRun
 
 SECRET = "sk-not-to-be-shown"
 MOST_LINES, MOST_CHARACTERS = 60, 8_000

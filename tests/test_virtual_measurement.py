@@ -18,7 +18,7 @@ from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.faults import Fault

@@ -26,13 +26,13 @@ from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.addresses import host_of, redact_url, without_credentials
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.network.endpoints import endpoint_checks
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
+from docmind_lab.network.live_endpoints import endpoint_checks
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.tables.manifest import manifest_of
 from docmind_lab.views.diagnosis import diagnose
 from docmind_lab.views.telemetry import Telemetry
-from docmind_lab.views.telemetry.spans import otlp_exporter, send_spans
+from docmind_lab.views.telemetry.run_spans import otlp_exporter, send_spans
 
 PASSWORD, TOKEN = "swordfish", "opensesame"
 

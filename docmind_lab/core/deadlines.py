@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 from docmind_lab.core.clock import WALL, Clock
-from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
+from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
 from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.time_policies import TimePolicies

@@ -1,7 +1,8 @@
 """Reads the enforced calls of production, as a table of runs, from spans that OpenTelemetry's collector wrote.
 
 The collector's file exporter writes OTLP JSON, one document a line. An enforced call is a span of
-`docmind_lab.alternatives.enforcement.telemetry`. Source: OpenTelemetry Protocol File Exporter (in development, 2026).
+`docmind_lab.alternatives.enforcement.call_telemetry`. Source: OpenTelemetry Protocol File Exporter (in development,
+2026).
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from docmind_lab.core.telemetry_names import (
 )
 from docmind_lab.tables.frames import blank_row
 from docmind_lab.tables.records import TABLES
+from docmind_lab.tables.traces.importers.export_records import Record, files_of, open_text, records_of
 from docmind_lab.tables.traces.importers.otlp import attributes_of, plain_spans
-from docmind_lab.tables.traces.importers.records import Record, files_of, open_text, records_of
 
 # Column → the attribute of the span, and what stands for one that is missing; None where a call must have it.
 _COLUMNS: Final[Mapping[str, tuple[str, str | float | None]]] = {

@@ -1,21 +1,21 @@
 """The seam: the one layer between every HTTP client and its sockets, where requests are timed and bounded.
 
-attempts.py         a logical call and its attempts on the wire; who watches them
-streams.py          network backends that observe bytes and hold every operation to the deadline
-exchange.py         one request under way: what it is allowed, what is noted, how it ends
-taps.py             functions called before each request is sent, and with its traffic at the end
-recorder.py         what happened in one run
+attempts.py           a logical call and its attempts on the wire; who watches them
+streams.py            network backends that observe bytes and hold every operation to the deadline
+exchange.py           one request under way: what it is allowed, what is noted, how it ends
+taps.py               functions called before each request is sent, and with its traffic at the end
+recorder.py           what happened in one run
 openai_parameters.py  plain parameters of chat completions passed on as they are, in virtual time
-snapshots.py        what a recorder had at an earlier instant
-transports.py       httpx and httpx2 transports over pools with that backend
-seam_clients.py     HTTP clients for the openai and qdrant libraries
-clients/            client libraries of a user's graph: an adapter for each, which observes and holds
-replacements.py     attributes that are replaced for a while
-deadline_headers.py  the header that carries the time left, and the hosts that get it
-endpoints.py        whether live endpoints answer, and with which models
+snapshots.py          what a recorder had at an earlier instant
+transports.py         httpx and httpx2 transports over pools with that backend
+seam_clients.py       HTTP clients for the openai and qdrant libraries
+clients/              client libraries of a user's graph: an adapter for each, which observes and holds
+replacements.py       attributes that are replaced for a while
+deadline_headers.py   the header that carries the time left, and the hosts that get it
+live_endpoints.py     whether live endpoints answer, and with which models
 langsmith_tracing.py  LangSmith's tracing, held to the endpoint allowlist; a session without proxies and redirects
-virtual_wire.py     one connection inside a process, in virtual time
-virtual_network.py  a network without sockets, below httpcore and httpcore2, for one run of a virtual clock
+virtual_wire.py       one connection inside a process, in virtual time
+virtual_network.py    a network without sockets, below httpcore and httpcore2, for one run of a virtual clock
 
 httpcore (under httpx, under qdrant-client) and httpcore2 (under httpx2, under openai) take the same seam.
 """

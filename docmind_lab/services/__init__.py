@@ -2,32 +2,32 @@
 
 The replies of the first two are plans of what to send when.
 
-plan.py             Plan: what a service does with one request, as data
-faults.py           Fault: what can go wrong, which requests it strikes, its notation
-fault_plans.py      apply a fault to a plan
-scripted_model/     the model's replies
-openai_service.py   the simulated model server
+plan.py                Plan: what a service does with one request, as data
+faults.py              Fault: what can go wrong, which requests it strikes, its notation
+fault_plans.py         apply a fault to a plan
+scripted_model/        the model's replies
+openai_service.py      the simulated model server
 conversation_rules.py  what providers refuse a conversation for
-dialects/           in which it is asked: OpenAI, Anthropic, Gemini, Ollama
-vector_service.py   the simulated vector store
-made_up_points.py   what it answers for a collection that it does not have
-endpoints.py        other services that a graph calls: a table that users extend
-unanswered.py       requests that no service answers, and rows for them to fill in
+dialects/              in which it is asked: OpenAI, Anthropic, Gemini, Ollama
+vector_service.py      the simulated vector store
+made_up_points.py      what it answers for a collection that it does not have
+endpoints.py           other services that a graph calls: a table that users extend
+unanswered.py          requests that no service answers, and rows for them to fill in
 endpoint_request.py what one of them is asked, and answers
-search_apis.py      what the search services in it answer
-registry.py         what systems add: roles of the model, and servers below paths of their own
-hosts.py            a server whose work may outlive its connections, and one request to it
-peer_behaviour.py   how long a peer agent works, and how it may misbehave
-hop_behaviour.py    how long a service that calls services works, and whether it holds to the caller's deadline
-slots.py            the queue of the model server
-log.py              the service's own log
-asgi.py             HTTP as an ASGI application sees it: requests read, and answers sent
-playing.py          one plan under way at the wall door
-wall_door.py        plays plans over sockets
-virtual_door.py     plays plans in virtual time, for clients in the same process
-virtual_http.py     the server's end of a connection there, and a plan played over it
-virtual_host.py     an asyncio server there: the peers' and the hops'
-connections.py      HTTP connections that are closed when the client neither sends nor reads
-server.py           the services as a process of their own
-tiny_server.py      a real model server: llama.cpp's, with random weights
+search_apis.py     what the search services in it answer
+registry.py        what systems add: roles of the model, and servers below paths of their own
+hosts.py           a server whose work may outlive its connections, and one request to it
+peer_behaviour.py  how long a peer agent works, and how it may misbehave
+hop_behaviour.py   how long a service that calls services works, and whether it holds to the caller's deadline
+slots.py           the queue of the model server
+log.py             the service's own log
+asgi_messages.py   HTTP as an ASGI application sees it: requests read, and answers sent
+playing.py         one plan under way at the wall door
+wall_door.py       plays plans over sockets
+virtual_door.py    plays plans in virtual time, for clients in the same process
+virtual_http.py    the server's end of a connection there, and a plan played over it
+virtual_host.py    an asyncio server there: the peers' and the hops'
+connections.py     HTTP connections that are closed when the client neither sends nor reads
+server.py          the services as a process of their own
+tiny_server.py     a real model server: llama.cpp's, with random weights
 """

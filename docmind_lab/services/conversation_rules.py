@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from docmind_lab.services.dialects.exchange import Refusal
+from docmind_lab.services.dialects.dialect_exchange import Refusal
 
 
 def refusal_of(payload: Mapping[str, Any], dialect: str) -> Refusal | None:

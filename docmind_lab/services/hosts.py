@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.server_behaviour import ServerBehaviour
-from docmind_lab.services.asgi import Send
+from docmind_lab.services.asgi_messages import Send
 from docmind_lab.services.hop_behaviour import HopBehaviour
 from docmind_lab.services.log import RequestRow, RowOutcome, ServiceLog
 from docmind_lab.services.peer_behaviour import PeerBehaviour

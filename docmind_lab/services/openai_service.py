@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.dialects import Answer, Dialect, Dialects, Refusal, Route
-from docmind_lab.services.dialects.exchange import FinishReason, Rendering
+from docmind_lab.services.dialects.dialect_exchange import FinishReason, Rendering
 from docmind_lab.services.dialects.vectors import size_of, vector_of
 from docmind_lab.services.fault_plans import REFUSALS, of_any_request, under_fault
 from docmind_lab.services.faults import Fault, brownouts_of, first_that_strikes, load_limit_of
@@ -41,7 +41,7 @@ from docmind_lab.services.plan import (
 )
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text
-from docmind_lab.services.scripted_model.roles import role_of
+from docmind_lab.services.scripted_model.scripted_roles import role_of
 from docmind_lab.services.scripted_model.time_pressure import UnderPressure
 from docmind_lab.services.scripted_model.tokens import count_tokens, first_tokens, pieces_of
 from docmind_lab.services.scripted_model.variation import vary_reply

@@ -13,7 +13,7 @@ from typing import Any
 
 from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, Hosted
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply
-from docmind_lab.services.scripted_model.roles import REPLIES, ROLE_OF_PHRASE
+from docmind_lab.services.scripted_model.scripted_roles import REPLIES, ROLE_OF_PHRASE
 
 HostMaker = Callable[[Any, DoorOfHost], ExchangeHost]
 """(behaviour, door) → the server."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from docmind_lab.services.asgi import Message, Send
+from docmind_lab.services.asgi_messages import Message, Send
 from docmind_lab.services.hosts import ExchangeHost, PeerExchange
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest
 from docmind_lab.services.virtual_http import HttpConnection

@@ -32,7 +32,7 @@ from urllib.parse import parse_qs
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.server_behaviour import ServerBehaviour, behaviour_of
-from docmind_lab.services.asgi import (
+from docmind_lab.services.asgi_messages import (
     ConnectionDropped,
     Receive,
     Send,

@@ -31,11 +31,11 @@ from docmind_lab.tables.frames import ELSEWHERE, ExtraTable, not_imported
 # Imported when they are asked for: some need packages that only they use.
 _MODULES: Mapping[str, str] = MappingProxyType(
     {
-        "supervisor": "docmind_lab.systems.docmind.supervisor",
-        "research": "docmind_lab.systems.research.workload",
-        "staged": "docmind_lab.systems.staged.workload",
-        "peers": "docmind_lab.systems.peers.workload",
-        "hops": "docmind_lab.systems.hops.workload",
+        "supervisor": "docmind_lab.systems.docmind.supervisor_workload",
+        "research": "docmind_lab.systems.research.research_workload",
+        "staged": "docmind_lab.systems.staged.staged_workload",
+        "peers": "docmind_lab.systems.peers.peers_workload",
+        "hops": "docmind_lab.systems.hops.hops_workload",
     }
 )
 

@@ -18,8 +18,8 @@ from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.settings import Settings, variable_names
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.measurement.run import MeasuredRun, measure
-from docmind_lab.network.endpoints import Check, endpoint_checks
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, measure
+from docmind_lab.network.live_endpoints import Check, endpoint_checks
 from docmind_lab.services.server import ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import Surroundings

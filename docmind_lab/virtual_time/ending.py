@@ -15,13 +15,13 @@ from types import FrameType
 from typing import Any
 
 from docmind_lab.core.errors import SimulationError, SimulationStalled
-from docmind_lab.virtual_time.event_loop import VirtualEventLoop
 from docmind_lab.virtual_time.kernel import Actor, Kernel, this_thread
 from docmind_lab.virtual_time.one_core import OneCore
 from docmind_lab.virtual_time.real_primitives import RealLock, SimulationOver, real_join, real_monotonic
 from docmind_lab.virtual_time.real_waits import RealWaits
 from docmind_lab.virtual_time.reports import is_handing_over, waiting_for_work, where_everyone_waits
 from docmind_lab.virtual_time.threads import become_actor, cancel_waiting_jobs, forget_pool_worker, renew_pool
+from docmind_lab.virtual_time.virtual_event_loop import VirtualEventLoop
 
 # An actor that is ended may wait again while it unwinds, and is ended again; one that does so this often never stops.
 _ENDING_ROUNDS = 100

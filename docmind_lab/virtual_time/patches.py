@@ -18,7 +18,6 @@ from types import ModuleType
 from typing import Any
 
 from docmind_lab.virtual_time import refusals, threads, times
-from docmind_lab.virtual_time.event_loop import VirtualEventLoop
 from docmind_lab.virtual_time.kernel import Actor, Kernel, outside_simulation, this_thread
 from docmind_lab.virtual_time.locks import (
     ImportLock,
@@ -29,6 +28,7 @@ from docmind_lab.virtual_time.locks import (
 )
 from docmind_lab.virtual_time.real_primitives import RealLock
 from docmind_lab.virtual_time.times import for_actors
+from docmind_lab.virtual_time.virtual_event_loop import VirtualEventLoop
 
 # Wherever a module has one of these under any name, the name is replaced.
 _REPLACEMENTS: list[tuple[Any, Any]] = [

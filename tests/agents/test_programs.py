@@ -23,8 +23,8 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.measurement.run import MeasuredRun, measure
-from docmind_lab.services.asgi import request_of_run
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, measure
+from docmind_lab.services.asgi_messages import request_of_run
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.kinds import workload_kind

@@ -13,7 +13,7 @@ from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.tables.frames import to_frame

@@ -12,7 +12,7 @@ from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives.base import RunProgress
 from docmind_lab.core.budgets import Budget, Meter, Price, metering
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 
 # Without a second budget the first question takes 9 calls, 5,710 tokens and 9.6 s. Documents come with the fourth.
 AMPLE_S, CALLS, TOKENS = 30.0, 9, 5710

@@ -21,7 +21,7 @@ from docmind_lab.alternatives import (
 )
 from docmind_lab.alternatives.base import Alternative
 from docmind_lab.core.deadlines import PropagationPolicy
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 
 pytestmark = pytest.mark.wall
 

@@ -11,7 +11,7 @@ from often import often
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
 from docmind_lab.core.levels import STOP_REASONS, RunOutcome
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.services.faults import FAULT_KINDS
 
 pytestmark = pytest.mark.wall

@@ -21,7 +21,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.batch.cells import Cell, run_cell
-from docmind_lab.experiments.comparison.design import node_mode_of
+from docmind_lab.experiments.comparison.comparison import node_mode_of
 from docmind_lab.systems.base.node_modes import MODEL_CLASSES, NODE_MODES, NodeMode, tool_in_mode
 
 

@@ -9,7 +9,7 @@ import pytest
 from virtual_runs import VirtualRuns
 
 from docmind_lab.core.budgets import Budget
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.tables.records import CallRecord
 
 # Without a fault the first question takes 10.1 s, of which synthesis is under way from 4.072 to 7.256.

@@ -15,7 +15,7 @@ from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.errors import RecordError
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.records import TABLES, CallRecord, EventRecord

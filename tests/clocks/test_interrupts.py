@@ -129,7 +129,8 @@ def test_a_handler_that_raises_no_interrupt_ends_no_run() -> None:
 
 
 def test_a_run_without_result_and_error_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from docmind_lab.virtual_time import clock, ending
+    from docmind_lab.virtual_time import ending
+    from docmind_lab.virtual_time import virtual_clock as clock
 
     def gone(self: Any) -> None:
         self.has_ended = True

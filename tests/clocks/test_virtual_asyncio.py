@@ -14,7 +14,7 @@ from in_threads import in_threads
 
 from docmind_lab.core.errors import NotSimulated
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.virtual_time.event_loop import VirtualEventLoop
+from docmind_lab.virtual_time.virtual_event_loop import VirtualEventLoop
 
 
 def test_timeouts_and_executors_share_one_time() -> None:

@@ -18,7 +18,7 @@ from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.virtual_time import VirtualClock, current_clock
-from docmind_lab.virtual_time.clock import require_supported_python
+from docmind_lab.virtual_time.virtual_clock import require_supported_python
 
 # ---- a clock
 

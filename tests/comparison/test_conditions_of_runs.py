@@ -17,11 +17,11 @@ from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, compare, run_comparison
-from docmind_lab.experiments.comparison.design import SIDE_BY_SIDE
+from docmind_lab.experiments.comparison.comparison import SIDE_BY_SIDE
+from docmind_lab.experiments.comparison.comparison_run import resolve
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.comparison.run import resolve
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.findings.agreement import agreement
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise

@@ -21,17 +21,17 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.sweeps import design as studies_design
 from docmind_lab.experiments.sweeps import planning as studies_planning
 from docmind_lab.experiments.sweeps import settled as studies_settled
-from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps import study_design as studies_design
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import LibraryPlace
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.tables.records import TABLES
 from docmind_lab.tables.traces.importers.recordings import Recording
-from docmind_lab.views.reports.model import Facts
+from docmind_lab.views.reports.report_model import Facts
 from docmind_lab.views.reports.sections import question_section
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

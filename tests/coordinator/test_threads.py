@@ -7,7 +7,7 @@ from itertools import combinations
 from manual_clock import ManualClock
 
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.systems.docmind.coordinator.threads import ConversationThreads, thread_key
+from docmind_lab.systems.docmind.coordinator.conversation_threads import ConversationThreads, thread_key
 
 OVER = Deadline(at_s=99.0, limit_s=1.0, clock=ManualClock(100.0))
 

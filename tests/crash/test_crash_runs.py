@@ -22,10 +22,10 @@ from own_runs import graph_of
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
+from docmind_lab.experiments.assertions import assert_survives_cuts, cut_at
 from docmind_lab.experiments.batch.workers import Workers, processes
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
-from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
 from docmind_lab.views.cli import main
 
 GRAPHS = Path(__file__).parents[1] / "support"

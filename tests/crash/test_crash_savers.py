@@ -24,9 +24,9 @@ from own_runs import graph_of
 
 import docmind_lab as dl
 from docmind_lab.core.errors import NotSimulated
+from docmind_lab.experiments.assertions import assert_survives_cuts, cut_at
 from docmind_lab.experiments.crash_test import crash_test
 from docmind_lab.experiments.crash_test.checkpointers import read_thread
-from docmind_lab.experiments.testing import assert_survives_cuts, cut_at
 from docmind_lab.virtual_time import VirtualClock
 
 GIVEN: list[Any] = [{"said": []}]

@@ -26,7 +26,7 @@ from langgraph.graph import START, StateGraph
 from script_modules import load_script
 
 import docmind_lab as dl
-from docmind_lab.experiments.crash_test.bench import DURABILITIES
+from docmind_lab.experiments.crash_test.crash_bench import DURABILITIES
 from docmind_lab.testing import assert_survives_cuts, cut_at
 
 ROOT = Path(__file__).parents[2]

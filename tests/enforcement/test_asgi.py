@@ -34,7 +34,7 @@ from starlette.websockets import WebSocket
 from docmind_lab.alternatives.enforcement import enforce
 from docmind_lab.alternatives.enforcement.scope import deadline, remaining_s
 from docmind_lab.alternatives.enforcement.wire.asgi import DeadlineMiddleware
-from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT
+from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT
 from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.deadline_headers import DeadlineOnWire, deadline_headers

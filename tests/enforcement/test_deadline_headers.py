@@ -16,8 +16,8 @@ from multidict import CIMultiDict
 from requests.structures import CaseInsensitiveDict
 from starlette.datastructures import Headers
 
-from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s, to_header
 from docmind_lab.core.deadlines import Deadline, deadline_scope
+from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s, to_header
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.holds import Hold, hold_scope
 from docmind_lab.network.deadline_headers import (

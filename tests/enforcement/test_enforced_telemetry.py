@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from docmind_lab.alternatives.enforcement.telemetry import CallTelemetry
+from docmind_lab.alternatives.enforcement.call_telemetry import CallTelemetry
 
 Stub = Callable[..., StubServer]
 CANARY = "zephyrquark"
@@ -277,7 +277,7 @@ def test_enforce_imports_no_telemetry_and_its_telemetry_no_tables() -> None:
     code = (
         "import sys, docmind_lab.alternatives.enforcement as enforcement\n"
         "print(f'{enforcement.__name__}.telemetry' in sys.modules)\n"
-        "import docmind_lab.alternatives.enforcement.telemetry; print('pandas' in sys.modules)"
+        "import docmind_lab.alternatives.enforcement.call_telemetry; print('pandas' in sys.modules)"
     )
     assert run(code).split() == ["False", "False"]
 
@@ -286,7 +286,7 @@ def test_enforce_imports_no_telemetry_and_its_telemetry_no_tables() -> None:
 def test_without_opentelemetry_the_remedy_is_named() -> None:
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "try: import docmind_lab.alternatives.enforcement.telemetry\n"
+        "try: import docmind_lab.alternatives.enforcement.call_telemetry\n"
         "except Exception as error: print(error)"
     )
     assert "pip install 'docmind_lab[telemetry]'" in run(code)

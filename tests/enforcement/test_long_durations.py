@@ -22,8 +22,8 @@ from stub_server import StubConnection, StubRequest, StubServer
 import docmind_lab as dl
 from docmind_lab.alternatives.enforcement.wire.asgi import DeadlineMiddleware
 from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY, ServerLimits, read_metadata_s
-from docmind_lab.core.deadline_headers import DEADLINE_HEADER, GRPC_TIMEOUT, smallest_s
 from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT, smallest_s
 
 Stub = Callable[..., StubServer]
 HEADERS = (DEADLINE_HEADER, GRPC_TIMEOUT, "x-mine")

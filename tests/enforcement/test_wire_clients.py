@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 import docmind_lab as dl
-from docmind_lab.core.deadline_headers import DEADLINE_HEADER
+from docmind_lab.core.duration_headers import DEADLINE_HEADER
 from docmind_lab.network.deadline_headers import wire_in_force
 
 # Requests on a busy machine, from the start of the deadline.

@@ -7,7 +7,7 @@ from langgraph.channels import BinaryOperatorAggregate
 from langgraph.graph import StateGraph
 
 from docmind_lab.systems.base.state import Merged
-from docmind_lab.systems.docmind.graphs.state import MultiAgentGraphState
+from docmind_lab.systems.docmind.graphs.supervisor_state import MultiAgentGraphState
 
 
 def test_a_copy_is_what_langgraph_would_make():

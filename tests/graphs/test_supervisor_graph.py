@@ -60,7 +60,7 @@ from docmind_lab.systems.docmind.graphs import (
     create_forward_message_tool,
 )
 from docmind_lab.systems.docmind.graphs.roles import role_tools
-from docmind_lab.systems.docmind.graphs.state import merge_visits
+from docmind_lab.systems.docmind.graphs.supervisor_state import merge_visits
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 
 THREAD = {"configurable": {"thread_id": "t"}}

@@ -12,8 +12,8 @@ from golden import assert_golden
 from typer.testing import CliRunner
 
 import docmind_lab as dl
-from docmind_lab.statistics.latency.calls import ObservedCalls
-from docmind_lab.statistics.latency.sources import read_calls
+from docmind_lab.statistics.latency.call_sources import read_calls
+from docmind_lab.statistics.latency.observed_calls import ObservedCalls
 from docmind_lab.views.cli.app import app
 
 CALLS = 24

@@ -13,13 +13,13 @@ from sample_runs import sample_run
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.findings.study import Study
+from docmind_lab.statistics.latency.call_sources import read_calls
 from docmind_lab.statistics.latency.decompose import split_calls
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.statistics.latency.sources import read_calls
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.records import EventRecord
 from docmind_lab.views import plots
-from docmind_lab.views.cli.profile import profile as profile_command
+from docmind_lab.views.cli.profile_command import profile as profile_command
 from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame
 
 MAPPED = {"latency_s": "duration_ms:ms", "output_tokens": "tokens", "outcome": "status"}

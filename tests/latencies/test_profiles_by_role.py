@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.services import server
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile

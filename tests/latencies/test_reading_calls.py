@@ -12,8 +12,8 @@ from sample_runs import sample_run
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.study import Study
+from docmind_lab.statistics.latency.call_sources import read_calls
 from docmind_lab.statistics.latency.decompose import split_calls
-from docmind_lab.statistics.latency.sources import read_calls
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.records import EventRecord
 

@@ -20,9 +20,9 @@ from langchain_openai import ChatOpenAI
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
+from docmind_lab.experiments.assertions import assert_keeps_deadline
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.lint.bench import TrialBench
-from docmind_lab.experiments.testing import assert_keeps_deadline
+from docmind_lab.experiments.lint.lint_bench import TrialBench
 from docmind_lab.views.cli import main
 
 INPUT = {"question": "What is yield?"}

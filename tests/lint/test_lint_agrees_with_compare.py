@@ -15,8 +15,8 @@ from often import often
 import docmind_lab as dl
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.experiments.comparison import compare
-from docmind_lab.experiments.lint.bench import TrialBench
-from docmind_lab.experiments.lint.overruns import Overrun
+from docmind_lab.experiments.lint.late_runs import Overrun
+from docmind_lab.experiments.lint.lint_bench import TrialBench
 from docmind_lab.experiments.lint.probing import GraphProbe
 
 pytestmark = pytest.mark.filterwarnings("default")

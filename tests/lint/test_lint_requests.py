@@ -20,7 +20,7 @@ from docmind_lab.alternatives.enforcement import enforce
 from docmind_lab.core.errors import GraphError, NotSimulated
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.lint import LintReport
-from docmind_lab.experiments.lint.report import lines_of
+from docmind_lab.experiments.lint.lint_report import lines_of
 from docmind_lab.services.vector_service import VectorService
 
 ASKED: dict[str, Any] = {"question": "Why?"}

@@ -26,7 +26,7 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.experiments.recordings.caps import grpc_targets
 from docmind_lab.systems.own import unsimulated
-from docmind_lab.systems.own.watch import hold, release
+from docmind_lab.systems.own.own_requests import hold, release
 
 URL = "https://api.openai.com/v1/chat/completions"
 

@@ -26,8 +26,8 @@ from qdrant_client import QdrantClient
 
 import docmind_lab as dl
 from docmind_lab.core.errors import GraphError, NotSimulated
+from docmind_lab.experiments.assertions import assert_keeps_deadline
 from docmind_lab.experiments.crash_test import crash_test
-from docmind_lab.experiments.testing import assert_keeps_deadline
 from docmind_lab.findings.summary import summarise
 from docmind_lab.services.endpoints import read_endpoints
 from docmind_lab.services.unanswered import Unanswered, rows_to_fill_in

@@ -16,9 +16,9 @@ from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import RunCut
 from docmind_lab.core.sync_async import Steps, afinish, finish, on_a_loop
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.own.calls import NOWHERE, RunTree
 from docmind_lab.systems.own.doorway import RunDoorway, free_state
-from docmind_lab.systems.own.watch import RunWatch, SimulatedDestinations, kind_of
+from docmind_lab.systems.own.graph_calls import NOWHERE, RunTree
+from docmind_lab.systems.own.own_requests import RunWatch, SimulatedDestinations, kind_of
 
 
 class Frozen:

@@ -18,7 +18,7 @@ from langchain_openai import ChatOpenAI
 from often import often
 from own_runs import EVERY, GRAPHS, measured_on_the_wall, services, simulated
 
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.tables.records import CallRecord
 
 PROPAGATING = "A,B:propagate,C:propagate,D:propagate,E,F:propagate"

@@ -28,7 +28,7 @@ from docmind_lab.experiments.comparison import compare
 from docmind_lab.findings.study import Study
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import load_graph, own_graph
-from docmind_lab.systems.own.kind import is_async_only
+from docmind_lab.systems.own.own_kind import is_async_only
 
 BUILDER = StateGraph(MessagesState)
 BUILDER.add_node("only", lambda state: {})

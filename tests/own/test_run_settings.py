@@ -35,7 +35,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.summary import summarise
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import load_graph, own_graph, read_inputs
-from docmind_lab.systems.own.settings import RunSettings
+from docmind_lab.systems.own.run_settings import RunSettings
 
 
 class State(TypedDict, total=False):

@@ -6,9 +6,9 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison import run
-from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.experiments.comparison import comparison_run as run
+from docmind_lab.experiments.comparison.comparison import Comparison
+from docmind_lab.views.panels.panel_settings import PanelChoice
 
 CHOICES = (
     PanelChoice(),

@@ -13,11 +13,11 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated, Workers
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.measurement.run import RunOrder
-from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.experiments.measurement.measured_run import RunOrder
 from docmind_lab.views.panels.engine import Engine, KnownRuns
 from docmind_lab.views.panels.newest import Newest
 from docmind_lab.views.panels.panel_run import PanelRun
+from docmind_lab.views.panels.panel_settings import PanelChoice
 
 
 def _engine(executor: Scripted) -> tuple[Engine, list[PanelRun]]:

@@ -22,7 +22,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.findings.study import Study
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.views.panels import engine as engine_module
-from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.views.panels.panel_settings import PanelChoice
 from docmind_lab.views.panels.study_tabs import VIEWS, StudyTabs
 from docmind_lab.views.panels.tune_panel import TunePanel, tune
 

@@ -25,7 +25,7 @@ from service_doors import always
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
 from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
-from docmind_lab.experiments.probe.bench import Bench
+from docmind_lab.experiments.probe.probe_bench import Bench
 from docmind_lab.experiments.probe.truth import Counters, LabLog, Look, truth_of
 from docmind_lab.experiments.probe.verdicts import check_period_s, work_ends_of
 from docmind_lab.services.openai_service import OpenAIService

@@ -19,8 +19,8 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.comparison_run import resolve
 from docmind_lab.experiments.comparison.live_estimate import RequestEstimate, expected_to_send
-from docmind_lab.experiments.comparison.run import resolve
 from docmind_lab.views.cli.compare import confirm_sending, notes_on_sending
 
 

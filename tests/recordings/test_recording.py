@@ -11,7 +11,7 @@ from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.live_study import RecordingWriter, Tape
 from docmind_lab.network.attempts import Attempt

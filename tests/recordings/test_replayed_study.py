@@ -19,10 +19,10 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.recordings import Recording
-from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.estimate import estimate
-from docmind_lab.experiments.sweeps.runner import benches_of, sweep
 from docmind_lab.experiments.sweeps.settled import SETTLED_FACTORS
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
 

@@ -15,14 +15,14 @@ from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.comparison.run import comparison_manifest
+from docmind_lab.experiments.comparison.comparison_run import comparison_manifest
 from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.live_study import RecordingWriter
 from docmind_lab.experiments.recordings.replay import drawn_wait_s, find
 from docmind_lab.experiments.recordings.timings import timings_of
-from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.findings.recommendation import recommend
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.statistics.shares import share_interval

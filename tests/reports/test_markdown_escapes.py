@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from markdown_it import MarkdownIt
 
-from docmind_lab.views.reports.formats import as_markdown
-from docmind_lab.views.reports.model import Facts, Prose, Report, Section
+from docmind_lab.views.reports.report_formats import as_markdown
+from docmind_lab.views.reports.report_model import Facts, Prose, Report, Section
 
 EVIL = "<script>alert(1)</script> <img src=x onerror=alert(1)> & [a](javascript:b) ``` </code>"
 

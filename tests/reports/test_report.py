@@ -26,8 +26,8 @@ from docmind_lab.views.plots.look import Canvas, axes_for
 from docmind_lab.views.reports import Report, build_report, figures, write_report
 from docmind_lab.views.reports.build import _advice
 from docmind_lab.views.reports.figures import PNG, SVG, image_of
-from docmind_lab.views.reports.formats import as_html, as_json, as_markdown
-from docmind_lab.views.reports.model import Figure
+from docmind_lab.views.reports.report_formats import as_html, as_json, as_markdown
+from docmind_lab.views.reports.report_model import Figure
 
 ROLES = ("router", "planner", "retrieval")
 LATE = {"outcome": "timed_out", "answered_in_time": False, "stop_reason": "deadline"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import Document
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer, unsupported_statements
-from docmind_lab.services.scripted_model.roles import role_of, strategy_for, sub_questions
+from docmind_lab.services.scripted_model.scripted_roles import role_of, strategy_for, sub_questions
 from docmind_lab.services.scripted_model.tokens import first_tokens
 
 QUOLL = "A quoll is a spotted marsupial. The quoll hunts at night in the eucalyptus forest."

@@ -28,7 +28,7 @@ from service_doors import (
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
-from docmind_lab.experiments.comparison.run import resolve
+from docmind_lab.experiments.comparison.comparison_run import resolve
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile

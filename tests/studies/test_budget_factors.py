@@ -12,8 +12,8 @@ from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
-from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
 
 
 def design(price: str | None = None, repeats: int = 1, **factors: Any) -> StudyDesign:

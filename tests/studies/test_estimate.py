@@ -10,9 +10,9 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.sweeps.design import StudyDesign
 from docmind_lab.experiments.sweeps.estimate import estimate
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.sweeps.sweep_run import sweep
 
 SMALL = {"documents": "handbook", "repeats": 30, "factors": {"alternative": "A,B", "decision_timeout_s": [5, 20]}}
 

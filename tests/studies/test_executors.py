@@ -21,7 +21,7 @@ from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.batch import InThisProcess
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.findings.study import Study
 
 

@@ -14,8 +14,8 @@ from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall
-from docmind_lab.experiments.load.design import LoadDesign
-from docmind_lab.experiments.load.tables import frames_of, rows_of_query
+from docmind_lab.experiments.load.crowd_tables import frames_of, rows_of_query
+from docmind_lab.experiments.load.load_design import LoadDesign
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, frozen_garbage, simulate
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile

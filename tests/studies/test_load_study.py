@@ -15,9 +15,10 @@ import pytest
 from benchmarks import load
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.load import LoadStudy, Poisson, Trace, load_options, run, run_load
+from docmind_lab.experiments.load import LoadStudy, Poisson, Trace, load_options, run_load
+from docmind_lab.experiments.load import load_run as run
 from docmind_lab.experiments.load.arrivals import Constant
-from docmind_lab.experiments.load.run import LoadCellResult
+from docmind_lab.experiments.load.load_run import LoadCellResult
 
 SMALL = {"alternatives": "B,C", "queries": 3, "replicates": 1, "slots": 1, "warm_up_s": 0.0, "decision_timeout_s": 6.0}
 

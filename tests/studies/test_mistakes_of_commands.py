@@ -14,10 +14,10 @@ from often import often
 from sample_runs import sample_study
 from small_studies import DESIGN, Scripted
 
-from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.views.cli import main
 

@@ -14,9 +14,9 @@ from docmind_lab.alternatives import Cooperative, HardTimeout
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess
-from docmind_lab.experiments.sweeps import design as design_module
-from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.experiments.sweeps import study_design as design_module
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 

@@ -12,8 +12,8 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.batch import Cell, CellResult
-from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import benches_of, sweep
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
 from docmind_lab.findings.study import Study, prepare_folder
 from docmind_lab.findings.study_folder import StudyFolder
 from docmind_lab.tables.cell_store import CellStore

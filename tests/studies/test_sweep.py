@@ -20,7 +20,7 @@ from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.experiments.batch import Cell, CellResult
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.cell_store import CellStore
 

@@ -15,7 +15,7 @@ from often import often
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
 
 from docmind_lab.experiments.batch import InThisProcess
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.records import TABLES
 

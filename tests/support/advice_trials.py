@@ -205,8 +205,8 @@ LIMITS: dict[str, Callable[[np.random.Generator, int, float, float], np.ndarray]
 
 def what_ifs(repetitions: int, runs: pd.DataFrame, kind: str, count: int = 100, seed: int = 9) -> Calibration:
     """The interval of a what-if has the true share in time, where runs were cut as `kind` says."""
-    from docmind_lab.findings.what_if.shares import in_time_shares
-    from docmind_lab.tables.traces.model import TracedRun, Traces
+    from docmind_lab.findings.what_if.good_shares import in_time_shares
+    from docmind_lab.tables.traces.trace_tables import TracedRun, Traces
 
     rng = np.random.default_rng(seed)
     needed_s = _time_needed(runs).to_numpy(dtype="float64")

@@ -18,7 +18,7 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison import virtual as comparison_virtual
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.sweeps import runner
+from docmind_lab.experiments.sweeps import sweep_run as runner
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.views.cli import main as command_line
 

@@ -12,12 +12,12 @@ from served_here import Here
 from docmind_lab.alternatives import Alternative
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder, measure
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.docmind.supervisor import SupervisorWorkload
+from docmind_lab.systems.docmind.supervisor_workload import SupervisorWorkload
 
 
 @dataclass

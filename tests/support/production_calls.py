@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from sample_runs import sample_run, study_of
 
+from docmind_lab.alternatives.enforcement.call_telemetry import CallTelemetry
 from docmind_lab.alternatives.enforcement.result import Result
-from docmind_lab.alternatives.enforcement.telemetry import CallTelemetry
 from docmind_lab.findings.study import Study
 
 

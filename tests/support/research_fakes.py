@@ -17,9 +17,9 @@ from langgraph.runtime import RunControl
 
 from docmind_lab.core.sync_async import Operation
 from docmind_lab.systems.base.encoders import SparseEncoder
-from docmind_lab.systems.research.graph import ResearchGraph, config_of
-from docmind_lab.systems.research.ledger import ResearchLedger
 from docmind_lab.systems.research.loop import SourceLoop
+from docmind_lab.systems.research.research_graph import ResearchGraph, config_of
+from docmind_lab.systems.research.research_ledger import ResearchLedger
 from docmind_lab.systems.research.sources import Item, Source, SourceSpec
 from docmind_lab.systems.research.tasks import Hypothesis, ResearchLimits, ResearchTask
 from docmind_lab.virtual_time import VirtualClock

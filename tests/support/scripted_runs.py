@@ -11,9 +11,9 @@ from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.experiments.batch import Cell, CellResult, Workers
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.tables.records import EventRecord, RunRecord
-from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.views.panels.panel_settings import PanelChoice
 
 PATIENCE_S = small_studies.PATIENCE_S
 SMALL = PanelChoice(runs=3, alternatives=("A", "B"), corpus="handbook")

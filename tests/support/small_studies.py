@@ -15,7 +15,7 @@ from sample_runs import sample_run
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.experiments.batch import Cell, CellResult
 from docmind_lab.experiments.batch.cells import cells_of
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.records import TABLES, EventRecord
 
@@ -39,7 +39,7 @@ def small_cells(runs_per_cell: int = 2) -> Iterator[None]:
         orders, system, _ = args
         return cells_of(orders, system, runs_per_cell, **kwargs)
 
-    with patch("docmind_lab.experiments.sweeps.runner.cells_of", cells):
+    with patch("docmind_lab.experiments.sweeps.sweep_run.cells_of", cells):
         yield
 
 

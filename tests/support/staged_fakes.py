@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
-from docmind_lab.systems.staged.graph import ChunkResult, build_staged_graph, process_chunk
 from docmind_lab.systems.staged.graph_store import GraphStore, Written
-from docmind_lab.systems.staged.state import StagedOptions
+from docmind_lab.systems.staged.staged_graph import ChunkResult, build_staged_graph, process_chunk
+from docmind_lab.systems.staged.staged_state import StagedOptions
 
 TEXT = "The railway joins Oslo and Bergen. A checkpoint is the state of a graph."
 

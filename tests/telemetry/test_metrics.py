@@ -14,7 +14,7 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.views.telemetry import Telemetry
 
 pytest.importorskip("opentelemetry.exporter.prometheus")

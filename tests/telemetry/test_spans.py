@@ -13,8 +13,8 @@ from sample_calls import call
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.views.telemetry.spans import finished_spans
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
+from docmind_lab.views.telemetry.run_spans import finished_spans
 
 pytest.importorskip("opentelemetry.sdk.trace")
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai

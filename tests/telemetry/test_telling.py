@@ -16,7 +16,7 @@ import pytest
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.views.telemetry import Telemetry
 
 pytest.importorskip("opentelemetry.exporter.prometheus")

@@ -14,8 +14,8 @@ from stub_server import StubConnection, StubRequest, StubServer
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.errors import ServiceError
-from docmind_lab.experiments.measurement.run import MeasuredRun
-from docmind_lab.views.telemetry.spans import finished_spans, otlp_exporter, send_spans
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
+from docmind_lab.views.telemetry.run_spans import finished_spans, otlp_exporter, send_spans
 
 pytest.importorskip("opentelemetry.sdk.trace")
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult

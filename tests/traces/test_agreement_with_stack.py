@@ -11,7 +11,7 @@ from flat_compare import compare_by
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.what_if.trace_agreement import SAME_SHARE, agreement_with_stack
-from docmind_lab.tables.traces.studies import traces_of_study
+from docmind_lab.tables.traces.traced_studies import traces_of_study
 
 # Each with a deadline that cuts a good part of its runs. The seeds are used nowhere else.
 CASES: tuple[dict[str, Any], ...] = (

@@ -22,11 +22,11 @@ from recorded_runs import recorded_call, recorded_run
 from typer.testing import CliRunner
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.findings.what_if.formats import FORMATS, import_traces
+from docmind_lab.findings.what_if.trace_formats import FORMATS, import_traces
+from docmind_lab.tables.traces.importers.export_records import json_values, records_in
 from docmind_lab.tables.traces.importers.recordings import FORMAT
-from docmind_lab.tables.traces.importers.records import json_values, records_in
 from docmind_lab.tables.traces.importers.spans import outcome_of_error
-from docmind_lab.tables.traces.model import Traces
+from docmind_lab.tables.traces.trace_tables import Traces
 from docmind_lab.views.cli.app import app
 
 EXPORTS = Path(__file__).parent / "exports"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from often import often
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.findings.what_if.formats import FORMATS, import_traces
-from docmind_lab.tables.traces.model import Traces
+from docmind_lab.findings.what_if.trace_formats import FORMATS, import_traces
+from docmind_lab.tables.traces.trace_tables import Traces
 
 HUGE = 10**400
 # A record, or a whole trace, as each tool writes it.

@@ -27,15 +27,15 @@ from docmind_lab.experiments.load import (
     load_options,
     run_load,
 )
-from docmind_lab.experiments.load.on_traces.server import POLICIES
 from docmind_lab.experiments.load.on_traces.shapes import shapes_of
+from docmind_lab.experiments.load.on_traces.traced_server import POLICIES
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.findings.study import Study
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.tables.frames import to_frame
-from docmind_lab.tables.traces.model import Span, TracedRun, Traces
-from docmind_lab.tables.traces.studies import traces_of_study
+from docmind_lab.tables.traces.trace_tables import Span, TracedRun, Traces
+from docmind_lab.tables.traces.traced_studies import traces_of_study
 from docmind_lab.views.cli.app import app
 from docmind_lab.views.plots.goodputs import goodput_frame
 

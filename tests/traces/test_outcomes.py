@@ -13,8 +13,8 @@ from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, PhaseBehaviour, ServerBehaviour
 from docmind_lab.findings.what_if.outcomes import ENDINGS, Replay, RunOutcomes
-from docmind_lab.tables.traces.model import Generation, Span, TracedRun, Traces
 from docmind_lab.tables.traces.rules import rule_of, rules_of
+from docmind_lab.tables.traces.trace_tables import Generation, Span, TracedRun, Traces
 
 
 def run(trace_id: str = "r", ended_at_s: float = 10.0, **others: object) -> TracedRun:

@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.what_if.shares import good_shares, in_time_shares, predicted_shares
+from docmind_lab.findings.what_if.good_shares import good_shares, in_time_shares, predicted_shares
 from docmind_lab.statistics.answer_times import AnswerTimes
 from docmind_lab.statistics.completion_curves import aalen_johansen
 from docmind_lab.statistics.shares import share_interval
-from docmind_lab.tables.traces.model import TracedRun, Traces
+from docmind_lab.tables.traces.trace_tables import TracedRun, Traces
 
 
 def runs_of(durations: list[tuple[str, float]], cut_at_s: float = np.inf, outcome: str = "answered") -> Traces:

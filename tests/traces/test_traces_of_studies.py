@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from docmind_lab.tables.traces.studies import _RunOfStudy
+from docmind_lab.tables.traces.traced_studies import _RunOfStudy
 
 NAN = float("nan")
 

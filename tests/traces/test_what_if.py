@@ -12,8 +12,8 @@ from golden import assert_golden
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.tables.traces.model import Span, TracedRun, Traces
 from docmind_lab.tables.traces.rules import rule_of
+from docmind_lab.tables.traces.trace_tables import Span, TracedRun, Traces
 from docmind_lab.views.cli import main
 from docmind_lab.views.plots.what_ifs import what_if_frontier
 

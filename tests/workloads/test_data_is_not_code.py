@@ -16,7 +16,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.replays import replayed_comparison
-from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.traces.importers.recordings import Recording
@@ -26,7 +26,7 @@ NAME = "made_up_elsewhere:KIND"
 MODULE = """
 from docmind_lab.systems.kinds import ExtraTable
 from docmind_lab.systems.base.workload_kind import WorkloadKind
-from docmind_lab.systems.docmind.supervisor import KIND as SUPERVISOR
+from docmind_lab.systems.docmind.supervisor_workload import KIND as SUPERVISOR
 
 TABLE = ExtraTable("mine", "Its runs.", (), lambda events, runs, calls: runs[["run_id"]])
 KIND = WorkloadKind("mine", "Mine", "tasks", SUPERVISOR.cases, SUPERVISOR.build, SUPERVISOR.defaults, tables=(TABLE,))

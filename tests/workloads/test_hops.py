@@ -25,9 +25,9 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.wall import wall_laboratory
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.sweeps.design import StudyDesign
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.network import HttpClients
 from docmind_lab.services.hop_behaviour import HopBehaviour, calls_below
 from docmind_lab.services.log import RequestRow
@@ -35,8 +35,8 @@ from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.virtual_door import PORT
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.statistics.latency.quantiles import QuantileTable
+from docmind_lab.systems.hops.hops_workload import KIND
 from docmind_lab.systems.hops.processes import APART_S, HopServices
-from docmind_lab.systems.hops.workload import KIND
 from docmind_lab.virtual_time import VirtualClock
 
 # Of its runs at 10 s about half are late, by 8 s on average.

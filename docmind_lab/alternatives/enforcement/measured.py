@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, RunLog, Runnable
-from docmind_lab.alternatives.enforcement.agent import EnforcedAgent
+from docmind_lab.alternatives.enforcement.enforced_agent import EnforcedAgent
 from docmind_lab.core.deadlines import Deadline
 
 

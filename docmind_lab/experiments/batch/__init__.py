@@ -2,11 +2,11 @@
 
 cells.py     a cell: runs that one worker computes and one file holds; how a worker does so
 workers.py   executors: processes, or this process; a stalled one is replaced
-runner.py    compute cells of any kind on workers, and yield results as they come
+cell_run.py  compute cells of any kind on workers, and yield results as they come
 """
 
+from docmind_lab.experiments.batch.cell_run import run_cells
 from docmind_lab.experiments.batch.cells import Cell, CellResult, Simulated
-from docmind_lab.experiments.batch.runner import run_cells
 from docmind_lab.experiments.batch.workers import InThisProcess, Workers, kept_warm, processes, workers_for
 
 __all__ = [

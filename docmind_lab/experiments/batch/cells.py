@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from docmind_lab.core.errors import SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.systems.base.corpus import HANDBOOK

@@ -13,11 +13,11 @@ from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.text import count_of
 from docmind_lab.experiments.batch import Simulated
-from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.replays import simulated_name
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.comparison.wall import has_server_log
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.services.faults import Fault
 
 PILOT_QUESTIONS = 3

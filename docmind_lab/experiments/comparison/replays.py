@@ -20,10 +20,10 @@ from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.design import DEFAULT_SEED, RUN_SEEDS, Alternatives, Comparison
+from docmind_lab.experiments.comparison.comparison import DEFAULT_SEED, RUN_SEEDS, Alternatives, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_in, kind_of
 from docmind_lab.experiments.comparison.virtual import replaying, simulated
-from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.experiments.measurement.measured_run import RunOrder
 from docmind_lab.experiments.nouns import DocMind, System
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile

@@ -12,8 +12,8 @@ from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess, Simulated, Workers, run_cells, workers_for
 from docmind_lab.experiments.batch.cells import cells_of
-from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.comparison.comparison import Comparison
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.recordings.replay import replay_options
 from docmind_lab.services.server import ServiceOptions

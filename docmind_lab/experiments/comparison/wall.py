@@ -12,12 +12,12 @@ from typing import Any
 
 from docmind_lab.alternatives import Alternative, AsyncCancellation, Cooperative
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.measurement.simulation import frozen_garbage, live_endpoint_of
 from docmind_lab.experiments.recordings.caps import CapReached
-from docmind_lab.network.endpoints import require_endpoints
+from docmind_lab.network.live_endpoints import require_endpoints
 from docmind_lab.network.taps import Tap, attach_taps
 from docmind_lab.services.server import LogClient
 from docmind_lab.systems.base.workload_kind import Surroundings, Workload, itself

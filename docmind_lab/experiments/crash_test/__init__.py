@@ -3,17 +3,17 @@
 observation.py  what one trial shows: its marks, its ends, its thread, its leftovers
 probes.py       a watched checkpointer, store, services, callbacks, temporary files
 checkpointers.py the checkpointer of one trial, opened anew after a kill, and a thread as it has it
-held_locks.py   the locks that a graph's code can reach
-bench.py        the graph and its services, for one trial after the other
-trial.py        one trial: run, cut or kill, come to rest, go on
-cut_points.py   the instants at which an undisturbed run can be cut, and which are tried
-invariants.py   the judgements on a trial
-cells.py        trials over worker processes, and the smallest trial that shows a finding
-report.py       a finding with its timeline and its test, the report and its lines
-run.py          crash_test
+held_locks.py    the locks that a graph's code can reach
+crash_bench.py   the graph and its services, for one trial after the other
+trial.py         one trial: run, cut or kill, come to rest, go on
+cut_points.py    the instants at which an undisturbed run can be cut, and which are tried
+invariants.py    the judgements on a trial
+crash_cells.py   trials over worker processes, and the smallest trial that shows a finding
+crash_report.py  a finding with its timeline and its test, the report and its lines
+crash_run.py     crash_test
 """
 
-from docmind_lab.experiments.crash_test.report import CrashReport, Finding
-from docmind_lab.experiments.crash_test.run import crash_test
+from docmind_lab.experiments.crash_test.crash_report import CrashReport, Finding
+from docmind_lab.experiments.crash_test.crash_run import crash_test
 
 __all__ = ["CrashReport", "Finding", "crash_test"]

@@ -23,8 +23,8 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.crash_test.observation import Saved, comparable, text_of
 from docmind_lab.experiments.crash_test.probes import ProbeSaver
+from docmind_lab.systems.own.own_workload import OutsideSaver
 from docmind_lab.systems.own.references import AnyGraph
-from docmind_lab.systems.own.workload import OutsideSaver
 from docmind_lab.virtual_time import outside_simulation
 
 # Virtual seconds; a connection on an event loop that is held up is not waited for.

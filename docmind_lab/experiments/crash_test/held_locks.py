@@ -10,7 +10,7 @@ from typing import Any
 from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives.bound import without_wrappers
-from docmind_lab.systems.own.kind import tools_of
+from docmind_lab.systems.own.own_kind import tools_of
 from docmind_lab.systems.own.references import AnyGraph
 
 _DEPTH = 2

@@ -26,8 +26,8 @@ from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.bound import copy_with
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
-from docmind_lab.experiments.crash_test.bench import CrashBench
 from docmind_lab.experiments.crash_test.checkpointers import SavedThread, read_thread
+from docmind_lab.experiments.crash_test.crash_bench import CrashBench
 from docmind_lab.experiments.crash_test.held_locks import held_locks, release_lock
 from docmind_lab.experiments.crash_test.observation import (
     ASKED,
@@ -55,11 +55,11 @@ from docmind_lab.services.endpoints import EndpointTable
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT
 from docmind_lab.systems.own import GraphInput, OwnWorkload
+from docmind_lab.systems.own.own_requests import SimulatedDestinations
 from docmind_lab.systems.own.references import AnyGraph
 from docmind_lab.systems.own.unsimulated import REMEDY as RUN_REMEDY
-from docmind_lab.systems.own.watch import SimulatedDestinations
 from docmind_lab.virtual_time import VirtualClock
-from docmind_lab.virtual_time.clock import REMEDY as CLOCK_REMEDY
+from docmind_lab.virtual_time.virtual_clock import REMEDY as CLOCK_REMEDY
 
 LONG_S: Final = 3600.0
 """Virtual seconds that a run has that is not cut, and the resumption of one that was."""

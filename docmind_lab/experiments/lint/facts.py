@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from docmind_lab.core.text import count_of
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.lint.bench import TrialBench
-from docmind_lab.experiments.lint.overruns import length_of, length_s, requests_of, span_of, within
+from docmind_lab.experiments.lint.late_runs import length_of, length_s, requests_of, span_of, within
+from docmind_lab.experiments.lint.lint_bench import TrialBench
 from docmind_lab.experiments.lint.scenes import UNTIMED, Scene, observe_run, sent_in
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 

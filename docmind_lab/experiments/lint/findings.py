@@ -9,7 +9,7 @@ from typing import Final
 
 from docmind_lab.experiments.examination import Paragraphs
 from docmind_lab.experiments.lint.facts import NodeFacts
-from docmind_lab.experiments.lint.overruns import Overrun
+from docmind_lab.experiments.lint.late_runs import Overrun
 
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "call": (

@@ -13,7 +13,6 @@ from typing import Any
 from docmind_lab.alternatives.bound import without_wrappers
 from docmind_lab.core.errors import GraphError
 from docmind_lab.core.text import count_of, guessed_shape
-from docmind_lab.experiments.lint.bench import TrialBench
 from docmind_lab.experiments.lint.facts import (
     SLOWEST_GAP_S,
     NodeFacts,
@@ -28,7 +27,8 @@ from docmind_lab.experiments.lint.facts import (
     trickled_of,
     worst_case_of,
 )
-from docmind_lab.experiments.lint.overruns import length_of
+from docmind_lab.experiments.lint.late_runs import length_of
+from docmind_lab.experiments.lint.lint_bench import TrialBench
 from docmind_lab.experiments.lint.scenes import INTERRUPTED, UNTIMED, UNTIMED_ASYNC, Scene, observe_run
 from docmind_lab.systems.base.observer import role_of
 from docmind_lab.systems.own.references import AnyGraph

@@ -22,8 +22,7 @@ from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.users_code import line_of_error
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.lint.bench import TrialBench
-from docmind_lab.experiments.lint.overruns import (
+from docmind_lab.experiments.lint.late_runs import (
     TimeSpan,
     length_of,
     length_s,
@@ -33,12 +32,13 @@ from docmind_lab.experiments.lint.overruns import (
     within,
     without,
 )
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.lint.lint_bench import TrialBench
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.faults import Fault
-from docmind_lab.systems.own.calls import Place, RunTree
+from docmind_lab.systems.own.graph_calls import Place, RunTree
+from docmind_lab.systems.own.own_requests import SentRequest, watch_of_calling_code
 from docmind_lab.systems.own.references import one_line
-from docmind_lab.systems.own.watch import SentRequest, watch_of_calling_code
 from docmind_lab.tables.records import CallRecord
 
 # So long that no limit is met, and no alternative has anything to do.

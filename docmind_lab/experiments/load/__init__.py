@@ -3,23 +3,23 @@
     from docmind_lab.experiments.load import run_load
     study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
 
-arrivals.py     arrival processes: Poisson, constant, recorded
-crowd.py        queries side by side in one virtual time or in real time, each a real run of the whole stack
-design.py       loads × replicates × what else is varied, of the stack and on traces, and the crowds that follow
-tables.py       the tables queries and servings: rows of each query, and of each request at the model server
-measures.py     goodput, abandoned work, and how long live queries waited because of it
-study.py        LoadStudy, LoadOnTraces: the tables, their summary, their folder
-run.py          run_load: compute crowds on workers, each of which keeps its system
-on_traces/      the same study on recorded runs: a million queries in minutes
-load_table.py   a `[load]` table of a study file, checked
+arrivals.py      arrival processes: Poisson, constant, recorded
+crowd.py         queries side by side in one virtual time or in real time, each a real run of the whole stack
+load_design.py   loads × replicates × what else is varied, of the stack and on traces, and the crowds that follow
+crowd_tables.py  the tables queries and servings: rows of each query, and of each request at the model server
+measures.py      goodput, abandoned work, and how long live queries waited because of it
+load_study.py    LoadStudy, LoadOnTraces: the tables, their summary, their folder
+load_run.py      run_load: compute crowds on workers, each of which keeps its system
+on_traces/       the same study on recorded runs: a million queries in minutes
+load_table.py    a `[load]` table of a study file, checked
 """
 
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
-from docmind_lab.experiments.load.design import LoadDesign
+from docmind_lab.experiments.load.load_design import LoadDesign
+from docmind_lab.experiments.load.load_run import run_load
+from docmind_lab.experiments.load.load_study import LoadOnTraces, LoadStudy
 from docmind_lab.experiments.load.load_table import load_options
-from docmind_lab.experiments.load.on_traces.study import load_on_traces
-from docmind_lab.experiments.load.run import run_load
-from docmind_lab.experiments.load.study import LoadOnTraces, LoadStudy
+from docmind_lab.experiments.load.on_traces.load_on_traces import load_on_traces
 
 __all__ = [
     "Arrivals",

@@ -23,7 +23,7 @@ from typing import Generic, TypeVar, cast
 from docmind_lab.alternatives.base import Alternative, Inputs, Outcome, Runnable
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.experiments.measurement.run import MeasuredRun, RequestLog, RunOrder, measure
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RequestLog, RunOrder, measure
 from docmind_lab.experiments.measurement.simulation import fixed_randomness, frozen_garbage
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder

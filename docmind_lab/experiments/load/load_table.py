@@ -34,10 +34,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
-from docmind_lab.experiments.load.on_traces.study import load_on_traces
-from docmind_lab.experiments.load.run import run_load
-from docmind_lab.experiments.sweeps.design import explain
-from docmind_lab.findings.what_if.formats import import_traces
+from docmind_lab.experiments.load.load_run import run_load
+from docmind_lab.experiments.load.on_traces.load_on_traces import load_on_traces
+from docmind_lab.experiments.sweeps.study_design import explain
+from docmind_lab.findings.what_if.trace_formats import import_traces
 
 
 class ArrivalsTable(BaseModel):

@@ -20,7 +20,7 @@ from html import escape
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.replay import ReplayOptions
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.services.plan import Plan

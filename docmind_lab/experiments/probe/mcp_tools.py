@@ -26,7 +26,7 @@ import pandas as pd
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import WorkEnds
 from docmind_lab.core.text import markdown_table
-from docmind_lab.experiments.batch.runner import Progress
+from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.services.endpoints import ENDPOINTS_PATH
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess

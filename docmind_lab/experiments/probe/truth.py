@@ -33,7 +33,7 @@ import httpx
 
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.network.attempts import HEADER_PREFIX
-from docmind_lab.network.endpoints import reason_of
+from docmind_lab.network.live_endpoints import reason_of
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient
 

@@ -21,7 +21,7 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import join_names
 from docmind_lab.core.whole_files import as_json, write_whole
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.recordings.caps import CapMeter, Caps, grpc_targets, text_of
 from docmind_lab.experiments.recordings.replay import request_digest
 from docmind_lab.network.attempts import Attempt, LogicalCall

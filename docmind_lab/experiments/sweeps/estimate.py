@@ -18,10 +18,10 @@ from loky import cpu_count
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.text import count_of
 from docmind_lab.experiments.batch import Cell, Simulated
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
-from docmind_lab.experiments.sweeps.design import StudyDesign
-from docmind_lab.experiments.sweeps.runner import SweepBench, benches_of
+from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.sweeps.sweep_run import SweepBench, benches_of
 from docmind_lab.tables.cell_store import CellStore
 
 # More would make a pilot a study.

@@ -15,10 +15,10 @@ from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
-from docmind_lab.experiments.comparison.design import Comparison
+from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
 from docmind_lab.experiments.comparison.replays import has_own_documents, replayed_comparison
-from docmind_lab.experiments.measurement.run import RunOrder
+from docmind_lab.experiments.measurement.measured_run import RunOrder
 from docmind_lab.experiments.nouns import DocMind, LabSystem, System, system_of_kind
 from docmind_lab.experiments.sweeps.factors import (
     StudyFields,

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from docmind_lab.core.keywords import answers_wrong_names
-from docmind_lab.experiments.batch.runner import Progress
-from docmind_lab.experiments.comparison.design import Alternatives
+from docmind_lab.experiments.batch.cell_run import Progress
+from docmind_lab.experiments.comparison.comparison import Alternatives
 from docmind_lab.experiments.comparison.documents import kind_of
 from docmind_lab.experiments.nouns import system_of
-from docmind_lab.experiments.sweeps.runner import sweep
+from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.experiments.world import AnyWorld
 from docmind_lab.findings.recommendation import Recommendation
 from docmind_lab.systems.kinds import workload_kind
-from docmind_lab.systems.own.kind import DEFAULTS
+from docmind_lab.systems.own.own_kind import DEFAULTS
 
 _OF_THE_DEFAULT: Final = (0.5, 1.0, 1.5, 2.0, 3.0)
 # 73 runs without a failure show that 95 % are answered in time, with 95 % confidence; some more leave room for one.

@@ -16,13 +16,13 @@ from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.findings.study import Study
+from docmind_lab.findings.what_if.good_shares import predicted_shares
 from docmind_lab.findings.what_if.outcomes import ENDINGS, Replay, RunOutcomes
-from docmind_lab.findings.what_if.shares import predicted_shares
 from docmind_lab.statistics.interval import Floats
 from docmind_lab.tables.frames import blank_row, to_frame, with_dtypes
 from docmind_lab.tables.records import TABLES
-from docmind_lab.tables.traces.model import CALL_KINDS, Traces
 from docmind_lab.tables.traces.rules import NamedRule
+from docmind_lab.tables.traces.trace_tables import CALL_KINDS, Traces
 
 
 @dataclass(frozen=True, eq=False)

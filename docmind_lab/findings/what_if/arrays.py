@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from docmind_lab.statistics.interval import Floats
-from docmind_lab.tables.traces.model import CALL_KINDS, upwards
+from docmind_lab.tables.traces.trace_tables import CALL_KINDS, upwards
 
 Bools = NDArray[np.bool_]
 

@@ -30,8 +30,8 @@ from docmind_lab.findings.what_if.arrays import (
     step_rows,
 )
 from docmind_lab.statistics.interval import Floats
-from docmind_lab.tables.traces.model import Traces
 from docmind_lab.tables.traces.rules import Rule
+from docmind_lab.tables.traces.trace_tables import Traces
 
 ENDINGS: Final = ("answered", "partial", "timed_out", "failed", "interrupted", "unfinished")
 """Outcomes of a run; `RunOutcomes.outcome` holds their positions here."""

@@ -21,7 +21,7 @@ from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.findings.what_if.outcomes import Replay
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.tables.traces.rules import RULES, NamedRule
-from docmind_lab.tables.traces.studies import traces_of_study
+from docmind_lab.tables.traces.traced_studies import traces_of_study
 
 WITHIN_S: Final = 1e-6
 """How far two instants may be apart that count as the same, seconds."""

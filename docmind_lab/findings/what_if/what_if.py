@@ -23,14 +23,14 @@ from docmind_lab.core.text import count_of, join_names, number, one_line, percen
 from docmind_lab.findings.choice import FEWEST_PAIRS, choose
 from docmind_lab.findings.finding import Block, Finding, MakesFinding
 from docmind_lab.findings.what_if.answers import Answers, arm_rows
+from docmind_lab.findings.what_if.good_shares import good_shares, in_time_shares
 from docmind_lab.findings.what_if.outcomes import Replay
-from docmind_lab.findings.what_if.shares import good_shares, in_time_shares
 from docmind_lab.statistics.interval import Floats
 from docmind_lab.statistics.shares import runs_needed_for_share
 from docmind_lab.tables.conditions import with_arms
 from docmind_lab.tables.frames import rows_of
-from docmind_lab.tables.traces.model import Traces
 from docmind_lab.tables.traces.rules import NamedRule, rules_of
+from docmind_lab.tables.traces.trace_tables import Traces
 
 _DEADLINES_WHEN_LEFT_OUT: Final = 12
 _OF_TABLE: Final = "runs that ended otherwise, late callers, and work after the deadline (mean per run)"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from docmind_lab.services.dialects.exchange import (
+from docmind_lab.services.dialects.dialect_exchange import (
     Answer,
     Dialect,
     Message,

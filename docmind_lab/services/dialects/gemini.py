@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from docmind_lab.services.dialects.exchange import (
+from docmind_lab.services.dialects.dialect_exchange import (
     Answer,
     Dialect,
     EmbeddingRequest,

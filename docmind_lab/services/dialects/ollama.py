@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from docmind_lab.services.dialects.exchange import (
+from docmind_lab.services.dialects.dialect_exchange import (
     JSON_LINES,
     Answer,
     Dialect,

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from docmind_lab.services.dialects.exchange import (
+from docmind_lab.services.dialects.dialect_exchange import (
     CREATED,
     Answer,
     Dialect,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from docmind_lab.services.dialects.exchange import (
+from docmind_lab.services.dialects.dialect_exchange import (
     CREATED,
     Answer,
     Message,

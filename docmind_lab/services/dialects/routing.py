@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from docmind_lab.services.dialects.anthropic_messages import AnthropicMessages
-from docmind_lab.services.dialects.exchange import Dialect, Refusal, Route
+from docmind_lab.services.dialects.dialect_exchange import Dialect, Refusal, Route
 from docmind_lab.services.dialects.gemini import Gemini
 from docmind_lab.services.dialects.ollama import PATHS, Ollama
 from docmind_lab.services.dialects.openai_chat import OpenAIChat

@@ -17,7 +17,7 @@ from typing import Final, Literal, get_args
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.time_policies import share_left
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall
-from docmind_lab.services.scripted_model.roles import end_of_supervision
+from docmind_lab.services.scripted_model.scripted_roles import end_of_supervision
 from docmind_lab.services.scripted_model.variation import shorten_answer
 
 PressureKind = Literal["ignores", "hurries", "panics"]

@@ -19,9 +19,9 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.statistics.latency.calls import ObservedCalls
 from docmind_lab.statistics.latency.durations import Sample
 from docmind_lab.statistics.latency.families import Floats
+from docmind_lab.statistics.latency.observed_calls import ObservedCalls
 
 _FEWEST_FOR_SLOPE: Final = 20
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.statistics.latency.calls import ObservedCalls
 from docmind_lab.statistics.latency.decompose import split_calls
 from docmind_lab.statistics.latency.durations import QuantileTables, fit_durations
+from docmind_lab.statistics.latency.observed_calls import ObservedCalls
 from docmind_lab.statistics.latency.quantiles import QuantileTable
 from docmind_lab.statistics.latency.sessions import fit_correlation
 

@@ -31,7 +31,7 @@ from docmind_lab.statistics.latency import dependence
 from docmind_lab.statistics.latency.quantiles import DurationFit, QuantileTable, require_factor
 
 if TYPE_CHECKING:
-    from docmind_lab.statistics.latency.sources import Source
+    from docmind_lab.statistics.latency.call_sources import Source
 
 PROFILE_NAMES: tuple[str, ...] = ("fast", "typical", "heavy_tail", "local_gpu", "coding_2026", "typical/10")
 """The built-in profiles, for `LatencyProfile.named`."""
@@ -294,8 +294,8 @@ class LatencyProfile:
     ) -> dict[str, LatencyProfile]:
         """Return a profile for each level of `each`, or one by the name "" if that is None."""
         # Function-level: they import pandas and scipy, and built-in profiles need neither.
+        from docmind_lab.statistics.latency.call_sources import read_calls  # noqa: PLC0415
         from docmind_lab.statistics.latency.fitting import FitOptions, fit_calls  # noqa: PLC0415
-        from docmind_lab.statistics.latency.sources import read_calls  # noqa: PLC0415
 
         if unknown := sorted(options.keys() - set(_FIT_OPTIONS)):
             raise ConfigurationError(f"fit has no option {unknown[0]!r}: there are {', '.join(_FIT_OPTIONS)}")

@@ -15,7 +15,7 @@ from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.errors import DocmindLabError, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.network import HttpClients
-from docmind_lab.network.endpoints import reason_of
+from docmind_lab.network.live_endpoints import reason_of
 from docmind_lab.services.server import ServiceAddresses
 
 BATCH_SIZE: Final = 64

@@ -20,7 +20,7 @@ from docmind_lab.alternatives.base import INTERRUPT, FreeState
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.systems.own.inputs import BOXED
-from docmind_lab.systems.own.watch import RunWatch
+from docmind_lab.systems.own.own_requests import RunWatch
 
 _ERROR_KEY = re.compile(r"(^|_)(errors?|exceptions?)(_(message|msg|text|detail)s?)?$", re.IGNORECASE)
 

@@ -29,7 +29,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.own.references import one_line
-from docmind_lab.systems.own.settings import RunSettings
+from docmind_lab.systems.own.run_settings import RunSettings
 
 Inputs = str | os.PathLike[str] | Iterable[Any]
 """A file, or the items themselves."""

@@ -20,8 +20,8 @@ from docmind_lab.network.clients.watching import Passage, add_finder
 from docmind_lab.services.endpoints import EndpointTable
 from docmind_lab.services.server import ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.systems.own.own_requests import SimulatedDestinations
 from docmind_lab.systems.own.tokenizer import provide_vocabularies
-from docmind_lab.systems.own.watch import SimulatedDestinations
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from docmind_lab.network.recorder import current_recorder
 from docmind_lab.systems.peers.client import FAILURES, PeerClients, PeerNews
 from docmind_lab.systems.peers.correlation import CorrelationEntry, Limit, PeerResult, PeerTimeouts, describe_limit
 from docmind_lab.systems.peers.correlator import Correlator
-from docmind_lab.systems.peers.events import CallNotes
+from docmind_lab.systems.peers.peer_events import CallNotes
 from docmind_lab.virtual_time import current_clock
 
 log = logging.getLogger(__name__)

@@ -1,19 +1,19 @@
 """Saturation-driven research under layered limits: the workload `research`, and functions that run a research.
 
-tasks.py           tasks of a few hypotheses, with gold; ResearchLimits: one call, one source, the whole research
-sources.py         collections that differ in pages, richness, noise and pace; a search, and its results
-prompts.py         the prompts and messages of the model's four roles
-model_calls.py     a model call, tried again within the budget, and the decision in its reply
-exits.py           why work on a source ended, the event that records it, and the table `sources`
-ledger.py          the queries asked and results kept, in memory and in a folder
-loop.py            one source: write, search, filter, record, check
-graph.py           hypotheses in turn, sources side by side, the findings
-report.py          how each source ended, what is partial, what was kept
-system.py          clients, sources, model, graph
-running.py         research(task, system), SimulatedResearch
-counterfactual.py  what each source would have given after its stop
-workload.py        the workload: a research under a deadline enforced from outside
-script.py          what the simulated model says in the four roles
+tasks.py              tasks of a few hypotheses, with gold; ResearchLimits: one call, one source, the whole research
+sources.py            collections that differ in pages, richness, noise and pace; a search, and its results
+prompts.py            the prompts and messages of the model's four roles
+research_calls.py     a model call, tried again within the budget, and the decision in its reply
+exits.py              why work on a source ended, the event that records it, and the table `sources`
+research_ledger.py    the queries asked and results kept, in memory and in a folder
+loop.py               one source: write, search, filter, record, check
+research_graph.py     hypotheses in turn, sources side by side, the findings
+research_report.py    how each source ended, what is partial, what was kept
+research_system.py    clients, sources, model, graph
+running.py            research(task, system), SimulatedResearch
+counterfactual.py     what each source would have given after its stop
+research_workload.py  the workload: a research under a deadline enforced from outside
+research_script.py    what the simulated model says in the four roles
 """
 
-import docmind_lab.systems.research.script  # noqa: F401 - it adds what the model says in its roles
+import docmind_lab.systems.research.research_script  # noqa: F401 - it adds what the model says in its roles

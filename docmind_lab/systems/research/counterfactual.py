@@ -18,12 +18,12 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.sync_async import Steps, finish
 from docmind_lab.network.recorder import recording
 from docmind_lab.systems.research.exits import Completion, ExitReason
-from docmind_lab.systems.research.graph import Compiled, config_of, run_to_end
-from docmind_lab.systems.research.ledger import ResearchLedger
 from docmind_lab.systems.research.loop import SourceRun
-from docmind_lab.systems.research.model_calls import CallPlace
-from docmind_lab.systems.research.report import ResearchReport
-from docmind_lab.systems.research.system import ResearchSystem, recorder_of
+from docmind_lab.systems.research.research_calls import CallPlace
+from docmind_lab.systems.research.research_graph import Compiled, config_of, run_to_end
+from docmind_lab.systems.research.research_ledger import ResearchLedger
+from docmind_lab.systems.research.research_report import ResearchReport
+from docmind_lab.systems.research.research_system import ResearchSystem, recorder_of
 
 COLUMNS = (
     "hypothesis",

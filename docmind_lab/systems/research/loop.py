@@ -27,8 +27,7 @@ from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import Completion, ExitReason, exit_after_attempt
-from docmind_lab.systems.research.ledger import ResearchLedger, SearchAttempt
-from docmind_lab.systems.research.model_calls import (
+from docmind_lab.systems.research.research_calls import (
     Accepted,
     CallPlace,
     Decided,
@@ -37,6 +36,7 @@ from docmind_lab.systems.research.model_calls import (
     Saturation,
     decide,
 )
+from docmind_lab.systems.research.research_ledger import ResearchLedger, SearchAttempt
 from docmind_lab.systems.research.sources import Item, Source, SourceSearch, unseen
 from docmind_lab.systems.research.tasks import Hypothesis
 

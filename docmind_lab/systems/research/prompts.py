@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from docmind_lab.systems.research.ledger import SearchAttempt
+from docmind_lab.systems.research.research_ledger import SearchAttempt
 from docmind_lab.systems.research.sources import Item, SourceSpec
 from docmind_lab.systems.research.tasks import Hypothesis, ResearchTask
 

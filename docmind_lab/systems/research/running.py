@@ -30,9 +30,9 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import Library, handbook
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.research.counterfactual import past_the_stop
-from docmind_lab.systems.research.report import ResearchReport, report_of
+from docmind_lab.systems.research.research_report import ResearchReport, report_of
+from docmind_lab.systems.research.research_system import ResearchSystem, recorder_of
 from docmind_lab.systems.research.sources import SourceSpec, load_sources
-from docmind_lab.systems.research.system import ResearchSystem, recorder_of
 from docmind_lab.systems.research.tasks import ResearchLimits, ResearchTask, as_task
 from docmind_lab.virtual_time import VirtualClock
 

@@ -2,16 +2,16 @@
 
     primary → suggested → generated → forced → finalize
 
-parsing.py             parse tool calls from a model's reply, whole or damaged
-calls.py               the tools, the write that each call makes, the order of calls
-graph_store.py         the store, and what confirms a write
-ledger.py              the record of a run's writes; the desk that runs calls
-timeouts.py            how long the agent may take, fixed or adaptive
-state.py, graph.py     the ladder as a LangGraph graph; one chunk through it
-primary.py, rungs.py   its rungs: the agent, and those below it, which ask no model
-events.py              events, and the table `stages` that is made of them
-chunks.py, workload.py the workload `staged`: its inputs, its kind
-script.py              what the simulated model says in the agent's role
+parsing.py                        parse tool calls from a model's reply, whole or damaged
+stage_calls.py                    the tools, the write that each call makes, the order of calls
+graph_store.py                    the store, and what confirms a write
+staged_ledger.py                  the record of a run's writes; the desk that runs calls
+timeouts.py                       how long the agent may take, fixed or adaptive
+staged_state.py, staged_graph.py  the ladder as a LangGraph graph; one chunk through it
+primary.py, rungs.py              its rungs: the agent, and those below it, which ask no model
+staged_events.py                  events, and the table `stages` that is made of them
+chunks.py, staged_workload.py the workload `staged`: its inputs, its kind
+staged_script.py              what the simulated model says in the agent's role
 """
 
-import docmind_lab.systems.staged.script  # noqa: F401 - it adds what the model says in its role
+import docmind_lab.systems.staged.staged_script  # noqa: F401 - it adds what the model says in its role

@@ -15,8 +15,8 @@ from typing import Any
 from docmind_lab.core.levels import NAN
 from docmind_lab.systems.base.documents import handbook
 from docmind_lab.systems.base.questions import Question
-from docmind_lab.systems.staged.calls import gold_entity, gold_relation
-from docmind_lab.systems.staged.events import digest
+from docmind_lab.systems.staged.stage_calls import gold_entity, gold_relation
+from docmind_lab.systems.staged.staged_events import digest
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import note_event
 from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.steps_node import StepsNode
-from docmind_lab.systems.staged.calls import TOOLS
-from docmind_lab.systems.staged.events import note_stage_start
-from docmind_lab.systems.staged.ledger import StageLedger
 from docmind_lab.systems.staged.parsing import parse_message
-from docmind_lab.systems.staged.state import StagedOptions, desk_of, last_reply, text_of
+from docmind_lab.systems.staged.stage_calls import TOOLS
+from docmind_lab.systems.staged.staged_events import note_stage_start
+from docmind_lab.systems.staged.staged_ledger import StageLedger
+from docmind_lab.systems.staged.staged_state import StagedOptions, desk_of, last_reply, text_of
 
 STAGE = "primary"
 PROMPT = (

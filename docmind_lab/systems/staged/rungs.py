@@ -21,12 +21,12 @@ from langgraph.types import Command
 
 from docmind_lab.network.recorder import note_event
 from docmind_lab.systems.base.steps_node import StepsNode
-from docmind_lab.systems.staged.calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
-from docmind_lab.systems.staged.events import note_stage_start
 from docmind_lab.systems.staged.graph_store import Origin, Written, is_confirmed, key_of
-from docmind_lab.systems.staged.ledger import Desk, StageLedger, attempt
 from docmind_lab.systems.staged.parsing import ToolCall, parse_text
-from docmind_lab.systems.staged.state import LadderFailed, StagedOptions, desk_of, is_blank, last_reply, text_of
+from docmind_lab.systems.staged.stage_calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
+from docmind_lab.systems.staged.staged_events import note_stage_start
+from docmind_lab.systems.staged.staged_ledger import Desk, StageLedger, attempt
+from docmind_lab.systems.staged.staged_state import LadderFailed, StagedOptions, desk_of, is_blank, last_reply, text_of
 
 _CODE = r"`(?P<code>[^`\n]{2,60})`"
 _LINK = r"\[(?P<link>[^\]\n]{2,60})\]\([^)\s]*\)"

@@ -19,7 +19,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.experiments.flat_options import as_live, nouns_of
 from docmind_lab.experiments.world import Live, Replay
-from docmind_lab.findings.controls import control_failed
+from docmind_lab.findings.negative_controls import control_failed
 from docmind_lab.views.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
 from docmind_lab.views.cli.options import TIMEOUT_VARIABLE, Given, takes
 from docmind_lab.views.cli.printing import print_study, study_as_json
@@ -103,7 +103,7 @@ def _measured(asked: Mapping[str, Any], settings: Settings, folder: Path, *, yes
     """The study, its progress shown. asked: keywords of `compare`. Raises: typer.Exit when it is interrupted."""
     shown = ProgressBar("runs", "measuring", shown=not as_json)
     try:
-        from docmind_lab.experiments.comparison import run
+        from docmind_lab.experiments.comparison import comparison_run as run
         from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 
         world = asked["world"]

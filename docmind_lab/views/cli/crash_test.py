@@ -52,7 +52,7 @@ def crash_test(
     options["latencies"] = ",".join(options["latencies"]) if "latencies" in options else None
     load_settings()
     from docmind_lab.experiments.crash_test import crash_test as run  # noqa: PLC0415 - slow, --help needs it not
-    from docmind_lab.experiments.crash_test.report import lines_of  # noqa: PLC0415
+    from docmind_lab.experiments.crash_test.crash_report import lines_of  # noqa: PLC0415
 
     asked: dict[str, Any] = nouns_of(options) | {"runs": runs, "schedules": schedules, "durability": durability}
     asked |= {"alternatives": alternatives or None, "checkpointer": checkpointer or None}

@@ -17,7 +17,7 @@ from docmind_lab.views.cli.console import console, json_safe, load_settings, sho
 from docmind_lab.views.cli.options import Given, takes
 
 if TYPE_CHECKING:
-    from docmind_lab.network.endpoints import Check
+    from docmind_lab.network.live_endpoints import Check
     from docmind_lab.services.unanswered import Unanswered
 
 _MARKS = {"ok": "ok", "failed": "FAILED", "note": "note"}
@@ -111,7 +111,7 @@ def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
 def _examine(asked: dict[str, Any], as_json: bool, verbose: bool, write_endpoints: str) -> None:
     load_settings()
     from docmind_lab.experiments.lint import doctor as examine  # noqa: PLC0415 - slow, and --help does not need it
-    from docmind_lab.experiments.lint.report import lines_of, nodes_table  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.experiments.lint.lint_report import lines_of, nodes_table  # noqa: PLC0415 - slow, and --help does not need it
 
     try:
         with showing_progress("runs", "measuring", as_json=as_json) as progress:

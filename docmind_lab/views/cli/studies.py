@@ -93,7 +93,7 @@ def report(
     """
     from docmind_lab.findings.study import Study
     from docmind_lab.views.reports import build_report, write_report
-    from docmind_lab.views.reports.formats import format_of
+    from docmind_lab.views.reports.report_formats import format_of
 
     target = Path(out) if out else Path(folder) / f"report.{as_format or 'html'}"
     kind = format_of(target, as_format or None)

@@ -23,7 +23,7 @@ from docmind_lab.views.cli.printing import print_study, study_as_json
 
 if TYPE_CHECKING:
     from docmind_lab.core.settings import Settings
-    from docmind_lab.experiments.sweeps.design import StudyDesign
+    from docmind_lab.experiments.sweeps.study_design import StudyDesign
     from docmind_lab.findings.study import Study
 
 
@@ -86,8 +86,8 @@ def sweep(
     A file with a [load] table is a load study: queries that arrive whatever happens to those before.
     """
     with starting(shown=not as_json):
-        from docmind_lab.experiments.sweeps.design import StudyDesign, read_study_file
-        from docmind_lab.experiments.sweeps.runner import sweep as run_sweep
+        from docmind_lab.experiments.sweeps.study_design import StudyDesign, read_study_file
+        from docmind_lab.experiments.sweeps.sweep_run import sweep as run_sweep
 
     if estimate and as_json:
         raise ConfigurationError("--json is of the summary, which --estimate does not make; leave one of the two out")

@@ -45,7 +45,7 @@ def import_(
     success: _Success = "",
 ) -> None:
     """Read runs into a file for what-if, and say how many spans were used, how many were left out, and why."""
-    from docmind_lab.findings.what_if.formats import import_traces
+    from docmind_lab.findings.what_if.trace_formats import import_traces
 
     if Path(out).suffix != ".jsonl":
         raise ConfigurationError(f"--out must end in .jsonl: got {out}")
@@ -80,7 +80,7 @@ def what_if(
     Nothing is run: the calls of each run are replayed, and cut as the alternative would have cut them.
     """
     from docmind_lab.core.budgets import Price
-    from docmind_lab.findings.what_if.formats import import_traces
+    from docmind_lab.findings.what_if.trace_formats import import_traces
     from docmind_lab.findings.what_if.what_if import what_if as answer
 
     if plot and Path(plot).suffix != ".png":

@@ -22,13 +22,13 @@ from typing import Final
 
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, Simulated, Workers, kept_warm, run_cells
-from docmind_lab.experiments.comparison.run import check_settings
+from docmind_lab.experiments.comparison.comparison_run import check_settings
 from docmind_lab.experiments.comparison.virtual import require_simulated, simulated
 from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
-from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.views.panels.newest import Newest
 from docmind_lab.views.panels.panel_run import PanelRun
+from docmind_lab.views.panels.panel_settings import PanelChoice
 
 # About 10 kB each once packed: every setting of an afternoon, in less memory than one worker has.
 MOST_KNOWN_RUNS: Final = 4000

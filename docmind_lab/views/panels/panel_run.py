@@ -11,13 +11,13 @@ import pandas as pd
 
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.text import one_line
-from docmind_lab.experiments.comparison.design import Comparison
-from docmind_lab.experiments.comparison.run import comparison_manifest
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.comparison.comparison import Comparison
+from docmind_lab.experiments.comparison.comparison_run import comparison_manifest
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
 from docmind_lab.tables.frames import to_frame
-from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.views.panels.panel_settings import PanelChoice
 
 SweepState = Literal["running", "done", "stopped", "outdated", "failed"]
 

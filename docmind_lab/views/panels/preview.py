@@ -16,13 +16,13 @@ import pandas as pd
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.text import number, one_line
 from docmind_lab.findings.what_if.what_if import what_if
-from docmind_lab.tables.traces.model import Traces
 from docmind_lab.tables.traces.rules import NamedRule, rule_of
-from docmind_lab.tables.traces.studies import traces_of_study
-from docmind_lab.views.panels.choice import PanelChoice
+from docmind_lab.tables.traces.trace_tables import Traces
+from docmind_lab.tables.traces.traced_studies import traces_of_study
 from docmind_lab.views.panels.panel_run import PanelRun
-from docmind_lab.views.reports.formats import table_html
-from docmind_lab.views.reports.model import Table
+from docmind_lab.views.panels.panel_settings import PanelChoice
+from docmind_lab.views.reports.report_formats import table_html
+from docmind_lab.views.reports.report_model import Table
 
 
 class TracePreview:

@@ -17,12 +17,12 @@ from docmind_lab.findings.study import Study
 from docmind_lab.tables.conditions import with_arms
 from docmind_lab.tables.frames import StudyTables, to_frame
 from docmind_lab.views import plots
-from docmind_lab.views.panels.choice import PanelChoice
 from docmind_lab.views.panels.page import Picture, figure_html, lines_html, picture_of, text_html, wide_html
 from docmind_lab.views.panels.panel_run import changes
+from docmind_lab.views.panels.panel_settings import PanelChoice
 from docmind_lab.views.reports.figures import completion_of, overrun_of, timeline_of
-from docmind_lab.views.reports.formats import table_html
-from docmind_lab.views.reports.tables import table_of
+from docmind_lab.views.reports.report_formats import table_html
+from docmind_lab.views.reports.report_tables import table_of
 
 ALL: Final = "all"
 _FILTERS: Final = {"role": "Role", "kind": "Kind", "outcome": "Outcome of calls", "seen_from": "Seen from"}

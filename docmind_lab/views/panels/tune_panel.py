@@ -25,18 +25,18 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.nouns import DocMind, LabSystem
 from docmind_lab.experiments.world import World
 from docmind_lab.findings.study import Study
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.views.panels import page
-from docmind_lab.views.panels.choice import SETTINGS, ChoiceTraits, PanelChoice, PropagationLevel
-from docmind_lab.views.panels.controls import Controls
 from docmind_lab.views.panels.engine import Engine, KnownRuns, warm_processes
 from docmind_lab.views.panels.newest import Newest
+from docmind_lab.views.panels.panel_controls import Controls
 from docmind_lab.views.panels.panel_run import PanelRun, SweepTables, needs_run, request_in_words, status_of
+from docmind_lab.views.panels.panel_settings import SETTINGS, ChoiceTraits, PanelChoice, PropagationLevel
 from docmind_lab.views.panels.preview import TracePreview, control_of
 from docmind_lab.views.panels.study_tabs import Content, StudyTabs
 

@@ -17,9 +17,9 @@ from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
 from docmind_lab.tables.conditions import by_condition, condition_columns, in_words, with_arms
 from docmind_lab.views.reports import figures
-from docmind_lab.views.reports.model import Block, Figure, Prose, Report, Section
+from docmind_lab.views.reports.report_model import Block, Figure, Prose, Report, Section
+from docmind_lab.views.reports.report_tables import arms_tables, contrasts_table, enforcement_table
 from docmind_lab.views.reports.sections import limits_section, provenance_section, question_section
-from docmind_lab.views.reports.tables import arms_tables, contrasts_table, enforcement_table
 
 # What enforces nothing is no arm to measure the others against.
 _NO_REFERENCE = ("unguarded", "fake_timeout")

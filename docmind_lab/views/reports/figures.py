@@ -20,8 +20,8 @@ from docmind_lab.views import plots
 from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
 from docmind_lab.views.plots.look import ON_A_PAGE, Canvas, png_of
 from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
-from docmind_lab.views.reports.model import Figure, Table
-from docmind_lab.views.reports.tables import table_of
+from docmind_lab.views.reports.report_model import Figure, Table
+from docmind_lab.views.reports.report_tables import table_of
 
 MOST_CONDITIONS = 4
 """The most conditions that are drawn; a page of more would be skimmed."""

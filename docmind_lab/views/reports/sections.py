@@ -13,7 +13,7 @@ from docmind_lab.findings.study import Study
 from docmind_lab.statistics.sample_size import quantile_name, runs_needed
 from docmind_lab.tables.conditions import budgets_in_words, by_condition, profiles_of_servers, with_arms
 from docmind_lab.tables.manifest import flatten
-from docmind_lab.views.reports.model import Block, Facts, Prose, Section, Table
+from docmind_lab.views.reports.report_model import Block, Facts, Prose, Section, Table
 
 
 def question_section(study: Study) -> Section:

@@ -26,11 +26,11 @@ from docmind_lab.experiments.measurement.derive import (
     event_records,
     horizon_of,
 )
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.findings.study import require_writable
 from docmind_lab.tables.manifest import manifest_of
 from docmind_lab.views.telemetry.metrics import RunCounts
-from docmind_lab.views.telemetry.spans import otlp_exporter, send_spans
+from docmind_lab.views.telemetry.run_spans import otlp_exporter, send_spans
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

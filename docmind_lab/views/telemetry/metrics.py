@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from docmind_lab.core.telemetry_names import RUN_LABELS, RunInstruments
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.tables.records import CallRecord, EventRecord, RunRecord
 
 if TYPE_CHECKING:

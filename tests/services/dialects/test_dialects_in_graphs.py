@@ -13,7 +13,7 @@ from langchain_openai import AzureChatOpenAI, ChatOpenAI, OpenAIEmbeddings
 from langgraph.graph import START, MessagesState, StateGraph
 from own_runs import measured_on_the_wall, services, simulated
 
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 
 
 def _langchain(make: Callable[[], Any]) -> Any:

@@ -15,7 +15,7 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Disconnect, Headers, Plan, ServiceRequest, Wait
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.own.watch import SimulatedDestinations, kind_of
+from docmind_lab.systems.own.own_requests import SimulatedDestinations, kind_of
 
 PROFILE = LatencyProfile.named("typical")
 ASKED = [{"role": "user", "content": "When does the quoll hunt in the forest?"}]

@@ -14,12 +14,12 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellatio
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.measurement.run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, simulate
 from docmind_lab.services.peer_behaviour import PeerHabits
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.peers.events import PEER_TASKS
+from docmind_lab.systems.peers.peer_events import PEER_TASKS
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.records import DTYPES
 

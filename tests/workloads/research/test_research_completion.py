@@ -15,10 +15,10 @@ from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, tas
 
 from docmind_lab.core.sync_async import finish
 from docmind_lab.systems.research.exits import COMPLETE, EXIT_REASONS
-from docmind_lab.systems.research.graph import run_to_end
-from docmind_lab.systems.research.ledger import ResearchLedger
 from docmind_lab.systems.research.loop import SourceRun
-from docmind_lab.systems.research.model_calls import CallPlace
+from docmind_lab.systems.research.research_calls import CallPlace
+from docmind_lab.systems.research.research_graph import run_to_end
+from docmind_lab.systems.research.research_ledger import ResearchLedger
 from docmind_lab.systems.research.tasks import ResearchLimits
 
 BOTH = ("one", "two")

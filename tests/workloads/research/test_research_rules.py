@@ -13,8 +13,8 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.research.exits import CUT_SHORT, EXIT_REASONS, exit_after_attempt
-from docmind_lab.systems.research.ledger import ResearchLedger, word_jaccard, words_of
-from docmind_lab.systems.research.model_calls import Accepted, MalformedDecision, NextQuery, Saturation
+from docmind_lab.systems.research.research_calls import Accepted, MalformedDecision, NextQuery, Saturation
+from docmind_lab.systems.research.research_ledger import ResearchLedger, word_jaccard, words_of
 from docmind_lab.systems.research.sources import Item, unseen
 from docmind_lab.systems.research.tasks import DEFAULT_MAX_QUERIES, ResearchLimits
 

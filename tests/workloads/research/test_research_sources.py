@@ -16,7 +16,7 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import handbook
 from docmind_lab.systems.base.questions import load_questions
 from docmind_lab.systems.research.prompts import PROMPTS
-from docmind_lab.systems.research.script import ROLES
+from docmind_lab.systems.research.research_script import ROLES
 from docmind_lab.systems.research.sources import SourceSpec, load_sources, passages_of
 from docmind_lab.systems.research.tasks import as_task, load_tasks
 

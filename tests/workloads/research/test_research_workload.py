@@ -15,7 +15,7 @@ from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder, measure
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
@@ -23,9 +23,9 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import handbook
 from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.research.exits import COMPLETE
+from docmind_lab.systems.research.research_workload import KIND
 from docmind_lab.systems.research.running import SimulatedResearch, research_async
 from docmind_lab.systems.research.tasks import ResearchLimits, load_tasks
-from docmind_lab.systems.research.workload import KIND
 from docmind_lab.tables.frames import to_frame
 
 TIMEOUT_S = 20.0

@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage
 from staged_fakes import SaidModel
 
 from docmind_lab.systems.staged.chunks import staged_chunks
-from docmind_lab.systems.staged.graph import build_staged_graph, process_chunk
 from docmind_lab.systems.staged.graph_store import TABLES, GraphStore, key_of
+from docmind_lab.systems.staged.staged_graph import build_staged_graph, process_chunk
 
 SEED = 20_251_012
 

@@ -11,11 +11,11 @@ from staged_fakes import TEXT, FailingStore, SaidModel, calling, climbed, entity
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.staged.calls import ordered
-from docmind_lab.systems.staged.graph import aprocess_chunk, build_staged_graph, process_chunk
 from docmind_lab.systems.staged.graph_store import GraphStore
 from docmind_lab.systems.staged.parsing import ToolCall
-from docmind_lab.systems.staged.state import LadderFailed, StagedOptions
+from docmind_lab.systems.staged.stage_calls import ordered
+from docmind_lab.systems.staged.staged_graph import aprocess_chunk, build_staged_graph, process_chunk
+from docmind_lab.systems.staged.staged_state import LadderFailed, StagedOptions
 
 CITIES = (entity("Oslo"), entity("Bergen"))
 OBSERVED = ("add_observation", {"entity": "Oslo", "text": "It is a city."})

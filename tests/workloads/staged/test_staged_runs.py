@@ -15,14 +15,14 @@ from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.measurement.run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.staged.chunks import recall_and_f1, staged_chunks
-from docmind_lab.systems.staged.events import stages_table
-from docmind_lab.systems.staged.script import MANNERS, manner_of
+from docmind_lab.systems.staged.staged_events import stages_table
+from docmind_lab.systems.staged.staged_script import MANNERS, manner_of
 from docmind_lab.systems.staged.timeouts import AdaptiveTimeout, FixedTimeout
 from docmind_lab.tables.frames import to_frame
 

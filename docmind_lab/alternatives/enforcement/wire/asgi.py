@@ -15,7 +15,7 @@ from typing import Any
 from docmind_lab.alternatives.enforcement.scope import deadline
 from docmind_lab.alternatives.enforcement.wire.limits import ServerLimits
 from docmind_lab.alternatives.enforcement.wire.request import request_deadline
-from docmind_lab.core.deadline_headers import DEADLINE_HEADER, header_name, smallest_s
+from docmind_lab.core.duration_headers import DEADLINE_HEADER, header_name, smallest_s
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
 
 _log = logging.getLogger("docmind_lab.wire")

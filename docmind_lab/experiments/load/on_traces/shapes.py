@@ -18,7 +18,7 @@ from typing import Any, Final
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.tables.frames import rows_by, rows_of
-from docmind_lab.tables.traces.model import CALL_KINDS, Traces
+from docmind_lab.tables.traces.trace_tables import CALL_KINDS, Traces
 
 # Instants of one event are read one after the other.
 _TOGETHER_S: Final = 1e-6

@@ -32,6 +32,7 @@ from docmind_lab.services.server import ServiceAddresses, ServiceOptions, Servic
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import Library, handbook
 from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
+from docmind_lab.systems.docmind.coordinator.conversation_threads import ConversationThreads, thread_config, thread_key
 from docmind_lab.systems.docmind.coordinator.delivery import (
     AnalyticsEvent,
     CloseTime,
@@ -51,8 +52,7 @@ from docmind_lab.systems.docmind.coordinator.response import (
     metrics_of,
     stop_metadata,
 )
-from docmind_lab.systems.docmind.coordinator.threads import ConversationThreads, thread_config, thread_key
-from docmind_lab.systems.docmind.system import DocmindSystem
+from docmind_lab.systems.docmind.docmind_system import DocmindSystem
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.docmind.graphs.build_params import NOT_GIVEN, SupervisorBuildParams
 from docmind_lab.systems.docmind.graphs.handoff import HANDBACK_PREFIX, TASK_PREFIX, normalised_name
 from docmind_lab.systems.docmind.graphs.history import whole_messages
-from docmind_lab.systems.docmind.graphs.state import HANDED_DOWN
+from docmind_lab.systems.docmind.graphs.supervisor_state import HANDED_DOWN
 
 
 class AgentNode(StepsNode):

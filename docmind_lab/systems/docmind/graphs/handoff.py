@@ -18,7 +18,7 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import GraphError
 from docmind_lab.network.recorder import note_event
 from docmind_lab.systems.docmind.graphs.history import keep_only_calls
-from docmind_lab.systems.docmind.graphs.state import HANDED_DOWN
+from docmind_lab.systems.docmind.graphs.supervisor_state import HANDED_DOWN
 from docmind_lab.systems.docmind.runtime_tools import runtime_tool
 
 HANDOFF_PREFIX = "transfer_to_"

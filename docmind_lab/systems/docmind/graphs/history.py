@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolMe
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.docmind.graphs.state import MultiAgentGraphState
+from docmind_lab.systems.docmind.graphs.supervisor_state import MultiAgentGraphState
 
 # Content blocks by which providers repeat a tool call in a message's content; the id is under one of these keys.
 _CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})

@@ -20,7 +20,7 @@ from docmind_lab.core.levels import ROLES
 from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.base.node_modes import NodeMode, tool_in_mode
 from docmind_lab.systems.docmind.graphs.history import TrimHistory
-from docmind_lab.systems.docmind.graphs.state import MultiAgentGraphState
+from docmind_lab.systems.docmind.graphs.supervisor_state import MultiAgentGraphState
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, Strategy, create_retrieve_documents
 from docmind_lab.systems.docmind.runtime_tools import runtime_tool
 

@@ -20,7 +20,7 @@ from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.docmind.graphs.agent_node import AgentNode
 from docmind_lab.systems.docmind.graphs.build_params import SupervisorBuildParams
 from docmind_lab.systems.docmind.graphs.handoff import create_handoff_tool, normalised_name
-from docmind_lab.systems.docmind.graphs.state import OF_ONE_QUESTION, MultiAgentGraphState
+from docmind_lab.systems.docmind.graphs.supervisor_state import OF_ONE_QUESTION, MultiAgentGraphState
 
 NEW_QUESTION = "new_question"
 

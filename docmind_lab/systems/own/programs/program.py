@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.services.asgi import RUN_PATH
+from docmind_lab.services.asgi_messages import RUN_PATH
 from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.systems.own.programs.process import ProcessGroup
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from docmind_lab.core.errors import RecordError
-from docmind_lab.tables.traces.importers.records import Record
+from docmind_lab.tables.traces.importers.export_records import Record
 from docmind_lab.tables.traces.importers.spans import (
     ExportedSpan,
     SpanFormat,

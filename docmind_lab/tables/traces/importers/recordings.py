@@ -25,8 +25,8 @@ from docmind_lab.core.errors import NoSuchRecord, RecordError
 from docmind_lab.core.levels import NAN
 from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.text import count_of
-from docmind_lab.tables.traces.model import OWN_ENDS, Span, TracedRun, Traces
 from docmind_lab.tables.traces.rules import CONTROLS
+from docmind_lab.tables.traces.trace_tables import OWN_ENDS, Span, TracedRun, Traces
 
 RUNS, MANIFEST = "runs.jsonl", "manifest.json"
 FORMAT: Final = 1

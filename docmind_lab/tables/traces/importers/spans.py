@@ -13,8 +13,8 @@ from typing import Final, Self
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import NAN
 from docmind_lab.core.text import count_of, join_names
-from docmind_lab.tables.traces.importers.records import Record
-from docmind_lab.tables.traces.model import CALL_KINDS, Span, TracedRun, Traces, upwards, well_formed
+from docmind_lab.tables.traces.importers.export_records import Record
+from docmind_lab.tables.traces.trace_tables import CALL_KINDS, Span, TracedRun, Traces, upwards, well_formed
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # The year 2262, as far as 64 bits go.

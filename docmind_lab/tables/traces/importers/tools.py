@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from docmind_lab.tables.traces.importers.records import Record, as_mapping
+from docmind_lab.tables.traces.importers.export_records import Record, as_mapping
 from docmind_lab.tables.traces.importers.spans import (
     ExportedSpan,
     SpanFormat,

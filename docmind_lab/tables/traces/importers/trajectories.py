@@ -14,8 +14,8 @@ from typing import Final
 
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.text import count_of
-from docmind_lab.tables.traces.importers.records import Record
-from docmind_lab.tables.traces.model import Span, TracedRun, Traces
+from docmind_lab.tables.traces.importers.export_records import Record
+from docmind_lab.tables.traces.trace_tables import Span, TracedRun, Traces
 
 _COLUMNS: Final = frozenset({"instance", "resolved", "step", "at_s"})
 _ANSWERED: Final = "submitted"

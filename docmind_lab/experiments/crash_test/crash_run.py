@@ -1,0 +1,320 @@
+"""`crash_test` cuts a graph at every point at which a deadline can fall, and judges what that leaves behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pandas as pd
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationStalled
+from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.experiments.batch.cell_run import Progress
+from docmind_lab.experiments.batch.workers import InThisProcess, Workers, workers_for
+from docmind_lab.experiments.comparison.own_graph import Examined, require_whole_budget
+from docmind_lab.experiments.crash_test.crash_bench import SaverMaker, Subject, saver_maker
+from docmind_lab.experiments.crash_test.crash_cells import Found, observe_all, shrink_finding, size_of
+from docmind_lab.experiments.crash_test.crash_report import Coverage, CrashReport, Finding, timeline_of
+from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
+from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
+from docmind_lab.experiments.crash_test.observation import Observation
+from docmind_lab.experiments.examination import KILL, Trial
+from docmind_lab.experiments.world import World
+from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.own import GraphInput, graph_named
+
+_VERDICT_COLUMNS: Final = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
+
+_Observe = Callable[[Sequence[Trial]], Iterable[Observation]]
+
+Place = tuple[str, str]
+"""An input and an alternative."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Everything that is tried. references: by undisturbed trial. points: all of a place; chosen: those tried."""
+
+    subject: Subject
+    places: tuple[Place, ...]
+    schedules: tuple[int | None, ...]
+    references: Mapping[Trial, Reference]
+    points: Mapping[Place, list[CutPoint]]
+    chosen: Mapping[Place, list[CutPoint]]
+
+    def trials(self) -> list[Trial]:
+        """Return the trials."""
+        return [
+            Trial(alternative, point.at_s, input_id, schedule=schedule)
+            for input_id, alternative in self.places
+            for schedule in self.schedules
+            for point in self.chosen[input_id, alternative]
+        ]
+
+
+@answers_wrong_names
+def crash_test(
+    system: Any,
+    *,
+    alternatives: str | None = None,
+    world: World | None = None,
+    runs: int | None = None,
+    schedules: int = 1,
+    seed: int = 7,
+    checkpointer: str | SaverMaker | None = None,
+    durability: str = "async",
+    shrink: bool = True,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> CrashReport:
+    """Cut a graph at every point at which a deadline can fall, go on with its thread, and judge what was left behind.
+
+    Args:
+        system: A graph or an agent with its inputs, as `compare` takes them. A function that makes the graph is called
+            anew for each trial.
+        alternatives: What enforces the deadline, separated by commas; "kill" kills the process at each point. None for
+            "A,D,E,kill", or "A,C,E,kill" for a graph that is async only.
+        world: Latencies of the simulated services, by the name of a profile, and endpoints of other services, whose
+            POST, PUT, PATCH and DELETE requests are counted as side effects.
+        runs: How many runs are cut at the most, over all inputs and alternatives; None for all.
+        schedules: Under how many orders of threads and tasks each cut is tried.
+        seed: Keys every draw.
+        checkpointer: A function that makes the checkpointer of one trial, or a reference to it; None for the graph's
+            own, or one in memory where it has none.
+        durability: When LangGraph writes checkpoints: "sync", "async" or "exit".
+        shrink: Whether each finding is reduced to the smallest trial that shows it.
+        workers: Number of processes; None for one on each core, where that is worth it.
+        progress: Called with (done, all) runs.
+        stop: Set by another thread, no further run begins, and what is done is reported.
+
+    Returns:
+        The report.
+
+    Raises:
+        ConfigurationError: A value cannot be used.
+        NotSimulated: The graph leaves virtual time; it says what for.
+        GraphError: The graph fails without any deadline.
+    """
+    if runs is not None and runs < 1:
+        raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
+    if schedules < 1:
+        raise ConfigurationError(f"schedules must be 1 or more, not {schedules!r}")
+    examined = Examined.of(system, world)
+    graph, of_runs = examined.graph.graph, examined.graph.of_runs
+    if of_runs.pop("store") is not None:
+        raise ConfigurationError("store: a crash test watches the graph's own store; leave store out")
+    subject = Subject.of(
+        graph,
+        examined.graph.inputs,
+        checkpointer=checkpointer,
+        durability=durability,
+        deadline_key=examined.graph.deadline_key,
+        profile=examined.latencies,
+        seed=seed,
+        endpoints=examined.endpoints,
+        **of_runs,
+    )
+    names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only)
+    with _workers(subject, checkpointer, workers) as pool:
+        counted = _Counter(progress)
+        observe = functools.partial(observe_all, subject, workers=pool, stop=stop, done=counted.add)
+        plan = _plan(subject, names, schedules, runs, observe, counted)
+        observations = list(observe(plan.trials()))
+        is_stopped = stop is not None and stop.is_set()
+        shown = graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name())
+        return _report(shown, plan, observations, pool if shrink and not is_stopped else None)
+
+
+def _alternatives(chosen: str | None, *, async_only: bool) -> list[str]:
+    default = f"A,C,E,{KILL}" if async_only else f"A,D,E,{KILL}"
+    names = [name.strip() for name in (default if chosen is None else chosen).split(",") if name.strip()]
+    for name in names:
+        if name != KILL:
+            require_whole_budget(parse_alternatives(name))
+    if not names:
+        raise ConfigurationError(f"alternatives: name at least one, such as {default}")
+    # In its own place, whatever the order: the first alternative is what the undisturbed runs are held against.
+    return [*(name for name in names if name != KILL), *([KILL] if KILL in names else [])]
+
+
+def _workers(subject: Subject, checkpointer: Any, count: int | None) -> Workers:
+    """Return what carries the trials out: worker processes, or this one for what only it has."""
+    is_live = workload_kind(subject.workload).in_this_process or callable(checkpointer)
+    if is_live and count not in (None, 1):
+        raise ConfigurationError(
+            "workers: a live graph or checkpointer is in this process only; name it as module:attribute"
+        )
+    return Workers(InThisProcess) if is_live else workers_for(1_000, count)
+
+
+@dataclass
+class _Counter:
+    """Tells of progress. all: how many runs are known to come."""
+
+    progress: Progress | None
+    done: int = 0
+    all: int = 0
+
+    def add(self, count: int) -> None:
+        """Note that runs are done."""
+        self.done += count
+        if self.progress is not None:
+            self.progress(self.done, max(self.all, self.done))
+
+
+def _plan(
+    subject: Subject, names: Sequence[str], schedules: int, runs: int | None, observe: _Observe, counted: _Counter
+) -> _Plan:
+    """Run each input undisturbed, and choose at which of its cut points it is tried."""
+    orders: tuple[int | None, ...] = (None, *range(1, schedules))
+    places = tuple((one.id, name) for one in subject.inputs for name in names)
+    undisturbed = [Trial(name, math.inf, one, schedule=order) for one, name in places for order in orders]
+    controls = {one.id: Trial(names[0], math.inf, one.id, is_control=True) for one in subject.inputs}
+    counted.all = len(undisturbed) + len(controls)
+    seen: dict[Trial, Observation] = {}
+    for observation in observe([*controls.values(), *undisturbed]):
+        require_usable(observation)
+        seen[observation.trial] = observation
+    references = {}
+    for trial in (trial for trial in undisturbed if trial in seen):
+        control = seen.get(controls[trial.question_id], seen[trial])
+        base = seen.get(Trial(names[0], math.inf, trial.question_id), seen[trial])
+        references[trial] = Reference(seen[trial], volatile_keys(base, control))
+    # Where it was stopped, some have none.
+    absent = {(trial.question_id, trial.alternative) for trial in undisturbed if trial not in references}
+    places = tuple(place for place in places if place not in absent)
+    points = {(one, name): cut_points(seen[Trial(name, math.inf, one)]) for one, name in places}
+    each = None if runs is None else max(1, runs // max(1, len(places) * len(orders)))
+    chosen = {place: in_turn(points[place], each) for place in places}
+    counted.all += sum(len(of_place) for of_place in chosen.values()) * len(orders)
+    return _Plan(subject, places, orders, references, points, chosen)
+
+
+def volatile_keys(first: Observation, second: Observation) -> frozenset[str]:
+    """Return the keys of the state that differ between two undisturbed runs at other times."""
+    one, other = first.saved.values or {}, second.saved.values or {}
+    return frozenset(key for key in {*one, *other} if one.get(key) != other.get(key))
+
+
+def require_usable(observation: Observation) -> None:
+    """Return if an undisturbed run can be held against others. Raises: GraphError if the graph fails by itself."""
+    where = f"input {observation.trial.question_id}, without a deadline"
+    if observation.not_judged:
+        raise GraphError(f"{where}: {observation.not_judged}")
+    if observation.first.outcome in ("failed", "no end"):
+        raise GraphError(f"{where}: the graph ends {observation.first}")
+
+
+def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrinks: Workers | None) -> CrashReport:
+    groups: dict[tuple[str, str, bool], list[Found]] = {}
+    judged: Counter[str] = Counter()
+    rows: list[tuple[Any, ...]] = []
+    for observation in observations:
+        trial = observation.trial
+        for judgement in judge(observation, plan.references[trial.undisturbed]):
+            place = trial.question_id, trial.alternative, trial.schedule, trial.decision_timeout_s
+            rows.append((*place, judgement.invariant, judgement.status, judgement.what))
+            judged[judgement.invariant] += judgement.status != "not judged"
+            if judgement.status in ("broken", "left"):
+                key = judgement.invariant, judgement.what, judgement.status == "left"
+                groups.setdefault(key, []).append((observation, judgement))
+    findings = [_finding(key, found, plan, None if key[2] else shrinks) for key, found in groups.items()]
+    rank = list(INVARIANTS)
+    findings.sort(key=lambda finding: (-finding.trials, rank.index(finding.invariant), finding.what))
+    subject = plan.subject
+    defaults = {each.name: each.default for each in dataclasses.fields(Subject)}
+    options = {
+        name: getattr(subject, name)
+        for name in ("profile", "deadline_key", "durability", "checkpointer")
+        if getattr(subject, name) != defaults[name]
+    }
+    if endpoints := workload_kind(subject.workload).endpoints:
+        options["endpoints"] = endpoints
+    return CrashReport(
+        graph,
+        tuple(finding for finding in findings if not finding.is_left),
+        tuple(finding for finding in findings if finding.is_left),
+        tuple(_coverage(place, plan, observations) for place in plan.places),
+        {name: judged[name] for name in INVARIANTS},
+        len(observations),
+        _notes(plan),
+        subject.seed,
+        options,
+        pd.DataFrame(rows, columns=_VERDICT_COLUMNS).astype({"schedule": "Int64"}),
+    )
+
+
+def _finding(key: tuple[str, str, bool], found: list[Found], plan: _Plan, shrinks: Workers | None) -> Finding:
+    invariant, what, is_left = key
+    questions: dict[str, GraphInput] = {one.id: one for one in plan.subject.inputs}
+    # The smallest input, then the first schedule, then the earliest cut.
+
+    def rank(each: Found) -> tuple[int, int, float, str]:
+        trial = each[0].trial
+        size = size_of(questions[trial.question_id].given)
+        return size, trial.schedule or -1, trial.decision_timeout_s, trial.alternative
+
+    example = min(found, key=rank)
+    trial = example[0].trial
+    given: Mapping[str, Any] = questions[trial.question_id].given
+    if shrinks is not None:
+        place = trial.question_id, trial.alternative
+        tried = {point.at_s for point in plan.chosen[place]}
+        points = [point.at_s for point in plan.points[place] if point.at_s < trial.decision_timeout_s]
+        untried = [at_s for at_s in points if at_s not in tried]
+        reference = plan.references[trial.undisturbed]
+        try:
+            example, given = shrinks.submit(shrink_finding, plan.subject, example, reference, untried).result()
+        except SimulationStalled:
+            shrinks.replace()  # the finding stays as it is
+    observation, judgement = example
+    names = dict.fromkeys(each.trial.alternative for each, _ in found)
+    timeline = timeline_of(observation, judgement)
+    return Finding(
+        invariant, what, tuple(names), len(found), observation.trial, given, judgement.evidence, timeline, is_left
+    )
+
+
+def _coverage(place: Place, plan: _Plan, observations: Sequence[Observation]) -> Coverage:
+    points = plan.points[place]
+    mine = [each for each in observations if (each.trial.question_id, each.trial.alternative) == place]
+    at = {each.trial.decision_timeout_s for each in mine}
+    tried = [point for point in points if point.at_s in at]
+    counted, counted_tried = kinds_of(points), kinds_of(tried)
+    refused = [each.not_judged for each in mine if each.not_judged]
+    skipped = ""
+    if len(plan.chosen[place]) < len(points):
+        skipped = f"{len(points) - len(plan.chosen[place])} skipped for the limit of runs"
+    elif len(tried) < len(points):
+        skipped = f"{len(points) - len(tried)} skipped: it was stopped"
+    return Coverage(
+        *place,
+        len(points),
+        len(tried),
+        skipped,
+        {kind: (count, counted_tried.get(kind, 0)) for kind, count in counted.items()},
+        (len(refused), refused[0] if refused else ""),
+        len(plan.schedules),
+    )
+
+
+def _notes(plan: _Plan) -> tuple[str, ...]:
+    notes = []
+    graph = graph_named(plan.subject.workload)
+    if saver_maker(plan.subject) is None and not isinstance(graph.checkpointer, BaseCheckpointSaver):
+        notes.append("The graph has no checkpointer of its own; it was given one in memory.")
+    volatile = sorted({key for each in plan.references.values() for key in each.volatile})
+    if volatile:
+        notes.append(f"Not compared, since it depends on time or chance: {', '.join(volatile)}.")
+    if plan.references and not any(each.effects for each in plan.references.values()):
+        notes.append("No side effect was seen: only declared tools and endpoints of a file are counted.")
+    return tuple(notes)

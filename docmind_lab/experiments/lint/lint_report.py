@@ -1,0 +1,337 @@
+"""The lint's report: for each alternative, whether it keeps the deadline on this graph, and if not, why."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from docmind_lab.core.errors import GraphError
+from docmind_lab.core.text import count_of, join_names, node_in_words
+from docmind_lab.experiments.examination import Paragraphs
+from docmind_lab.experiments.lint.facts import NodeFacts
+from docmind_lab.experiments.lint.findings import Finding, lateness_of
+from docmind_lab.experiments.lint.late_runs import Overrun
+from docmind_lab.services.unanswered import Unanswered, rows_to_fill_in
+
+Keeping = Literal["keeps", "caller only", "does not keep", "does not run", "not known"]
+
+
+@dataclass(frozen=True)
+class Verdict(Paragraphs):
+    """Whether one alternative keeps the deadline. runs: measured; late: those with an overrun beyond the slack.
+
+    keeping: "keeps" (the caller is back and nothing goes on), "caller only" (the caller is back, and work goes on),
+    "does not keep", "does not run" (the graph fails in the mode that the alternative calls), "not known" (nothing was
+    late, and some requests could be struck by no fault).
+    worst: the run that shows it.
+    """
+
+    alternative: str
+    keeping: Keeping
+    why: str
+    runs: int
+    late: int
+    worst: Overrun | None = None
+
+    def paragraphs(self) -> tuple[str, ...]:
+        """Return whether it keeps the deadline, and why."""
+        return f"{self.alternative} {self.keeping}", self.why
+
+
+@dataclass(frozen=True)
+class LintReport:
+    """The result of linting a graph.
+
+    slack_s: how many seconds past the deadline still count as keeping it. unreached: nodes and tools that no run came
+    to, of which nothing is known. unprobed: node and address of requests that no fault could strike. requests: address,
+    node, and how often it was asked in the runs without a deadline. unanswered: requests that no simulated service
+    answers; what is said of the deadline rests on made-up answers to them, so the report is not clean.
+    """
+
+    graph: str
+    decision_timeout_s: float
+    slack_s: float
+    nodes: tuple[NodeFacts, ...]
+    findings: tuple[Finding, ...]
+    verdicts: tuple[Verdict, ...]
+    overruns: tuple[Overrun, ...]
+    unreached: tuple[str, ...] = ()
+    unprobed: tuple[tuple[str, str], ...] = ()
+    requests: tuple[tuple[str, str, int], ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether any alternative keeps the deadline."""
+        return any(verdict.keeping == "keeps" for verdict in self.verdicts)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether an alternative keeps the deadline, and no answer was made up."""
+        return self.keeps and not self.unanswered
+
+    @property
+    def rows_to_fill_in(self) -> str:
+        """A table of endpoints (TOML) for what nothing answers; empty if everything was answered."""
+        return rows_to_fill_in(self.unanswered) if self.unanswered else ""
+
+    @property
+    def nearest(self) -> Verdict:
+        """Verdict of the alternative that keeps the deadline, or comes nearest to it."""
+        return min(self.verdicts, key=lambda verdict: verdict.worst.worst_s if verdict.worst else 0.0 - verdict.runs)
+
+    def after_a_cancel_s(self, node: str) -> float:
+        """For how long the node's work went on after a cancellation under C, seconds; 0.0 if it did not."""
+        seen = [found.work_s for found in self.overruns if found.node == node and found.trial.alternative == "C"]
+        return max(seen, default=0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON types, except that infinities stay floats and tuples are no lists."""
+        # No trial of the lint has a schedule or is a control.
+        absent = ("overruns", "schedule", "is_control")
+        plain = dataclasses.asdict(
+            self, dict_factory=lambda items: {name: value for name, value in items if name not in absent}
+        )
+        return {**plain, "keeps": self.keeps}
+
+
+def verdict_of(
+    alternative: str,
+    runs: int,
+    overruns: Sequence[Overrun],
+    slack_s: float,
+    unprobed: Sequence[tuple[str, str]] = (),
+) -> Verdict:
+    """Return the verdict on an alternative from its runs and overruns, and the requests that no fault could strike."""
+    if not overruns and unprobed:
+        why = f"nothing was late in {runs} runs, but {_in_words(unprobed)} could not be made to hang"
+        return Verdict(alternative, "not known", why, runs, 0)
+    if not overruns:
+        return Verdict(alternative, "keeps", f"back and quiet within {slack_s:g} s in {runs} runs", runs, 0)
+    by_invoke = [overrun for overrun in overruns if not overrun.trial.awaited]
+    keeping, why = _keeping(overruns, slack_s), lateness_of(_worst(overruns, slack_s))
+    if len(by_invoke) < len(overruns) and _keeping(by_invoke, slack_s) != keeping:
+        why += f"; called outside the event loop (invoke): {_keeping(by_invoke, slack_s)}"
+    late = len({dataclasses.replace(overrun.trial, awaited=False) for overrun in overruns})
+    return Verdict(alternative, keeping, why, runs, late, _worst(overruns, slack_s))
+
+
+def _keeping(overruns: Sequence[Overrun], slack_s: float) -> Keeping:
+    if not overruns:
+        return "keeps"
+    return "does not keep" if any(overrun.caller_s > slack_s for overrun in overruns) else "caller only"
+
+
+def _worst(overruns: Sequence[Overrun], slack_s: float) -> Overrun:
+    waited = [overrun for overrun in overruns if overrun.caller_s > slack_s]
+    return max(waited or overruns, key=lambda overrun: overrun.caller_s if waited else overrun.work_s)
+
+
+def _in_words(unprobed: Sequence[tuple[str, str]]) -> str:
+    return join_names([f"{address} ({node_in_words(node) if node else 'no node'})" for node, address in unprobed])
+
+
+def lines_of(report: LintReport, *, verbose: bool = False) -> Iterator[str]:
+    """Yield the verdicts, the summary and the findings; `nodes_table` has the nodes.
+
+    verbose: yield every finding with the runs that show it, and every request, instead of what fits on a screen.
+    """
+    if verbose:
+        yield from _lines(report, _by_kind(report.findings), verbose=True)
+        return
+    foremost = _by_kind(report.findings)[:_FOREMOST]
+    while len(foremost) > 1 and _height(_lines(report, foremost, verbose=False)) > _SCREEN[0]:
+        foremost.pop()
+    yield from _lines(report, foremost, verbose=False)
+
+
+def _lines(report: LintReport, shown: Sequence[Sequence[Finding]], *, verbose: bool) -> Iterator[str]:
+    for verdict in report.verdicts:
+        why = verdict.why if verbose else _in_short(verdict)
+        late = f"{verdict.late} of {verdict.runs} runs late" + ("; " if why else "") if verdict.late else ""
+        made_up = "; answers were made up" if report.unanswered and verdict.keeping != "does not run" else ""
+        yield f"{verdict.alternative:<{_width(report)}}  {verdict.keeping:<13}  {late}{why}{made_up}".rstrip()
+    yield ""
+    yield summary_of(report)
+    yield from _of_awaited(report)
+    for request in report.unanswered:
+        yield f"Answered with a made-up {{}}, since no simulated service answers it: {request} ({request.where})"
+    if report.requests:
+        yield "Measured with requests that hang, trickle and fail; compare has ordinary ones."
+    yield ""
+    for number, group in enumerate(shown, 1):
+        defeats = list(dict.fromkeys(name for finding in group for name in finding.defeats))
+        what = f"{group[0].what} (defeats {', '.join(defeats)})" if defeats else group[0].what
+        yield f"{number}. {_places(group, verbose=verbose)}: {what}"
+        for evidence in [evidence for finding in group for evidence in finding.evidence] if verbose else ():
+            yield f"   {evidence.says}"
+            yield f"     $ {evidence.command}"
+        yield f"   → {group[0].remedy}"
+    if not shown:
+        yield "No findings."
+    for address, node, count in report.requests if verbose else ():
+        yield f"Answered by a simulated service: {address} ({count_of(count, 'request')} of {node or 'no node'})"
+    if not verbose:
+        yield from _left_out(report, len(_by_kind(report.findings)) - len(shown))
+
+
+# Of the short form: kinds of findings, nodes of each that are named, and the lines and columns that it fits on.
+_FOREMOST = 4
+_NAMED = 2
+_SCREEN = (25, 80)
+
+
+def _height(lines: Iterable[str]) -> int:
+    return sum(len(textwrap.wrap(line, _SCREEN[1])) or 1 for line in lines)
+
+
+def _width(report: LintReport) -> int:
+    return max((len(verdict.alternative) for verdict in report.verdicts), default=0)
+
+
+def _in_short(verdict: Verdict) -> str:
+    worst = verdict.worst
+    if worst is None:
+        return f"{count_of(verdict.runs, 'run')}" if verdict.keeping == "keeps" else verdict.why
+    if verdict.keeping == "caller only":
+        return f"work went on for {'at least ' if worst.is_censored else ''}{worst.work_s:.3g} s"
+    form = " (ainvoke)" if worst.trial.awaited else ""
+    return f"the caller waited {'at least ' if worst.is_unfinished else ''}{worst.caller_s:.3g} s{form}"
+
+
+def _of_awaited(report: LintReport) -> Iterator[str]:
+    """Yield how a caller that awaits is worse off than one outside the event loop, and what blocks the loop."""
+    for verdict in report.verdicts:
+        of_one = [overrun for overrun in report.overruns if overrun.trial.alternative == verdict.alternative]
+        awaited = [overrun for overrun in of_one if overrun.trial.awaited]
+        if awaited:
+            lines = list(dict.fromkeys(overrun.blocked_at or "a coroutine" for overrun in awaited))
+            by_invoke = _keeping([overrun for overrun in of_one if not overrun.trial.awaited], report.slack_s)
+            verb = "blocks" if len(lines) == 1 else "block"
+            late_s = max(overrun.caller_s for overrun in awaited)
+            bound = "at least" if any(overrun.is_unfinished for overrun in awaited) else "up to"
+            yield (
+                f"Awaited (ainvoke), {verdict.alternative} is late by {bound} {late_s:.3g} s: "
+                f"{join_names(lines)} {verb} the event loop. Called outside it (invoke): {by_invoke}."
+            )
+
+
+def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.kind, []).append(finding)
+    return sorted(groups.values(), key=lambda group: -max(len(finding.defeats) for finding in group))
+
+
+def _places(group: Sequence[Finding], *, verbose: bool) -> str:
+    words = {finding.node: node_in_words(finding.node) if finding.node else "the graph" for finding in group}
+    plain = [node for node, said in words.items() if said == f"node {node}"]
+    more = 0 if verbose else len(plain) - _NAMED
+    names = plain if more <= 0 else [*plain[:_NAMED], count_of(more, "other")]
+    nodes = [f"node{'s' if len(plain) > 1 else ''} {join_names(names)}"] if plain else []
+    return join_names([*nodes, *(said for node, said in words.items() if node not in plain)])
+
+
+def _left_out(report: LintReport, findings: int) -> Iterator[str]:
+    asked = len({address for address, _, _ in report.requests})
+    left = [count_of(findings, "further finding")] if findings else []
+    left += ["their runs"] if report.findings else []
+    left += ["the nodes"]
+    left += [count_of(asked, "request")] if asked else []
+    yield f"With --verbose: {join_names(left)}."
+
+
+def failed_after_made_up(requests: Sequence[Unanswered], error: GraphError) -> str:
+    """Return one line: which requests got made-up answers before a graph failed, and what to do."""
+    each = ", ".join(f"{request} ({request.where})" for request in requests)
+    return (
+        f"{count_of(len(requests), 'request')} that no simulated service answers got a made-up {{}}: {each}. After "
+        f"that {error}. {_FILL_IN}"
+    )
+
+
+_FILL_IN = (
+    "Have the services' answers in rows of --endpoints FILE (endpoints=...); --write-endpoints FILE writes the rows to "
+    "fill in."
+)
+
+
+def summary_of(report: LintReport) -> str:
+    """Return which alternatives keep the deadline, or that none does, and whether that rests on made-up answers."""
+    if not report.unanswered:
+        return _kept_by(report)
+    return (
+        f"With made-up answers to {count_of(len(report.unanswered), 'request')}: {_kept_by(report)} With the services' "
+        f"own answers this may be otherwise. {_FILL_IN}"
+    )
+
+
+def _kept_by(report: LintReport) -> str:
+    keeping = [verdict.alternative for verdict in report.verdicts if verdict.keeping == "keeps"]
+    budget = f"{report.decision_timeout_s:g} s deadline"
+    if keeping and report.unreached:
+        return (
+            f"The {budget} of {report.graph} is kept by {', '.join(keeping)} where these inputs lead. No run reached "
+            f"{join_names(list(report.unreached))}: give inputs that do, since nothing is known of them."
+        )
+    if keeping:
+        return f"The {budget} of {report.graph} is kept by {', '.join(keeping)}."
+    if any(verdict.keeping == "not known" for verdict in report.verdicts):
+        return (
+            f"Whether the {budget} of {report.graph} is kept is not known: {_in_words(report.unprobed)} could not be "
+            "made to hang."
+        )
+    caller = [verdict.alternative for verdict in report.verdicts if verdict.keeping == "caller only"]
+    if caller:
+        return (
+            f"No alternative keeps the {budget} of {report.graph}: with {', '.join(caller)} the caller is back in "
+            "time, and work goes on."
+        )
+    return f"No alternative keeps the {budget} of {report.graph}."
+
+
+def nodes_table(report: LintReport) -> Any:
+    """Return the nodes as a `rich` table."""
+    from rich.table import Table  # noqa: PLC0415 - slow, and only terminals need it
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    headings = (
+        "node",
+        "in a loop",
+        "calls",
+        "deadline",
+        "timeouts",
+        "tries",
+        "never answered",
+        "own code",
+        "after a cancel",
+        "key",
+    )
+    for heading in headings:
+        table.add_column(heading)
+    for facts in report.nodes:
+        table.add_row(*_cells(report, facts))
+    return table
+
+
+def _cells(report: LintReport, facts: NodeFacts) -> tuple[str, ...]:
+    worst = facts.worst_case
+    never = "" if worst is None else "no end" if math.isinf(worst.took_s) else f"{worst.took_s:,.1f} s"
+    calls = ", ".join(f"{count} {kind}" for kind, count in facts.calls.items())
+    none_given = "none" if facts.worst_case is not None else ""
+    return (
+        facts.node,
+        facts.mode,
+        calls or "none",
+        f"{facts.capped[0]} of {facts.capped[1]}" if facts.capped[1] else "",
+        ", ".join(f"{timeout_s:g} s" for timeout_s in facts.timeouts_s) or none_given,
+        "" if facts.retries is None else str(facts.retries.failing),
+        never,
+        f"{facts.code_s:.3f} s",
+        f"{report.after_a_cancel_s(facts.node):.3f} s",
+        {True: "reaches it", False: "dropped", None: "not asked for"}[facts.has_key],
+    )

@@ -1,0 +1,279 @@
+"""`run_load`: queries that arrive at given rates, under every alternative; how a worker computes one crowd of them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.core.clock import ClockName
+from docmind_lab.core.errors import ConfigurationError, SimulationStalled
+from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import InThisProcess, Workers, workers_for
+from docmind_lab.experiments.batch.cell_run import Progress, compute_cells
+from docmind_lab.experiments.batch.cells import CellOutcome, Simulated
+from docmind_lab.experiments.comparison.comparison import require_propagation
+from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.comparison.wall import warm_up
+from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
+from docmind_lab.experiments.load.crowd import Query, QueryResult, run_crowd, run_crowd_on_the_wall
+from docmind_lab.experiments.load.crowd_tables import (
+    QueryRows,
+    concat_queries,
+    concat_servings,
+    frames_of,
+    rows_of_query,
+)
+from docmind_lab.experiments.load.load_design import CrowdsDesign, LoadCell, LoadDesign
+from docmind_lab.experiments.load.load_study import AnyLoadStudy, LoadStudy
+from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
+from docmind_lab.experiments.measurement.simulation import live_endpoint_of
+from docmind_lab.findings.study import prepare_folder
+from docmind_lab.services.faults import Fault
+from docmind_lab.services.server import LogClient, ServiceProcess
+from docmind_lab.statistics.latency.profile import ProfileChoice, latency_profile
+from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.tables.manifest import MachineUse, manifest_of
+
+# The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The
+# openai client's own default, which is made for many conversations at once, is 1,000.
+_CONNECTIONS = 1_000
+
+ArmT = TypeVar("ArmT")
+AnyStudy = TypeVar("AnyStudy", bound=AnyLoadStudy)
+
+
+@dataclass(frozen=True)
+class LoadCellResult(CellOutcome):
+    """The tables of one crowd: a row for each query, and one for each request where the stack was run.
+
+    measures: those of a crowd on traces, with what was varied. events: how many it had.
+    """
+
+    queries: pd.DataFrame = field(default_factory=pd.DataFrame)
+    servings: pd.DataFrame = field(default_factory=pd.DataFrame)
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    events: int = 0
+
+
+def run_load(
+    arrivals: Sequence[float | Arrivals],
+    *,
+    decision_timeout_s: float = 20.0,
+    queries: int = 200,
+    replicates: int = 8,
+    seed: int = 7,
+    alternatives: Sequence[str | Alternative] | str | None = None,
+    profile: ProfileChoice = "local_gpu",
+    slots: int | None = None,
+    callers: int | None = None,
+    stops_on_disconnect: bool = True,
+    retries: int | None = None,
+    router_injection: bool | None = None,
+    horizon_factor: float = HORIZON_FACTOR,
+    warm_up_s: float | None = None,
+    fault: str | Fault | Sequence[str | Fault] = (),
+    clock: ClockName = "virtual",
+    workers: int | None = None,
+    settings: Settings | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> LoadStudy:
+    """Run the same arrivals under every alternative, at each load, in virtual time or on the wall clock.
+
+        study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
+        study                                   # goodput at each load, and what abandoned work took of the slots
+        study.summary(counted_from="start")     # as a system counts that looks at its own clock only
+        dl.plots.goodput(study)
+        run_load([1.0], alternatives="A,B", slots=4, profile="local_gpu/2", decision_timeout_s=10.0, clock="wall")
+
+    Faults, alternatives, profiles, retries and settings are as `compare` takes them.
+
+    Args:
+        arrivals: Loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
+        decision_timeout_s: Seconds for each query, counted from when the system starts it.
+        queries: Queries that arrive in each replicate.
+        replicates: Repeats of each load and alternative, with other arrivals, questions and latencies; intervals are
+            over them.
+        seed: Draws arrivals, questions and latencies.
+        slots: Model calls that the provider works on at once; None for the profile's own.
+        callers: Queries that the system takes at once, the others wait; None for no limit.
+        horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
+        warm_up_s: Queries that arrive earlier are not counted; None for the horizon. Neither are those of the last
+            decision timeout.
+        clock: "virtual", or "wall" for queries over sockets, which take the time they take. Each crowd has one model
+            server, in a process of its own, that all of its queries share.
+        workers: Processes; None for one on each core, or none for a few queries. On the wall clock, None for crowds one
+            after the other in this process.
+        out: Folder for the tables.
+        progress: Called with (done, all) queries as crowds are done.
+
+    Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
+    Raises: ConfigurationError for a value that cannot be used; SimulationError for a crowd that ends its worker twice;
+    SimulationStalled for one that left virtual time.
+    """
+    settings = settings or Settings()
+    known = latency_profile(profile, "local_gpu")
+    design = LoadDesign(
+        arrivals=processes_of(arrivals),
+        alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
+        profile=known if slots is None else dataclasses.replace(known, slots=slots),
+        decision_timeout_s=decision_timeout_s,
+        queries=queries,
+        replicates=replicates,
+        seed=seed,
+        callers=callers,
+        stops_on_disconnect=stops_on_disconnect,
+        client_retries=retries,
+        horizon_factor=horizon_factor,
+        warm_up_s=warm_up_s,
+        router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
+        clock=clock,
+        faults=_faults(fault),
+    )
+    require_propagation(design.alternatives, settings)
+    if name := live_endpoint_of(settings) or (settings.database.qdrant_path and "database.qdrant_path"):
+        raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
+    settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
+    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
+    alone = clock == "wall" and workers is None
+    crew = Workers(InThisProcess) if alone else workers_for(design.total_queries, workers)
+    compute = functools.partial(run_load_cell, design, settings)
+    return offer_load(design, settings, compute, crew, _study_of, out=out, progress=progress)
+
+
+def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
+    written = [fault] if isinstance(fault, str | Fault) else fault
+    parsed = (Fault.parse(each) if isinstance(each, str) else each for each in written)
+    return tuple(each for each in parsed if each.kind != "none")
+
+
+def _study_of(done: Sequence[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
+    queries = concat_queries(each.queries for each in done)
+    return LoadStudy(queries, concat_servings(each.servings for each in done), manifest)
+
+
+def offer_load(
+    design: CrowdsDesign[ArmT],
+    settings: Settings,
+    compute: Callable[[LoadCell[ArmT], int], LoadCellResult],
+    crew: Workers,
+    study_of: Callable[[Sequence[LoadCellResult], Mapping[str, Any]], AnyStudy],
+    *,
+    out: str | os.PathLike[str] | None,
+    progress: Progress | None,
+) -> AnyStudy:
+    """Compute the crowds of a design, and return their study.
+
+    compute: as `compute_cells` takes it. study_of: the results, and the manifest → their study.
+    Raises: KeyboardInterrupt once what was done is saved; the error of a crowd that failed twice.
+    """
+    folder = None if out is None else prepare_folder(out)
+    cells = list(design.cells())
+    done: list[LoadCellResult] = []
+    interrupted: KeyboardInterrupt | None = None
+    use = MachineUse()
+    try:
+        # How long a crowd takes depends on the machine: none is given up for being slow.
+        with crew, contextlib.closing(compute_cells(cells, compute, LoadCellResult, crew, patience_s=math.inf)) as some:
+            for result in some:
+                if result.error is not None:
+                    raise result.error
+                done.append(result)
+                use.add_workers(result.cpu_s)
+                if progress is not None:
+                    progress(len(done) * design.queries, design.total_queries)
+    except KeyboardInterrupt as error:
+        if not done:
+            raise
+        interrupted = error
+    complete = len(done) == len(cells)
+    manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=complete)
+    spent = {"cpu_s": sum(each.cpu_s for each in done), "machine_use": use.to_dict(len(done) * design.queries)}
+    study = study_of(done, manifest | spent)
+    if folder is not None:
+        study.save(folder)
+    if interrupted is not None:
+        raise interrupted
+    return study
+
+
+# ---- a crowd of the stack, in a worker
+
+
+def run_load_cell(
+    design: LoadDesign, settings: Settings, cell: LoadCell[Alternative], attempt: int = 1
+) -> LoadCellResult:
+    """Run a crowd and return its tables; a crowd that left virtual time has none, and spoils its process.
+
+    attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
+    """
+    queries = design.queries_of(cell)
+    window_from_s, window_until_s = design.window_s(cell.decision_timeout_s, queries[-1].scheduled_at_s)
+
+    def rows(attended: QueryResult) -> QueryRows:
+        return rows_of_query(
+            attended,
+            arrivals=cell.arrivals.kind,
+            offered_per_s=cell.arrivals.rate_per_s,
+            slots=cell.slots,
+            callers=design.callers,
+            replicate=cell.replicate,
+            window_from_s=window_from_s,
+            window_until_s=window_until_s,
+        )
+
+    try:
+        run_queries = _over_sockets if design.clock == "wall" else _in_virtual_time
+        kept, cpu_s = run_queries(queries, simulated(design, settings), design.callers, rows)
+    except SimulationStalled as error:
+        return LoadCellResult(cell.id, stalled=f"of crowd {cell.id}: {error}")
+    return LoadCellResult(cell.id, *frames_of(kept), cpu_s=cpu_s)
+
+
+def _in_virtual_time(
+    queries: Sequence[Query], simulated: Simulated, callers: int | None, rows: Callable[[QueryResult], QueryRows]
+) -> tuple[tuple[QueryRows, ...], float]:
+    system = simulated.built_once(_CONNECTIONS)
+    door = system.door(simulated.options)
+    begun_s = time.process_time()
+    kept = run_crowd(queries, system.workload, door, keep=rows, callers=callers)
+    return kept, time.process_time() - begun_s
+
+
+def _over_sockets(
+    queries: Sequence[Query], simulated: Simulated, callers: int | None, rows: Callable[[QueryResult], QueryRows]
+) -> tuple[tuple[QueryRows, ...], float]:
+    """Run the crowd against a model server of its own over sockets, and close the server afterwards.
+
+    The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
+    would leave the thread waiting for ever.
+    """
+    with contextlib.ExitStack() as after_the_services, ServiceProcess(simulated.options) as services:
+        log = LogClient(services.addresses.log_url)
+        after_the_services.callback(log.close)
+        workload = workload_kind("supervisor").build(
+            Surroundings(
+                services.addresses,
+                simulated.settings,
+                client_retries=simulated.client_retries,
+                max_connections=_CONNECTIONS,
+                corpus=simulated.corpus,
+            )
+        )
+        after_the_services.callback(workload.close)
+        warm_up(queries[0].order, workload, log)
+        begun_s = time.process_time()
+        kept = run_crowd_on_the_wall(queries, workload, log, keep=rows, end_services=services.kill, callers=callers)
+        return kept, time.process_time() - begun_s

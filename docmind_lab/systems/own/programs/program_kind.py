@@ -1,0 +1,244 @@
+"""A program as a workload kind, its questions, and the alternatives that it can have.
+
+Those are SIGKILL (B), SIGTERM (C), and its own timeout (F).
+"""
+
+from __future__ import annotations
+
+import functools
+import shlex
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import Any, Self
+
+from docmind_lab.alternatives import ALTERNATIVES, Alternative
+from docmind_lab.alternatives.base import AroundAlternative, Outcome, RunLog, options_json
+from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.levels import NAN
+from docmind_lab.network.recorder import Recorder
+from docmind_lab.services.server import LogClient, ServiceProcess
+from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.retries import own_retries
+from docmind_lab.systems.base.workload_kind import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
+from docmind_lab.systems.own.agents.agent import Agent, agent_graph
+from docmind_lab.systems.own.agents.load import as_question
+from docmind_lab.systems.own.inputs import (
+    GraphInput,
+    Inputs,
+    inputs_named,
+    read_inputs,
+    register,
+    register_inputs,
+    share_of_gold,
+)
+from docmind_lab.systems.own.own_kind import OwnGraph
+from docmind_lab.systems.own.programs import process
+from docmind_lab.systems.own.programs.program import (
+    ROLE,
+    TIMEOUT_VARIABLE,
+    TIMEOUT_WORD,
+    Program,
+    ProgramRun,
+    RunningProgram,
+)
+
+# Some programs import a framework for seconds before their first request.
+DEFAULTS = {"wall": Defaults(10.0, 5, "typical/6"), "virtual": Defaults(10.0, 5, "typical/6")}
+
+# A command line may hold folders and keys, which no manifest should: programs are found by a name without them.
+_programs: dict[str, Program] = {}
+
+
+class ProgramServices(ServiceProcess):
+    """The simulated services, with the programs that ask them: these are ended first."""
+
+    def __exit__(self, *exc_info: object) -> None:
+        process.kill_all()
+        super().__exit__(*exc_info)
+
+
+class ProgramWorkload:
+    """A program as a workload. `answer_score` is the share of an input's gold texts that its answer states."""
+
+    def __init__(self, name: str, program: Program, addresses: Any) -> None:
+        self.name, self.program, self._root = name, program, addresses.log_url.removesuffix("/log")
+        self._log = LogClient(addresses.log_url)
+        self._running: dict[str, RunningProgram] = {}
+        self._ended: dict[str, RunningProgram] = {}
+        self._has_asked = False
+        self._lock = threading.Lock()
+
+    def runnable(self, recorder: Recorder, question: Question) -> Any:
+        """Return the run of the program, which has not begun."""
+
+        def count_requests() -> int:
+            return len(self._log.rows(recorder.run_id))
+
+        def begun(running: RunningProgram) -> None:
+            with self._lock:
+                self._running[recorder.run_id] = running
+
+        return ProgramRun(self.program, recorder, self._root, count_requests, begun)
+
+    def inputs(self, question: Question) -> dict[str, Any]:
+        """Return the question and further keys."""
+        assert isinstance(question, GraphInput), "a program is asked its own questions"
+        return dict(question.given)
+
+    def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
+        """Return NaN for recall, and the share of gold facts answered.
+
+        Raises: ConfigurationError while no run has asked the services anything, for one that answered or failed: it
+        says nothing of a model behind it.
+        """
+        with self._lock:
+            ended, self._ended = list(self._ended.values()), {}
+            self._has_asked = self._has_asked or any(running.requests for running in ended)
+            if not self._has_asked and outcome.outcome in ("answered", "failed"):
+                raise ConfigurationError(self._never_asked(outcome))
+        return NAN, share_of_gold(question, outcome.answer)
+
+    def _never_asked(self, outcome: Outcome) -> str:
+        shown = shlex.join(self.program.command)
+        if outcome.outcome == "failed":
+            return f"command {shown}: it ended before it asked a model: {outcome.error}"
+        return (
+            f"command {shown}: it answered, and no request of it reached the simulated services; have its client read "
+            "OPENAI_BASE_URL (or ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL, OLLAMA_HOST)"
+        )
+
+    def in_node_mode(self, node_mode: NodeMode) -> Self:
+        """Return this workload. Raises: ConfigurationError for any mode but "own"."""
+        if node_mode != "own":
+            raise ConfigurationError(f"node_mode {node_mode!r}: a program has no nodes; leave it out")
+        return self
+
+    def forget(self, run_id: str) -> None:
+        """End what is left of a run's processes, and remove its files."""
+        with self._lock:
+            running = self._running.pop(run_id, None)
+        if running is not None:
+            running.close()
+            self._ended[run_id] = running
+
+    def close(self) -> None:
+        """End every process."""
+        for run_id in list(self._running):
+            self.forget(run_id)
+        self._log.close()
+
+
+def own_program(command: str | Sequence[str], inputs: Inputs) -> OwnGraph:
+    """Check a command and its questions, and register them under names by which comparisons find them.
+
+    Raises: ConfigurationError for a command that cannot be started, and for questions that cannot be used.
+    """
+    program = Program.of(command)
+    # Questions have the form of an agent's, whose function takes any keyword.
+    shown = " ".join(word for word in (PurePath(word).name for word in program.command[:2]) if word)
+    name = register(program, shown, _programs)
+    asking = Agent(name, lambda question, **keywords: question, is_async=False)
+    asked = read_inputs(agent_graph(asking), inputs, convert=functools.partial(as_question, asking))
+    return OwnGraph(f"{PROGRAM_PREFIX}{name}", register_inputs(asked), len(asked))
+
+
+def program_kind(workload: str) -> WorkloadKind:
+    """Return the kind for a name that `own_program` gave in this process. Raises: ConfigurationError for another."""
+    name = workload.removeprefix(PROGRAM_PREFIX)
+    if name not in _programs:
+        raise ConfigurationError(f"program {name!r} is not known here; name its command: dl.command(command, inputs)")
+    program = _programs[name]
+
+    def build(around: Surroundings) -> ProgramWorkload:
+        return ProgramWorkload(name, program, around.addresses).in_node_mode(around.node_mode)
+
+    return WorkloadKind(
+        name=name,
+        title=name,
+        asked="questions",
+        cases=inputs_named,
+        build=build,
+        defaults=DEFAULTS,  # type: ignore[arg-type]
+        roles=(ROLE,),
+        in_this_process=True,
+        retries=own_retries,
+        serve=ProgramServices,
+        refusal=functools.partial(refusal_of, program),
+        carried_out_by=OnProgram,
+        notes=notes_on(program),
+    )
+
+
+# ---- the alternatives
+
+# Alternative → the signal at the deadline, and the stop reason of a run that it ends.
+_SIGNALS: Mapping[str, tuple[signal.Signals, str]] = MappingProxyType(
+    {
+        "hard_timeout": (signal.SIGKILL, "hard_timeout"),
+        "async_cancellation": (signal.SIGTERM, "cancelled"),
+    }
+)
+_OWN_TIMEOUT = "native"
+_NO_LIMIT = "unguarded"
+# As the program `timeout` of GNU coreutils has it.
+_TIMED_OUT_CODE = 124
+_LEAST_S = 0.001
+
+SIGNALS_IN_WORDS = "B is SIGKILL and C is SIGTERM, to the process group at the deadline."
+
+
+def refusal_of(program: Program, alternative: Alternative, *, by_name: bool = False) -> str:
+    """Return why a program cannot have an alternative, with the remedy; empty if it can."""
+    if alternative.propagates:
+        return "a deadline does not travel into another process; use a signal (B, C) or the program's own timeout (F)"
+    if alternative.name == "stop_flag":
+        return "a program has no steps between which a flag could be looked at; use async_cancellation (C), a SIGTERM"
+    if alternative.name not in (*_SIGNALS, _OWN_TIMEOUT, _NO_LIMIT) or options_json(alternative) != "{}":
+        return "a program is ended by a signal or by its own timeout; use B, C or F"
+    if alternative.name == _OWN_TIMEOUT and not (by_name or program.has_timeout):
+        return f"the command has no {TIMEOUT_WORD}; put it where its timeout belongs, or name F for {TIMEOUT_VARIABLE}"
+    return ""
+
+
+def notes_on(program: Program) -> tuple[str, ...]:
+    """Return sentences on what the alternatives are to a program, and on those that it cannot have."""
+    own = f"F is its own timeout: {TIMEOUT_WORD} in its command, {TIMEOUT_VARIABLE} in its environment."
+    refusals = ((kind, refusal_of(program, kind())) for kind in ALTERNATIVES.values())
+    return SIGNALS_IN_WORDS, own, *(f"{letter_of(kind.name)} is left out: {why}." for kind, why in refusals if why)
+
+
+class OnProgram(AroundAlternative):
+    """Runs a program under an alternative.
+
+    A caller that sends SIGTERM waits for the end of the process, as long as that takes. What the process has started,
+    and what goes on in its group, is work of the run until the run is over, and then killed.
+    """
+
+    def run(self, runnable: ProgramRun, inputs: Mapping[str, Any], deadline: Deadline, recorder: RunLog) -> Outcome:
+        """Start the program, wait for it, and signal it at the deadline. Raises: as `ProgramRun.start`."""
+        name = self.alternative.name
+        has_own = name == _OWN_TIMEOUT
+        running = runnable.start(inputs, max(_LEAST_S, deadline.remaining()) if has_own else None)
+        number, reason = _SIGNALS.get(name, (None, ""))
+        if number is not None and not running.exited.wait(max(0.0, deadline.remaining())):
+            recorder.event("stop_requested", ROLE, signal=number.name)
+            running.signal(number)
+            running.exited.wait()
+            return _stopped(running, reason)
+        running.exited.wait()
+        if running.code == 0 and running.text():
+            return Outcome("answered", running.text())
+        if has_own and (running.code == _TIMED_OUT_CODE or deadline.passed()):
+            return _stopped(running, "node_timeout")
+        return Outcome("failed", running.text(), (), "error", running.error_type, running.failure())
+
+
+def _stopped(running: RunningProgram, reason: str) -> Outcome:
+    text = running.text()
+    return Outcome("partial" if text else "timed_out", text, stop_reason=reason)
