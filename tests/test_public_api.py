@@ -10,7 +10,7 @@ from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.alternatives.base import Stepped
 
 # What users of them write is in support/public_api_uses.py, for the type checker.
-PUBLIC = ("docmind_lab", "docmind_lab.graphs", "docmind_lab.alternatives", "docmind_lab.systems.docmind.retrieval")
+PUBLIC = ("docmind_lab", "docmind_lab.graphs", "docmind_lab.alternatives")
 
 
 def test_everything_in_all_exists_and_has_a_docstring() -> None:
