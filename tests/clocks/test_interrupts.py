@@ -144,7 +144,7 @@ def test_a_run_without_result_and_error_is_an_error(monkeypatch: pytest.MonkeyPa
 # Says that its first runs are done, so that an interrupt comes among the others and not after the last.
 COUNTED = """
 study = dl.compare(
-    runs=3, alternatives="unguarded,A,B", workers=None, documents="handbook",
+    runs=3, alternatives="unguarded,A,B", workers=None,
     progress=lambda done, total: print("runs", done, flush=True),
 )
 """

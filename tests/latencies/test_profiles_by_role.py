@@ -134,7 +134,7 @@ def test_ask_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("DOCMIND_AGENTS__DECISION_TIMEOUT", "1.5")
     profiles = ["fast/100", f"synthesis={file_of(constant('slow', 60.0), tmp_path)}"]
     words = ["ask", "What does a hard timeout leave running?"]
-    done = CliRunner().invoke(app, [*words, *(word for each in profiles for word in ("--profile", each))])
+    done = CliRunner().invoke(app, [*words, *(word for each in profiles for word in ("--latencies", each))])
     assert done.exit_code == 1
     assert "decision timeout of 1.5 s" in done.output
 

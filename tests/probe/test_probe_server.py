@@ -305,7 +305,7 @@ def test_the_command_writes_a_profile_that_compare_plays(
     assert "stops when it next writes" in printed
     assert json.loads(out.read_text(encoding="utf-8"))["name"] == "mine"
     assert len(rows.read_text(encoding="utf-8").splitlines()) == 2 * len(PHASES) + 2
-    assert run("compare", "--runs", "1", "--alternatives", "C", "--server-behaviour", str(out), "--json",
+    assert run("compare", "--runs", "1", "--alternatives", "C", "--server", str(out), "--json",
                "--out", str(tmp_path / "study")) == 0  # fmt: skip
 
 

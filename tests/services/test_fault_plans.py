@@ -248,6 +248,6 @@ def test_a_call_that_the_profile_has_hang_hangs_whatever_would_befall_its_reply(
 
 
 def test_a_client_that_names_no_role_is_struck_by_a_fault_that_names_none():
-    """Trust 20: `serve --fault hang` never struck a client of one's own."""
+    """Trust 20: `serve --faults hang` never struck a client of one's own."""
     assert asked("hang").fault == "hang"
     assert asked("hang:validation").fault == ""

@@ -38,7 +38,7 @@ def comparison() -> Comparison:
     return Comparison(runs=3, alternatives=parse_alternatives("unguarded,A,B"), profile=profile)
 
 
-COMPARE = ["compare", "--runs", "3", "--alternatives", "unguarded,A,B", "--profile", "typical"]
+COMPARE = ["compare", "--runs", "3", "--alternatives", "unguarded,A,B", "--latencies", "typical"]
 
 
 def run(job: dict[str, Any]) -> int:
