@@ -205,6 +205,48 @@ def test_a_value_that_cannot_be_used_is_named(options: dict[str, Any], named: st
         crash_test(dl.graph(steps("only"), GIVEN, resume=[1, 2]))
 
 
+MAKERS = """
+import functools
+from typing import TypedDict
+from langgraph.graph import START, StateGraph
+
+made = []
+
+
+class State(TypedDict, total=False):
+    said: str
+
+
+class Maker:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def make(self):
+        made.append(self.answer)
+        builder = StateGraph(State).add_node("only", lambda state: {"said": self.answer})
+        return builder.add_edge(START, "only").compile()
+
+    __call__ = make
+
+
+def make_with(maker, times=1):
+    return maker.make()
+
+
+method = Maker("method").make
+partial = functools.partial(make_with, Maker("partial"), times=2)
+instance = Maker("instance")
+"""
+
+
+@pytest.mark.parametrize("name", ["method", "partial", "instance"])
+def test_whatever_makes_the_graph_is_called_for_each_trial(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"makers_by_{name}.py").write_text(MAKERS)
+    system = dl.graph(f"{tmp_path}/makers_by_{name}.py:{name}", [{"said": ""}])
+    report = crash_test(system, alternatives="A", runs=3, workers=1)
+    assert sys.modules[f"makers_by_{name}"].made.count(name) > report.trials
+
+
 def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
     def fail(state: State) -> dict[str, Any]:
         raise ValueError("no harbour")
