@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
@@ -106,12 +105,12 @@ def lost_update(workers: int) -> CrashReport:
 
 
 def test_the_same_test_finds_the_same_every_time() -> None:
-    assert lost_update(workers=1).to_dict() == lost_update(workers=1).to_dict()
+    assert lost_update(workers=1).finding().as_json() == lost_update(workers=1).finding().as_json()
 
 
 @pytest.mark.full
 def test_worker_processes_find_the_same() -> None:
-    assert lost_update(workers=2).to_dict() == lost_update(workers=1).to_dict()
+    assert lost_update(workers=2).finding().as_json() == lost_update(workers=1).finding().as_json()
 
 
 def test_schedules_try_each_cut_under_further_orders() -> None:
@@ -369,7 +368,7 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
     others = shown.replace(test, "").splitlines()
     assert max(map(len, others)) <= 80
     # The code is to be pasted, so its lines stay whole.
-    compile(textwrap.dedent("      " + test), "pasted", "exec")
+    compile(test, "pasted", "exec")
 
 
 @pytest.mark.full
