@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from often import often
 from own_runs import graph_of
 
 import docmind_lab as dl
@@ -90,9 +91,6 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_
     chosen = in_turn(points, 3)
     assert {kind for point in chosen for kind in point.kinds} == {"chunk", "tool begins", "wait ends"}
     assert in_turn(points, None) == points
-
-
-def test_a_limited_test_says_what_it_skipped() -> None:
     report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,D,kill", runs=12)
     assert report.trials == 12
     assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)
@@ -104,13 +102,9 @@ def lost_update(workers: int) -> CrashReport:
     )
 
 
-def test_the_same_test_finds_the_same_every_time() -> None:
-    assert lost_update(workers=1).finding().as_json() == lost_update(workers=1).finding().as_json()
-
-
-@pytest.mark.full
-def test_worker_processes_find_the_same() -> None:
-    assert lost_update(workers=2).finding().as_json() == lost_update(workers=1).finding().as_json()
+@pytest.mark.parametrize("workers", often((1, 2), 1))
+def test_the_same_test_finds_the_same_every_time_in_worker_processes_too(workers: int) -> None:
+    assert lost_update(workers).finding().as_json() == lost_update(1).finding().as_json()
 
 
 def test_schedules_try_each_cut_under_further_orders() -> None:

@@ -45,19 +45,16 @@ OF_SYNC_CODE_WITH_A_LONG_REQUEST = {
 }
 
 
-def test_a_request_to_another_service_is_never_answered_and_comes_in_pieces() -> None:
-    report = linted("searching")
-    assert keeping(report) == OF_SYNC_CODE_WITH_A_LONG_REQUEST
-    (node,) = report.nodes
+def test_a_request_to_another_service_is_never_answered_and_comes_in_pieces_whether_it_searches_or_writes() -> None:
+    for name in ("searching", "writing"):
+        assert keeping(linted(name)) == OF_SYNC_CODE_WITH_A_LONG_REQUEST
+        assert linted(name).unprobed == ()
+    (node,) = linted("searching").nodes
     assert node.worst_case is not None
     assert node.worst_case.took_s == pytest.approx(60.0)
     assert node.trickled is not None
     assert node.retries is not None
-    assert report.unprobed == ()
-
-
-def test_the_report_says_what_it_measured_with_beside_what_compare_does() -> None:
-    """`compare` may say "Choose A" of ordinary latencies where no alternative keeps the deadline here."""
+    # `compare` may say "Choose A" of ordinary latencies where no alternative keeps the deadline here.
     says = "Measured with requests that hang, trickle and fail; compare has ordinary ones."
     assert says in linted("searching").finding().sentences
 
@@ -71,12 +68,6 @@ def test_a_request_is_struck_alone_where_an_earlier_one_of_its_node_would_end_th
     (node,) = report.nodes
     assert node.worst_case is not None
     assert 60.0 < node.worst_case.took_s < 61.0, "the search is answered within a second"
-
-
-def test_a_request_to_a_store_that_is_no_search_is_struck_too() -> None:
-    report = linted("writing")
-    assert keeping(report) == OF_SYNC_CODE_WITH_A_LONG_REQUEST
-    assert report.unprobed == ()
 
 
 def test_a_node_whose_request_no_fault_strikes_is_named_and_never_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
