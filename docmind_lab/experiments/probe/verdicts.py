@@ -17,7 +17,7 @@ import pandas as pd
 
 from docmind_lab.core.server_behaviour import PHASES, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
 from docmind_lab.experiments.probe.truth import Leaving
-from docmind_lab.findings.finding import Finding, MakesFinding
+from docmind_lab.findings.finding import Block, Finding, MakesFinding
 
 STREAMING: Final = frozenset({"before_first_token", "mid_stream"})
 # Work that has ended before half of what was left of it had passed was ended; what lasts longer was not.
@@ -154,8 +154,8 @@ class ServerProbe(MakesFinding):
         limits = ", ".join(f"{name} {verdict}" for name, verdict in self.limits.items())
         evidence = sorted({trial.evidence for trial in self.results if trial.evidence != "none"})
         told = [f"Limits that a request asks for: {limits}.", f"Told by: {', '.join(evidence) or 'nothing'}."]
-        words = (f"{self.server}: a client leaves", pd.DataFrame(rows), *notes, *told)
-        return Finding(words, {"server": self.server, "limits": dict(self.limits)}, {"trials": self.trials})
+        words: list[Block] = [f"{self.server}: a client leaves", pd.DataFrame(rows), *notes, *told]
+        return Finding(tuple(words), {"server": self.server, "limits": dict(self.limits)}, {"trials": self.trials})
 
     def behaviour(self, name: str, command: str = "", server: str = "") -> ServerBehaviour:
         """The profile that simulated services play.
