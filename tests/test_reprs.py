@@ -17,11 +17,10 @@ import docmind_lab as dl
 from docmind_lab import findings
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.experiments.comparison.comparison import Comparison
-from docmind_lab.experiments.crash_test import CrashReport
-from docmind_lab.experiments.crash_test import Finding as CrashFinding
+from docmind_lab.experiments.crash_test import CrashReport, Violation
+from docmind_lab.experiments.crash_test.invariants import INVARIANTS
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.lint.findings import Evidence, Finding
-from docmind_lab.experiments.lint.lint_report import Verdict
+from docmind_lab.experiments.lint import Evidence, Problem, Verdict
 from docmind_lab.experiments.load import LoadStudy
 from docmind_lab.experiments.load.crowd_tables import QUERY_COLUMNS, SERVING_COLUMNS, QueryRows, frames_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
@@ -237,25 +236,18 @@ def test_looking_at_a_deadline_asks_no_clock():
     assert "100.0" in deadline._repr_html_()
 
 
-def test_what_the_lint_says_is_html_in_a_notebook_which_breaks_no_words():
+def test_what_lint_and_crash_test_say_is_html_in_a_notebook_which_breaks_no_words():
     evidence = Evidence("run-1", "A waits for <model>", "docmind-lab compare --graph a:b")
-    finding = Finding("model", "retries", "retries multiply", (evidence,), "leave retries to one layer", ("A", "B"))
-    for shown in (evidence, finding, Verdict("A", "does not keep", "2 of 2 runs were late", 2, 2)):
-        page = WellFormed()
-        page.feed(shown._repr_html_())
-        assert page.open == []
-    assert "&lt;model&gt;" in evidence._repr_html_()
-    assert "Defeats A, B." in finding._repr_html_()
-
-
-def test_what_a_crash_test_says_is_html_in_a_notebook():
-    trial = Trial("A", 0.4, "001")
-    found = CrashFinding(
-        "effects", "POST <a> is done twice", ("A",), 2, trial, {"order": "17"}, "2 times", ("0.4 cut",)
+    problem = Problem("model", "retries", "retries multiply", (evidence,), "leave retries to one layer", ("A", "B"))
+    given = {"order": "17"}
+    violation = Violation(
+        "effects", "POST <model> twice", ("A",), 2, Trial("A", 0.4, "001"), given, "2 times", ("0.4 cut",)
     )
-    report = CrashReport("a:graph", (found,), (), (), {"effects": 2}, 2)
-    for shown in (found, report):
+    report = CrashReport("a:graph", (violation,), (), (), dict.fromkeys(INVARIANTS, 2), 2)
+    verdict = Verdict("A", "does not keep", "2 of 2 runs waited for <model>", 2, 2)
+    for shown in (evidence, problem, verdict, violation, report):
         page = WellFormed()
         page.feed(shown._repr_html_())
         assert page.open == []
-        assert "&lt;a&gt;" in shown._repr_html_()
+        assert "&lt;model&gt;" in shown._repr_html_()
+    assert "(defeats A, B)" in problem._repr_html_()

@@ -27,7 +27,6 @@ from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.trial import observe
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint import LintReport, doctor
-from docmind_lab.experiments.lint.lint_report import summary_of
 
 __all__ = ["assert_keeps_deadline", "assert_survives_cuts", "cut_at"]
 
@@ -50,21 +49,8 @@ def assert_keeps_deadline(system: Any, decision_timeout_s: float, **options: Any
     __tracebackhide__ = True
     report = doctor(system, decision_timeout_s=decision_timeout_s, **options)
     if not report.is_clean:
-        raise AssertionError(_lateness_of(report))
+        raise AssertionError(report.finding(verbose=True).text())
     return report
-
-
-def _lateness_of(report: LintReport) -> str:
-    lines = [summary_of(report)]
-    lines += [f"  {verdict.alternative}: {verdict.keeping}: {verdict.why}" for verdict in report.verdicts]
-    worst = report.nearest.worst
-    remedies = [
-        finding.remedy
-        for finding in report.findings
-        if worst is not None and (finding.node, finding.kind) == (worst.node, worst.cause)
-    ]
-    lines += [f"  nearest is {report.nearest.alternative}; for it: {remedy}" for remedy in remedies]
-    return "\n".join(lines)
 
 
 def assert_survives_cuts(system: Any, **options: Any) -> CrashReport:

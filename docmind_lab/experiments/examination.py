@@ -1,4 +1,4 @@
-"""What lint and crash test share: trials, the bench that a graph is examined on, and how their results are shown.
+"""What lint and crash test share: trials, and the bench that a graph is examined on.
 
 A trial is one run. A bench carries out trials of one graph, one after the other, on simulated services in virtual time.
 What a trial shows is judged by each of the two in its own way.
@@ -6,11 +6,9 @@ What a trial shows is judged by each of the two in its own way.
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import math
 from dataclasses import dataclass
-from html import escape
 from typing import Final
 
 from docmind_lab.alternatives import Alternative
@@ -74,18 +72,6 @@ class Trial:
     def is_kill(self) -> bool:
         """Whether the process is killed, and no deadline ends the run."""
         return self.alternative == KILL
-
-
-class Paragraphs(abc.ABC):
-    """A result that is shown in a notebook as paragraphs, since that breaks long lines of plain text in mid-word."""
-
-    @abc.abstractmethod
-    def paragraphs(self) -> tuple[str, ...]:
-        """Return what is shown; the first paragraph stands out."""
-
-    def _repr_html_(self) -> str:
-        first, *rest = self.paragraphs()
-        return f"<p><b>{escape(first)}</b></p>" + "".join(f"<p>{escape(each)}</p>" for each in rest)
 
 
 class Bench:

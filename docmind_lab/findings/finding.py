@@ -11,6 +11,8 @@ Text, Markdown, HTML and JSON of every finding are written here.
 from __future__ import annotations
 
 import abc
+import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -29,8 +31,15 @@ class Paste:
     line: str
 
 
-Block = str | tuple[str, ...] | pd.DataFrame | Paste
-"""A paragraph, a list, a table (a frame that is counted through has no index to show), or a line to paste."""
+@dataclass(frozen=True)
+class Code:
+    """Lines of a program or a command, which are shown as they are."""
+
+    lines: str
+
+
+Block = str | tuple[str, ...] | pd.DataFrame | Paste | Code
+"""A paragraph, a list, a table (a frame that is counted through has no index to show), a line to paste, or code."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +74,13 @@ class Finding:
         )
         return [line for lines in lists for line in lines]
 
-    def text(self) -> str:
-        """Return the finding as plain text; an empty line follows each table."""
-        lines = [self.title, *(line for block in self._below for line in _text_lines(block))]
+    def text(self, width: int | None = None) -> str:
+        """Return the finding as plain text; an empty line follows each table.
+
+        Args:
+            width: Columns in which paragraphs and lists are wrapped; None for lines of any length.
+        """
+        lines = [line for block in (self.title, *self._below) for line in _text_lines(block, width)]
         return "\n".join(lines).rstrip("\n")
 
     def markdown(self) -> str:
@@ -112,14 +125,25 @@ class MakesFinding(abc.ABC):
         return self.finding().html()
 
 
-def _text_lines(block: Block) -> Iterator[str]:
+def _text_lines(block: Block, width: int | None) -> Iterator[str]:
     if isinstance(block, pd.DataFrame):
         yield block.to_string(index=_has_names(block))
         yield ""
     elif isinstance(block, Paste):
         yield with_label(block.line)
+    elif isinstance(block, Code):
+        yield block.lines
     else:
-        yield from [block] if isinstance(block, str) else (f"- {line}" for line in block)
+        for line in [block] if isinstance(block, str) else (f"- {line}" for line in block):
+            yield from [line] if width is None else _wrapped(line, width)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    # Below the words, past a number or an instant before them.
+    mark = re.match(r"\s*(?:- )?\s*(?:[\d.]+ +)?", line)
+    indent = " " * (mark.end() if mark else 0)
+    whole = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line] if len(line) <= width else whole
 
 
 def _markdown(block: Block) -> str:
@@ -128,6 +152,8 @@ def _markdown(block: Block) -> str:
         return markdown_table([*map(str, shown)], shown.to_numpy())
     if isinstance(block, Paste):
         return f"```\n{block.line}\n```"
+    if isinstance(block, Code):
+        return f"```\n{block.lines}\n```"
     return block if isinstance(block, str) else "\n".join(f"- {line}" for line in block)
 
 
@@ -136,6 +162,8 @@ def _html(block: Block) -> str:
         return block.to_html(index=_has_names(block), border=0)
     if isinstance(block, Paste):
         return f"<pre>{escape(block.line)}</pre>"
+    if isinstance(block, Code):
+        return f"<pre>{escape(block.lines)}</pre>"
     if isinstance(block, str):
         return f"<p>{escape(block)}</p>"
     return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in block)}</ul>"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import held_back
 import planted
@@ -31,44 +30,21 @@ def _beside_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def report_on(name: str, which: str, runs: int | None) -> CrashReport:
-    options: dict[str, Any] = {
-        "world": dl.World(endpoints="crash_services.toml"),
-        "runs": runs,
-        "workers": 1,
-        "shrink": False,
-    }
-    return crash_test(dl.graph(f"{name}.{which}", ALL[name].inputs), **options)
+    system = dl.graph(f"{name}.{which}", ALL[name].inputs)
+    world = dl.World(endpoints="crash_services.toml")
+    return crash_test(system, world=world, runs=runs, workers=1, shrink=False)
 
 
-def found_in(name: str, runs: int | None) -> set[str]:
-    return {finding.invariant for finding in report_on(name, "broken", runs).findings}
+EVERY = [pytest.param(name, None, None, marks=pytest.mark.full) for name in ALL]
 
 
-def verdict_on_twin(name: str, runs: int | None) -> tuple[list[str], bool]:
-    report = report_on(name, "mended", runs)
-    return [finding.what for finding in report.findings], report.holds
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_a_planted_defect_is_found_within_few_runs(name: str) -> None:
-    assert ALL[name].invariant in found_in(name, runs=28)
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_nothing_is_found_on_its_corrected_twin(name: str) -> None:
-    assert verdict_on_twin(name, runs=12) == ([], True)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", ALL)
-def test_every_planted_defect_is_found(name: str) -> None:
-    assert ALL[name].invariant in found_in(name, runs=None)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", ALL)
-def test_nothing_is_found_on_any_corrected_twin(name: str) -> None:
-    assert verdict_on_twin(name, runs=None) == ([], True)
+@pytest.mark.parametrize(("name", "runs", "runs_of_twin"), [*((name, 28, 12) for name in QUICK), *EVERY])
+def test_a_planted_defect_is_found_and_nothing_on_its_corrected_twin(
+    name: str, runs: int | None, runs_of_twin: int | None
+) -> None:
+    assert ALL[name].invariant in {finding.invariant for finding in report_on(name, "broken", runs).findings}
+    twin = report_on(name, "mended", runs_of_twin)
+    assert ([finding.what for finding in twin.findings], twin.holds) == ([], True)
 
 
 def test_each_defect_is_planted_in_both_corpora() -> None:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ import pandas as pd
 import pytest
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from often import often
 from own_runs import graph_of
 
 import docmind_lab as dl
@@ -91,9 +91,6 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_
     chosen = in_turn(points, 3)
     assert {kind for point in chosen for kind in point.kinds} == {"chunk", "tool begins", "wait ends"}
     assert in_turn(points, None) == points
-
-
-def test_a_limited_test_says_what_it_skipped() -> None:
     report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,D,kill", runs=12)
     assert report.trials == 12
     assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)
@@ -105,13 +102,9 @@ def lost_update(workers: int) -> CrashReport:
     )
 
 
-def test_the_same_test_finds_the_same_every_time() -> None:
-    assert lost_update(workers=1).to_dict() == lost_update(workers=1).to_dict()
-
-
-@pytest.mark.full
-def test_worker_processes_find_the_same() -> None:
-    assert lost_update(workers=2).to_dict() == lost_update(workers=1).to_dict()
+@pytest.mark.parametrize("workers", often((1, 2), 1))
+def test_the_same_test_finds_the_same_every_time_in_worker_processes_too(workers: int) -> None:
+    assert lost_update(workers).finding().as_json() == lost_update(1).finding().as_json()
 
 
 def test_schedules_try_each_cut_under_further_orders() -> None:
@@ -203,6 +196,48 @@ def test_a_value_that_cannot_be_used_is_named(options: dict[str, Any], named: st
         crash_test(dl.graph(steps("only"), GIVEN), **options)
     with pytest.raises(ConfigurationError, match="resume: a resumed run cannot tell which"):
         crash_test(dl.graph(steps("only"), GIVEN, resume=[1, 2]))
+
+
+MAKERS = """
+import functools
+from typing import TypedDict
+from langgraph.graph import START, StateGraph
+
+made = []
+
+
+class State(TypedDict, total=False):
+    said: str
+
+
+class Maker:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def make(self):
+        made.append(self.answer)
+        builder = StateGraph(State).add_node("only", lambda state: {"said": self.answer})
+        return builder.add_edge(START, "only").compile()
+
+    __call__ = make
+
+
+def make_with(maker, times=1):
+    return maker.make()
+
+
+method = Maker("method").make
+partial = functools.partial(make_with, Maker("partial"), times=2)
+instance = Maker("instance")
+"""
+
+
+@pytest.mark.parametrize("name", ["method", "partial", "instance"])
+def test_whatever_makes_the_graph_is_called_for_each_trial(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"makers_by_{name}.py").write_text(MAKERS)
+    system = dl.graph(f"{tmp_path}/makers_by_{name}.py:{name}", [{"said": ""}])
+    report = crash_test(system, alternatives="A", runs=3, workers=1)
+    assert sys.modules[f"makers_by_{name}"].made.count(name) > report.trials
 
 
 def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
@@ -327,7 +362,7 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
     others = shown.replace(test, "").splitlines()
     assert max(map(len, others)) <= 80
     # The code is to be pasted, so its lines stay whole.
-    compile(textwrap.dedent("      " + test), "pasted", "exec")
+    compile(test, "pasted", "exec")
 
 
 @pytest.mark.full

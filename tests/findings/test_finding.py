@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from docmind_lab.findings.finding import Finding, Paste
+from docmind_lab.findings.finding import Code, Finding, Paste
 
 SHOWN = pd.DataFrame({"role": ["router"]})
 FINDING = Finding(
@@ -13,6 +13,7 @@ FINDING = Finding(
         pd.DataFrame({"runs": [3]}, index=["A  <arm>"]),
         SHOWN,
         Paste("X=1"),
+        Code("x < 1"),
     ),
     {"late": 3},
     {"roles": SHOWN},
@@ -34,10 +35,23 @@ def test_a_finding_is_the_same_in_text_and_markdown() -> None:
             "",
         ),
         "Settings: X=1",
+        "x < 1",
     ]
     assert FINDING.markdown().split("\n\n") == [
         *("## A <title>", "A paragraph.", "- one\n- two"),
-        *("| | runs |\n|---|---:|\n| A  <arm> | 3 |", "| role |\n|---|\n| router |", "```\nX=1\n```\n"),
+        *(
+            "| | runs |\n|---|---:|\n| A  <arm> | 3 |",
+            "| role |\n|---|\n| router |",
+            "```\nX=1\n```",
+            "```\nx < 1\n```\n",
+        ),
+    ]
+
+
+def test_paragraphs_and_lists_are_wrapped_below_their_words_and_code_is_not() -> None:
+    finding = Finding(("A title of a finding", "1. some words", ("0.5  an instant",), Code("code = as_it_is")))
+    assert finding.text(10).splitlines() == [
+        *("A title of", "a finding", "1. some", "   words", "- 0.5  an", "       instant", "code = as_it_is"),
     ]
 
 
@@ -45,7 +59,7 @@ def test_a_finding_in_html_has_no_markup_but_its_own() -> None:
     html = FINDING.html()
     assert html.startswith("<p><b>A &lt;title&gt;</b></p><p>A paragraph.</p><ul><li>one</li><li>two</li></ul><table")
     assert "&lt;arm&gt;" in html
-    assert html.endswith("<pre>X=1</pre>")
+    assert html.endswith("<pre>X=1</pre><pre>x &lt; 1</pre>")
 
 
 def test_a_finding_in_json_has_its_numbers_rows_and_sentences() -> None:

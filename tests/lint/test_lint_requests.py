@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import socket
-import textwrap
 import time
 from typing import Any
 
@@ -20,7 +19,6 @@ from docmind_lab.alternatives.enforcement import enforce
 from docmind_lab.core.errors import GraphError, NotSimulated
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.lint import LintReport
-from docmind_lab.experiments.lint.lint_report import lines_of
 from docmind_lab.services.vector_service import VectorService
 
 ASKED: dict[str, Any] = {"question": "Why?"}
@@ -47,21 +45,18 @@ OF_SYNC_CODE_WITH_A_LONG_REQUEST = {
 }
 
 
-def test_a_request_to_another_service_is_never_answered_and_comes_in_pieces() -> None:
-    report = linted("searching")
-    assert keeping(report) == OF_SYNC_CODE_WITH_A_LONG_REQUEST
-    (node,) = report.nodes
+def test_a_request_to_another_service_is_never_answered_and_comes_in_pieces_whether_it_searches_or_writes() -> None:
+    for name in ("searching", "writing"):
+        assert keeping(linted(name)) == OF_SYNC_CODE_WITH_A_LONG_REQUEST
+        assert linted(name).unprobed == ()
+    (node,) = linted("searching").nodes
     assert node.worst_case is not None
     assert node.worst_case.took_s == pytest.approx(60.0)
     assert node.trickled is not None
     assert node.retries is not None
-    assert report.unprobed == ()
-
-
-def test_the_report_says_what_it_measured_with_beside_what_compare_does() -> None:
-    """`compare` may say "Choose A" of ordinary latencies where no alternative keeps the deadline here."""
+    # `compare` may say "Choose A" of ordinary latencies where no alternative keeps the deadline here.
     says = "Measured with requests that hang, trickle and fail; compare has ordinary ones."
-    assert says in list(lines_of(linted("searching")))
+    assert says in linted("searching").finding().sentences
 
 
 def test_a_request_is_struck_alone_where_an_earlier_one_of_its_node_would_end_the_run() -> None:
@@ -73,12 +68,6 @@ def test_a_request_is_struck_alone_where_an_earlier_one_of_its_node_would_end_th
     (node,) = report.nodes
     assert node.worst_case is not None
     assert 60.0 < node.worst_case.took_s < 61.0, "the search is answered within a second"
-
-
-def test_a_request_to_a_store_that_is_no_search_is_struck_too() -> None:
-    report = linted("writing")
-    assert keeping(report) == OF_SYNC_CODE_WITH_A_LONG_REQUEST
-    assert report.unprobed == ()
 
 
 def test_a_node_whose_request_no_fault_strikes_is_named_and_never_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +99,7 @@ def test_requests_side_by_side_have_no_negative_waits() -> None:
 
 def test_an_error_handler_is_a_node_that_goes_on_past_the_deadline_and_is_named_as_one() -> None:
     report = linted("handling")
-    lines = "\n".join(lines_of(report))
+    lines = report.text()
     assert {overrun.node for overrun in report.overruns} == {"__error_handler__breaks"}
     assert "the error handler of node breaks" in lines
     assert "outside every node" not in lines
@@ -150,8 +139,7 @@ def test_a_caller_that_awaits_a_blocked_loop_is_told_how_late_and_by_which_line(
     assert {overrun.trial.awaited for overrun in of_e} == {True, False}
     assert max(overrun.caller_s for overrun in of_e if overrun.trial.awaited) == pytest.approx(1.0)
     assert max(overrun.caller_s for overrun in of_e if not overrun.trial.awaited) == pytest.approx(0.1)
-    said = " ".join(lines_of(report))
-    assert f"{line} blocks the event loop. Called outside it (invoke): caller only." in said
+    assert f"{line} blocks the event loop. Called outside it (invoke): caller only." in report.text()
 
 
 @pytest.mark.parametrize("enforced", [False, True])
@@ -190,13 +178,12 @@ def test_an_async_node_is_not_called_sync_for_a_tool_inside_it(node: Any, mode: 
 @pytest.mark.full
 def test_findings_are_grouped_over_nodes_after_the_verdicts_on_25_lines_of_a_terminal() -> None:
     report = linted("many")
-    lines = list(lines_of(report))
-    physical = [part for line in lines for part in (textwrap.wrap(line, 80) or [""])]
-    assert len(physical) <= 25, "\n".join(physical)
+    lines = report.finding().sentences
+    assert len(report.finding().text(80).splitlines()) <= 25, report.finding().text(80)
     assert [line.split()[0] for line in lines[:6]] == list("ABCDEF")
     assert any("nodes node_0, node_1 and 2 others" in line for line in lines)
     assert len({finding.kind for finding in report.findings}) >= 4
-    whole = "\n".join(lines_of(report, verbose=True))
+    whole = report.finding(verbose=True).text()
     assert all(evidence.says in whole for finding in report.findings for evidence in finding.evidence)
 
 

@@ -237,6 +237,7 @@ def test_what_a_phase_comes_to_and_why_it_is_unknown(trials: list[Trial], ends: 
     found = probe_of(*trials).phase("generation")
     assert (found.work_ends, found.trials) == (ends, 1 if POLLED in trials else len(trials))
     assert note in found.note
+    assert note in probe_of(*trials).text()
 
 
 # ---- mistakes

@@ -9,11 +9,11 @@ trial.py         one trial: run, cut or kill, come to rest, go on
 cut_points.py    the instants at which an undisturbed run can be cut, and which are tried
 invariants.py    the judgements on a trial
 crash_cells.py   trials over worker processes, and the smallest trial that shows a finding
-crash_report.py  a finding with its timeline and its test, the report and its lines
+crash_report.py  a violation with its timeline and its test, and the report
 crash_run.py     crash_test
 """
 
-from docmind_lab.experiments.crash_test.crash_report import CrashReport, Finding
+from docmind_lab.experiments.crash_test.crash_report import CrashReport, Violation
 from docmind_lab.experiments.crash_test.crash_run import crash_test
 
-__all__ = ["CrashReport", "Finding", "crash_test"]
+__all__ = ["CrashReport", "Violation", "crash_test"]

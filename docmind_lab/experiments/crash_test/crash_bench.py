@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from docmind_lab.systems.base.workload_kind import OWN_PREFIX
 from docmind_lab.systems.own import GraphInput, Inputs, graph_named, load_graph, own_graph
 from docmind_lab.systems.own.inputs import inputs_named
 from docmind_lab.systems.own.making import simulated_while_made
-from docmind_lab.systems.own.references import AGENT_PREFIX, AnyGraph, compile_graph, load_object
+from docmind_lab.systems.own.references import AGENT_PREFIX, AnyGraph, compile_graph, is_maker, load_object
 from docmind_lab.systems.own.run_settings import store_for_run
 
 DURABILITIES: Final = ("sync", "async", "exit")
@@ -179,7 +178,7 @@ class CrashBench(Bench):
     def graph(self, journal: Journal) -> AnyGraph:
         """Return the graph for one trial, with its checkpointer and its store watched.
 
-        A function that makes the graph is called anew, so that nothing of an earlier trial is in it.
+        What makes the graph is called anew, so that nothing of an earlier trial is in it.
         """
         made = self._made()
         store = store_for_run(None) if made.store is None else made.store
@@ -193,7 +192,7 @@ class CrashBench(Bench):
         with simulated_while_made():
             if maker is not None:
                 return compile_graph(maker, self._reference)
-            if self._is_made_by_function:
+            if self._is_made_anew:
                 return load_graph(self._reference)
         return graph_named(self.workload)
 
@@ -202,12 +201,10 @@ class CrashBench(Bench):
         return self.workload.removeprefix(OWN_PREFIX).partition("?")[0]
 
     @functools.cached_property
-    def _is_made_by_function(self) -> bool:
-        """Whether the reference names a function that needs nothing to make the graph."""
-        if ":" not in self._reference or self._reference.startswith(AGENT_PREFIX):
-            return False
-        found = load_object(self._reference)
-        return inspect.isfunction(found) and not inspect.signature(found).parameters
+    def _is_made_anew(self) -> bool:
+        """Whether the reference names what makes the graph when it is called, and needs nothing for it."""
+        is_agent = self._reference.startswith(AGENT_PREFIX)
+        return ":" in self._reference and not is_agent and is_maker(load_object(self._reference))
 
     def opened_saver(self) -> OpenedSaver:
         """Return what opens the checkpointer of one trial. Raises: ConfigurationError for a reference to none."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import pandas as pd
@@ -16,14 +16,15 @@ from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from docmind_lab.core.text import count_of
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Judgement
 from docmind_lab.experiments.crash_test.observation import FIRST, RESUMED, Observation
-from docmind_lab.experiments.examination import Paragraphs, Trial
+from docmind_lab.experiments.examination import Trial
+from docmind_lab.findings.finding import Block, Code, Finding, MakesFinding
 
 # Lines of a timeline before and after the cut.
 _BEFORE, _AFTER = 6, 14
 
 
-@dataclass(frozen=True)
-class Finding(Paragraphs):
+@dataclass(frozen=True, repr=False)
+class Violation(MakesFinding):
     """One invariant that does not hold.
 
     alternatives: those under which it shows; "kill" for a process that is killed. trials: in how many trials it shows.
@@ -42,7 +43,7 @@ class Finding(Paragraphs):
     is_left: bool = False
 
     def pytest_function(self, graph: str, seed: int, options: Mapping[str, Any]) -> str:
-        """Return a test that repeats the finding, and fails while it is there. options: of `cut_at`, by name."""
+        """Return a test that repeats the violation, and fails while it is there. options: of `cut_at`, by name."""
         name = re.sub(r"\W+", "_", f"{self.invariant}_{self.what}".lower()).strip("_")[:70].strip("_")
         trial = self.trial
         rest = "".join(f", {key}={value!r}" for key, value in options.items())
@@ -56,10 +57,20 @@ class Finding(Paragraphs):
             f"    cut_at({graph!r}, given, alternative, at_s, seed=seed, schedule=schedule{rest})\n"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON types."""
+    def finding(self) -> Finding:
+        """Return what does not hold, where, what shows it, and the timeline."""
         trial = self.trial
-        return {
+        cut = "killed" if trial.is_kill else f"{trial.alternative}, deadline"
+        order = "" if trial.schedule is None else f", schedule {trial.schedule}"
+        name, _, is_shorter = trial.question_id.partition("~")
+        shorter = " (shortened)" if is_shorter else ""
+        words = (
+            f"{self.what} ({', '.join(self.alternatives)}; {count_of(self.trials, 'trial')})",
+            f"input {name}{shorter}, {cut} at {trial.decision_timeout_s:.6f} s{order}",
+            self.evidence,
+            tuple(line.strip() for line in self.timeline),
+        )
+        numbers = {
             "invariant": self.invariant,
             "what": self.what,
             "alternatives": list(self.alternatives),
@@ -71,13 +82,7 @@ class Finding(Paragraphs):
             "evidence": self.evidence,
             "timeline": list(self.timeline),
         }
-
-    def paragraphs(self) -> tuple[str, ...]:
-        """Return what does not hold, where, and what shows it."""
-        return f"{self.what} ({INVARIANTS[self.invariant]}; {', '.join(self.alternatives)})", self.evidence
-
-    def _repr_html_(self) -> str:
-        return f"{super()._repr_html_()}<pre>{escape(chr(10).join(self.timeline))}</pre>"
+        return Finding(words, numbers)
 
 
 @dataclass(frozen=True)
@@ -99,9 +104,17 @@ class Coverage:
     not_judged: tuple[int, str] = (0, "")
     schedules: int = 1
 
+    def lines(self) -> Iterator[str]:
+        """Yield how much was tried, and how much could not be judged."""
+        schedules = f" under {self.schedules} schedules" if self.schedules > 1 else ""
+        skipped = f"; {self.skipped}" if self.skipped else ""
+        yield f"input {self.input_id}, {self.alternative}: {self.tried} of {self.found} cut points{schedules}{skipped}"
+        if self.not_judged[0]:
+            yield f"{count_of(self.not_judged[0], 'trial')} not judged: {self.not_judged[1]}"
+
 
 @dataclass(frozen=True, repr=False)
-class CrashReport:
+class CrashReport(MakesFinding):
     """The result of a crash test.
 
     graph: its reference, or its name. findings: what does not hold, the most frequent first. left: what an alternative
@@ -113,8 +126,8 @@ class CrashReport:
     """
 
     graph: str
-    findings: tuple[Finding, ...]
-    left: tuple[Finding, ...]
+    findings: tuple[Violation, ...]
+    left: tuple[Violation, ...]
     coverage: tuple[Coverage, ...]
     judged: Mapping[str, int]
     trials: int
@@ -134,95 +147,52 @@ class CrashReport:
         head, _, _ = tests[0].partition("@pytest") if tests else ("", "", "")
         return head + "\n\n".join(test[len(head) :] for test in tests)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON types."""
-        return {
+    def finding(self) -> Finding:
+        """Return each violation with its test, what is left, the invariants, and how much was tried."""
+        words: list[Block] = [self._summary()]
+        for number, violation in enumerate(self.findings, 1):
+            what, *rest = violation.finding().words
+            test = violation.pytest_function(self.graph, self.seed, self.options)
+            words += [f"{number}. {what}", *rest, "Its test:", Code(test)]
+        words += [] if self.findings else ["No findings."]
+        for left in self.left:
+            where = ", ".join(left.alternatives)
+            words.append(f"{where} leaves, as it says: {left.what} ({count_of(left.trials, 'trial')})")
+        for name, meaning in INVARIANTS.items():
+            broken = sum(violation.invariant == name for violation in self.findings)
+            status = count_of(broken, "finding") if broken else "holds" if self.judged[name] else "not judged"
+            words.append(f"{name:<13} {status:<12} {meaning} ({count_of(self.judged[name], 'trial')})")
+        words += [*(line for each in self.coverage for line in each.lines()), self._kinds(), *self.notes]
+        numbers = {
             "graph": self.graph,
             "holds": self.holds,
             "trials": self.trials,
-            "findings": [finding.to_dict() for finding in self.findings],
-            "left": [finding.to_dict() for finding in self.left],
+            "findings": [violation.finding().numbers for violation in self.findings],
+            "left": [violation.finding().numbers for violation in self.left],
             "coverage": [dataclasses.asdict(each) for each in self.coverage],
             "judged": dict(self.judged),
             "notes": list(self.notes),
             "seed": self.seed,
         }
+        return Finding(tuple(words), numbers)
 
-    def __repr__(self) -> str:
-        return "\n".join(lines_of(self))
+    def _summary(self) -> str:
+        trials = count_of(self.trials, "trial")
+        if not any(self.judged.values()):
+            return f"{self.graph}: nothing could be judged in {trials}."
+        if self.findings:
+            return f"{self.graph}: {count_of(len(self.findings), 'finding')} in {trials}."
+        return f"{self.graph}: every invariant held in {trials}."
 
-    def _repr_html_(self) -> str:
-        found = "".join(finding._repr_html_() for finding in self.findings)
-        return f"<p>{escape(summary_of(self))}</p>{found}"
-
-
-def lines_of(report: CrashReport) -> Iterator[str]:
-    """Yield the report, a line each."""
-    for number, finding in enumerate(report.findings, 1):
-        yield from _lines_of_finding(number, finding)
-        yield "    test:"
-        options = report.options
-        yield from (
-            f"      {line}".rstrip()
-            for line in finding.pytest_function(report.graph, report.seed, options).splitlines()
-        )
-        yield ""
-    if not report.findings:
-        yield "No findings."
-        yield ""
-    for left in report.left:
-        where = ", ".join(left.alternatives)
-        yield f"{where} leaves, as it says: {left.what} ({count_of(left.trials, 'trial')})"
-    if report.left:
-        yield ""
-    for name, meaning in INVARIANTS.items():
-        broken = sum(finding.invariant == name for finding in report.findings)
-        verdict = count_of(broken, "finding") if broken else "holds" if report.judged[name] else "not judged"
-        yield f"{name:<13} {verdict:<12} {meaning} ({count_of(report.judged[name], 'trial')})"
-    yield ""
-    yield from _lines_of_coverage(report)
-    yield from report.notes
-    yield summary_of(report)
-
-
-def _lines_of_finding(number: int, finding: Finding) -> Iterator[str]:
-    trial = finding.trial
-    yield f"{number}. {finding.what} ({', '.join(finding.alternatives)}; {count_of(finding.trials, 'trial')})"
-    cut = "killed" if trial.is_kill else f"{trial.alternative}, deadline"
-    order = "" if trial.schedule is None else f", schedule {trial.schedule}"
-    name, _, is_shorter = trial.question_id.partition("~")
-    shorter = " (shortened)" if is_shorter else ""
-    yield f"    input {name}{shorter}, {cut} at {trial.decision_timeout_s:.6f} s{order}"
-    yield f"    {finding.evidence}"
-    yield from (f"    {line}" for line in finding.timeline)
-
-
-def _lines_of_coverage(report: CrashReport) -> Iterator[str]:
-    for each in report.coverage:
-        schedules = f" under {each.schedules} schedules" if each.schedules > 1 else ""
-        skipped = f"; {each.skipped}" if each.skipped else ""
-        yield f"input {each.input_id}, {each.alternative}: {each.tried} of {each.found} cut points{schedules}{skipped}"
-        if each.not_judged[0]:
-            yield f"  {count_of(each.not_judged[0], 'trial')} not judged: {each.not_judged[1]}"
-    kinds: dict[str, list[int]] = {}
-    for each in report.coverage:
-        for kind, (found, tried) in each.kinds.items():
-            counted = kinds.setdefault(kind, [0, 0])
-            counted[0] += found
-            counted[1] += tried
-    for kind, (found, tried) in sorted(kinds.items()):
-        yield f"  {kind:<22} {tried} of {found}"
-    yield ""
-
-
-def summary_of(report: CrashReport) -> str:
-    """Return one sentence: how many trials, and what they found."""
-    trials = count_of(report.trials, "trial")
-    if not any(report.judged.values()):
-        return f"{report.graph}: nothing could be judged in {trials}."
-    if report.findings:
-        return f"{report.graph}: {count_of(len(report.findings), 'finding')} in {trials}."
-    return f"{report.graph}: every invariant held in {trials}."
+    def _kinds(self) -> tuple[str, ...]:
+        """Return how many cut points of each kind there are and were tried, over all inputs and alternatives."""
+        counted: Counter[str] = Counter()
+        counted_tried: Counter[str] = Counter()
+        for each in self.coverage:
+            for kind, (points, tried) in each.kinds.items():
+                counted[kind] += points
+                counted_tried[kind] += tried
+        return tuple(f"{kind:<22} {counted_tried[kind]} of {points}" for kind, points in sorted(counted.items()))
 
 
 def plain_input(given: Mapping[str, Any]) -> Any:

@@ -22,7 +22,7 @@ from docmind_lab.experiments.batch.workers import InThisProcess, Workers, worker
 from docmind_lab.experiments.comparison.own_graph import Examined, require_whole_budget
 from docmind_lab.experiments.crash_test.crash_bench import SaverMaker, Subject, saver_maker
 from docmind_lab.experiments.crash_test.crash_cells import Found, observe_all, shrink_finding, size_of
-from docmind_lab.experiments.crash_test.crash_report import Coverage, CrashReport, Finding, timeline_of
+from docmind_lab.experiments.crash_test.crash_report import Coverage, CrashReport, Violation, timeline_of
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
@@ -227,7 +227,7 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrink
             if judgement.status in ("broken", "left"):
                 key = judgement.invariant, judgement.what, judgement.status == "left"
                 groups.setdefault(key, []).append((observation, judgement))
-    findings = [_finding(key, found, plan, None if key[2] else shrinks) for key, found in groups.items()]
+    findings = [_violation(key, found, plan, None if key[2] else shrinks) for key, found in groups.items()]
     rank = list(INVARIANTS)
     findings.sort(key=lambda finding: (-finding.trials, rank.index(finding.invariant), finding.what))
     subject = plan.subject
@@ -253,7 +253,7 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrink
     )
 
 
-def _finding(key: tuple[str, str, bool], found: list[Found], plan: _Plan, shrinks: Workers | None) -> Finding:
+def _violation(key: tuple[str, str, bool], found: list[Found], plan: _Plan, shrinks: Workers | None) -> Violation:
     invariant, what, is_left = key
     questions: dict[str, GraphInput] = {one.id: one for one in plan.subject.inputs}
     # The smallest input, then the first schedule, then the earliest cut.
@@ -279,7 +279,7 @@ def _finding(key: tuple[str, str, bool], found: list[Found], plan: _Plan, shrink
     observation, judgement = example
     names = dict.fromkeys(each.trial.alternative for each, _ in found)
     timeline = timeline_of(observation, judgement)
-    return Finding(
+    return Violation(
         invariant, what, tuple(names), len(found), observation.trial, given, judgement.evidence, timeline, is_left
     )
 

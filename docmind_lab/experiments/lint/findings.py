@@ -1,15 +1,17 @@
-"""A finding: the problem at a node, the measured run that shows it, the remedy, and the alternatives it defeats."""
+"""Problems at the nodes of a graph: the measured runs that show each, the remedy, and the alternatives it defeats."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from docmind_lab.experiments.examination import Paragraphs
+from docmind_lab.core.text import count_of, join_names, node_in_words
 from docmind_lab.experiments.lint.facts import NodeFacts
 from docmind_lab.experiments.lint.late_runs import Overrun
+from docmind_lab.findings.finding import Block, Code, Finding, MakesFinding
 
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "call": (
@@ -52,21 +54,21 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
 """Kind → what it means, and the remedy."""
 
 
-@dataclass(frozen=True)
-class Evidence(Paragraphs):
+@dataclass(frozen=True, repr=False)
+class Evidence(MakesFinding):
     """A measured run. says: its numbers. command: measures the same run again; empty if no command can."""
 
     run_id: str
     says: str
     command: str = ""
 
-    def paragraphs(self) -> tuple[str, ...]:
+    def finding(self) -> Finding:
         """Return its numbers and its command."""
-        return (self.says, self.command) if self.command else (self.says,)
+        return Finding((self.says, *([Code(self.command)] if self.command else [])), dataclasses.asdict(self))
 
 
-@dataclass(frozen=True)
-class Finding(Paragraphs):
+@dataclass(frozen=True, repr=False)
+class Problem(MakesFinding):
     """A problem at a node. defeats: the alternatives whose runs it made late; none for a warning."""
 
     node: str
@@ -76,18 +78,40 @@ class Finding(Paragraphs):
     remedy: str
     defeats: tuple[str, ...] = ()
 
-    def paragraphs(self) -> tuple[str, ...]:
-        """Return the problem, the alternatives that it defeats, and the remedy."""
-        defeats = f" Defeats {', '.join(self.defeats)}." if self.defeats else ""
-        return f"{self.node}: {self.what}.{defeats}", f"Remedy: {self.remedy}."
+    def finding(self) -> Finding:
+        """Return the problem, the alternatives that it defeats, the runs that show it, and the remedy."""
+        return Finding(words_of([self], verbose=True), dataclasses.asdict(self))
+
+
+def words_of(problems: Sequence[Problem], *, verbose: bool) -> tuple[Block, ...]:
+    """Return where problems of one kind are, what they defeat, and the remedy. verbose: with the runs that show it."""
+    defeats = list(dict.fromkeys(name for problem in problems for name in problem.defeats))
+    what = f"{problems[0].what} (defeats {', '.join(defeats)})" if defeats else problems[0].what
+    runs: list[Block] = []
+    for evidence in [evidence for problem in problems for evidence in problem.evidence] if verbose else ():
+        runs += [f"   {evidence.says}", Code(f"     $ {evidence.command}")]
+    return f"{_places(problems, verbose=verbose)}: {what}", *runs, f"   → {problems[0].remedy}"
+
+
+# Nodes of one problem that are named in short.
+_NAMED: Final = 2
+
+
+def _places(problems: Sequence[Problem], *, verbose: bool) -> str:
+    words = {problem.node: node_in_words(problem.node) if problem.node else "the graph" for problem in problems}
+    plain = [node for node, name in words.items() if name == f"node {node}"]
+    more = 0 if verbose else len(plain) - _NAMED
+    names = plain if more <= 0 else [*plain[:_NAMED], count_of(more, "other")]
+    nodes = [f"node{'s' if len(plain) > 1 else ''} {join_names(names)}"] if plain else []
+    return join_names([*nodes, *(name for node, name in words.items() if node not in plain)])
 
 
 Seen = tuple[str, str, Evidence, tuple[str, ...]]
 """A node, the kind of its problem, a run that shows it, and the alternatives that it defeats."""
 
 
-def findings_of(seen: Iterable[Seen]) -> tuple[Finding, ...]:
-    """Return a finding for each kind at each node with all its evidence, those that defeat most alternatives first."""
+def problems_of(seen: Iterable[Seen]) -> tuple[Problem, ...]:
+    """Return a problem for each kind at each node with all its evidence, those that defeat most alternatives first."""
     groups: dict[tuple[str, str], list[Seen]] = {}
     for each in seen:
         groups.setdefault(each[:2], []).append(each)
@@ -95,8 +119,8 @@ def findings_of(seen: Iterable[Seen]) -> tuple[Finding, ...]:
     for (node, kind), group in groups.items():
         what, remedy = KINDS[kind]
         defeats = tuple(dict.fromkeys(name for *_, names in group for name in names))
-        made.append(Finding(node, kind, what, tuple(evidence for _, _, evidence, _ in group), remedy, defeats))
-    return tuple(sorted(made, key=lambda finding: -len(finding.defeats)))
+        made.append(Problem(node, kind, what, tuple(evidence for _, _, evidence, _ in group), remedy, defeats))
+    return tuple(sorted(made, key=lambda problem: -len(problem.defeats)))
 
 
 def of_overruns(overruns: Mapping[Overrun, str]) -> Iterator[Seen]:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import pandas as pd
+
 from docmind_lab.core.errors import GraphError
 from docmind_lab.core.text import count_of, join_names, node_in_words
-from docmind_lab.experiments.examination import Paragraphs
 from docmind_lab.experiments.lint.facts import NodeFacts
-from docmind_lab.experiments.lint.findings import Finding, lateness_of
+from docmind_lab.experiments.lint.findings import Problem, lateness_of, words_of
 from docmind_lab.experiments.lint.late_runs import Overrun
+from docmind_lab.findings.finding import Block, Finding, MakesFinding
 from docmind_lab.services.unanswered import Unanswered, rows_to_fill_in
 
 Keeping = Literal["keeps", "caller only", "does not keep", "does not run", "not known"]
 
 
-@dataclass(frozen=True)
-class Verdict(Paragraphs):
+@dataclass(frozen=True, repr=False)
+class Verdict(MakesFinding):
     """Whether one alternative keeps the deadline. runs: measured; late: those with an overrun beyond the slack.
 
     keeping: "keeps" (the caller is back and nothing goes on), "caller only" (the caller is back, and work goes on),
@@ -37,13 +38,29 @@ class Verdict(Paragraphs):
     late: int
     worst: Overrun | None = None
 
-    def paragraphs(self) -> tuple[str, ...]:
+    def finding(self) -> Finding:
         """Return whether it keeps the deadline, and why."""
-        return f"{self.alternative} {self.keeping}", self.why
+        return Finding((f"{self.alternative} {self.keeping}", self.why), dataclasses.asdict(self))
+
+    @property
+    def in_short(self) -> str:
+        """Why, in a few words."""
+        worst = self.worst
+        if worst is None:
+            return count_of(self.runs, "run") if self.keeping == "keeps" else self.why
+        if self.keeping == "caller only":
+            return f"work went on for {'at least ' if worst.is_censored else ''}{worst.work_s:.3g} s"
+        form = " (ainvoke)" if worst.trial.awaited else ""
+        return f"the caller waited {'at least ' if worst.is_unfinished else ''}{worst.caller_s:.3g} s{form}"
 
 
-@dataclass(frozen=True)
-class LintReport:
+# Of the short form: kinds of problems, and the lines and columns that it fits on.
+_FOREMOST = 4
+_LINES, _COLUMNS = 25, 80
+
+
+@dataclass(frozen=True, repr=False)
+class LintReport(MakesFinding):
     """The result of linting a graph.
 
     slack_s: how many seconds past the deadline still count as keeping it. unreached: nodes and tools that no run came
@@ -56,7 +73,7 @@ class LintReport:
     decision_timeout_s: float
     slack_s: float
     nodes: tuple[NodeFacts, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[Problem, ...]
     verdicts: tuple[Verdict, ...]
     overruns: tuple[Overrun, ...]
     unreached: tuple[str, ...] = ()
@@ -79,17 +96,67 @@ class LintReport:
         """A table of endpoints (TOML) for what nothing answers; empty if everything was answered."""
         return rows_to_fill_in(self.unanswered) if self.unanswered else ""
 
-    @property
-    def nearest(self) -> Verdict:
-        """Verdict of the alternative that keeps the deadline, or comes nearest to it."""
-        return min(self.verdicts, key=lambda verdict: verdict.worst.worst_s if verdict.worst else 0.0 - verdict.runs)
-
     def after_a_cancel_s(self, node: str) -> float:
         """For how long the node's work went on after a cancellation under C, seconds; 0.0 if it did not."""
         seen = [found.work_s for found in self.overruns if found.node == node and found.trial.alternative == "C"]
         return max(seen, default=0.0)
 
-    def to_dict(self) -> dict[str, Any]:
+    def finding(self, *, verbose: bool = False) -> Finding:
+        """Return the verdicts and the problems.
+
+        Args:
+            verbose: Whether every problem is there with the runs that show it, every request and a table of the nodes,
+                instead of what fits on a screen.
+        """
+        by_kind: dict[str, list[Problem]] = {}
+        for problem in self.findings:
+            by_kind.setdefault(problem.kind, []).append(problem)
+        groups = sorted(by_kind.values(), key=lambda group: -max(len(problem.defeats) for problem in group))
+        shown = len(groups) if verbose else min(len(groups), _FOREMOST)
+        finding = self._showing(groups, shown, verbose=verbose)
+        while not verbose and shown > 1 and len(finding.text(_COLUMNS).splitlines()) > _LINES:
+            shown -= 1
+            finding = self._showing(groups, shown, verbose=False)
+        return finding
+
+    def _showing(self, groups: Sequence[Sequence[Problem]], shown: int, *, verbose: bool) -> Finding:
+        words: list[Block] = [_summary_of(self), *self._words_of_verdicts(verbose=verbose), *_of_awaited(self)]
+        for request in self.unanswered:
+            words.append(
+                f"Answered with a made-up {{}}, since no simulated service answers it: {request} ({request.where})"
+            )
+        if self.requests:
+            words.append("Measured with requests that hang, trickle and fail; compare has ordinary ones.")
+        for number, group in enumerate(groups[:shown], 1):
+            what, *rest = words_of(group, verbose=verbose)
+            words += [f"{number}. {what}", *rest]
+        words += [] if groups else ["No findings."]
+        if verbose:
+            for address, node, count in self.requests:
+                asked = f"{address} ({count_of(count, 'request')} of {node or 'no node'})"
+                words.append(f"Answered by a simulated service: {asked}")
+            words.append(pd.DataFrame([_row(self, facts) for facts in self.nodes]))
+        else:
+            words.append(self._left_out(len(groups) - shown))
+        return Finding(tuple(words), self._as_types())
+
+    def _words_of_verdicts(self, *, verbose: bool) -> Iterator[str]:
+        width = max((len(verdict.alternative) for verdict in self.verdicts), default=0)
+        for verdict in self.verdicts:
+            why = verdict.why if verbose else verdict.in_short
+            late = f"{verdict.late} of {verdict.runs} runs late; " if verdict.late else ""
+            made_up = "; answers were made up" if self.unanswered and verdict.keeping != "does not run" else ""
+            yield f"{verdict.alternative:<{width}}  {verdict.keeping:<13}  {late}{why}{made_up}"
+
+    def _left_out(self, problems: int) -> str:
+        requests = len({address for address, _, _ in self.requests})
+        left = [count_of(problems, "further finding")] if problems else []
+        left += ["their runs"] if self.findings else []
+        left += ["the nodes"]
+        left += [count_of(requests, "request")] if requests else []
+        return f"With --verbose: {join_names(left)}."
+
+    def _as_types(self) -> dict[str, Any]:
         """Return the report as JSON types, except that infinities stay floats and tuples are no lists."""
         # No trial of the lint has a schedule or is a control.
         absent = ("overruns", "schedule", "is_control")
@@ -135,74 +202,6 @@ def _in_words(unprobed: Sequence[tuple[str, str]]) -> str:
     return join_names([f"{address} ({node_in_words(node) if node else 'no node'})" for node, address in unprobed])
 
 
-def lines_of(report: LintReport, *, verbose: bool = False) -> Iterator[str]:
-    """Yield the verdicts, the summary and the findings; `nodes_table` has the nodes.
-
-    verbose: yield every finding with the runs that show it, and every request, instead of what fits on a screen.
-    """
-    if verbose:
-        yield from _lines(report, _by_kind(report.findings), verbose=True)
-        return
-    foremost = _by_kind(report.findings)[:_FOREMOST]
-    while len(foremost) > 1 and _height(_lines(report, foremost, verbose=False)) > _SCREEN[0]:
-        foremost.pop()
-    yield from _lines(report, foremost, verbose=False)
-
-
-def _lines(report: LintReport, shown: Sequence[Sequence[Finding]], *, verbose: bool) -> Iterator[str]:
-    for verdict in report.verdicts:
-        why = verdict.why if verbose else _in_short(verdict)
-        late = f"{verdict.late} of {verdict.runs} runs late" + ("; " if why else "") if verdict.late else ""
-        made_up = "; answers were made up" if report.unanswered and verdict.keeping != "does not run" else ""
-        yield f"{verdict.alternative:<{_width(report)}}  {verdict.keeping:<13}  {late}{why}{made_up}".rstrip()
-    yield ""
-    yield summary_of(report)
-    yield from _of_awaited(report)
-    for request in report.unanswered:
-        yield f"Answered with a made-up {{}}, since no simulated service answers it: {request} ({request.where})"
-    if report.requests:
-        yield "Measured with requests that hang, trickle and fail; compare has ordinary ones."
-    yield ""
-    for number, group in enumerate(shown, 1):
-        defeats = list(dict.fromkeys(name for finding in group for name in finding.defeats))
-        what = f"{group[0].what} (defeats {', '.join(defeats)})" if defeats else group[0].what
-        yield f"{number}. {_places(group, verbose=verbose)}: {what}"
-        for evidence in [evidence for finding in group for evidence in finding.evidence] if verbose else ():
-            yield f"   {evidence.says}"
-            yield f"     $ {evidence.command}"
-        yield f"   → {group[0].remedy}"
-    if not shown:
-        yield "No findings."
-    for address, node, count in report.requests if verbose else ():
-        yield f"Answered by a simulated service: {address} ({count_of(count, 'request')} of {node or 'no node'})"
-    if not verbose:
-        yield from _left_out(report, len(_by_kind(report.findings)) - len(shown))
-
-
-# Of the short form: kinds of findings, nodes of each that are named, and the lines and columns that it fits on.
-_FOREMOST = 4
-_NAMED = 2
-_SCREEN = (25, 80)
-
-
-def _height(lines: Iterable[str]) -> int:
-    return sum(len(textwrap.wrap(line, _SCREEN[1])) or 1 for line in lines)
-
-
-def _width(report: LintReport) -> int:
-    return max((len(verdict.alternative) for verdict in report.verdicts), default=0)
-
-
-def _in_short(verdict: Verdict) -> str:
-    worst = verdict.worst
-    if worst is None:
-        return f"{count_of(verdict.runs, 'run')}" if verdict.keeping == "keeps" else verdict.why
-    if verdict.keeping == "caller only":
-        return f"work went on for {'at least ' if worst.is_censored else ''}{worst.work_s:.3g} s"
-    form = " (ainvoke)" if worst.trial.awaited else ""
-    return f"the caller waited {'at least ' if worst.is_unfinished else ''}{worst.caller_s:.3g} s{form}"
-
-
 def _of_awaited(report: LintReport) -> Iterator[str]:
     """Yield how a caller that awaits is worse off than one outside the event loop, and what blocks the loop."""
     for verdict in report.verdicts:
@@ -220,31 +219,6 @@ def _of_awaited(report: LintReport) -> Iterator[str]:
             )
 
 
-def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.kind, []).append(finding)
-    return sorted(groups.values(), key=lambda group: -max(len(finding.defeats) for finding in group))
-
-
-def _places(group: Sequence[Finding], *, verbose: bool) -> str:
-    words = {finding.node: node_in_words(finding.node) if finding.node else "the graph" for finding in group}
-    plain = [node for node, said in words.items() if said == f"node {node}"]
-    more = 0 if verbose else len(plain) - _NAMED
-    names = plain if more <= 0 else [*plain[:_NAMED], count_of(more, "other")]
-    nodes = [f"node{'s' if len(plain) > 1 else ''} {join_names(names)}"] if plain else []
-    return join_names([*nodes, *(said for node, said in words.items() if node not in plain)])
-
-
-def _left_out(report: LintReport, findings: int) -> Iterator[str]:
-    asked = len({address for address, _, _ in report.requests})
-    left = [count_of(findings, "further finding")] if findings else []
-    left += ["their runs"] if report.findings else []
-    left += ["the nodes"]
-    left += [count_of(asked, "request")] if asked else []
-    yield f"With --verbose: {join_names(left)}."
-
-
 def failed_after_made_up(requests: Sequence[Unanswered], error: GraphError) -> str:
     """Return one line: which requests got made-up answers before a graph failed, and what to do."""
     each = ", ".join(f"{request} ({request.where})" for request in requests)
@@ -260,7 +234,7 @@ _FILL_IN = (
 )
 
 
-def summary_of(report: LintReport) -> str:
+def _summary_of(report: LintReport) -> str:
     """Return which alternatives keep the deadline, or that none does, and whether that rests on made-up answers."""
     if not report.unanswered:
         return _kept_by(report)
@@ -294,44 +268,20 @@ def _kept_by(report: LintReport) -> str:
     return f"No alternative keeps the {budget} of {report.graph}."
 
 
-def nodes_table(report: LintReport) -> Any:
-    """Return the nodes as a `rich` table."""
-    from rich.table import Table  # noqa: PLC0415 - slow, and only terminals need it
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    headings = (
-        "node",
-        "in a loop",
-        "calls",
-        "deadline",
-        "timeouts",
-        "tries",
-        "never answered",
-        "own code",
-        "after a cancel",
-        "key",
-    )
-    for heading in headings:
-        table.add_column(heading)
-    for facts in report.nodes:
-        table.add_row(*_cells(report, facts))
-    return table
-
-
-def _cells(report: LintReport, facts: NodeFacts) -> tuple[str, ...]:
+def _row(report: LintReport, facts: NodeFacts) -> dict[str, object]:
+    """Return the row of a node in the table of nodes."""
     worst = facts.worst_case
     never = "" if worst is None else "no end" if math.isinf(worst.took_s) else f"{worst.took_s:,.1f} s"
-    calls = ", ".join(f"{count} {kind}" for kind, count in facts.calls.items())
-    none_given = "none" if facts.worst_case is not None else ""
-    return (
-        facts.node,
-        facts.mode,
-        calls or "none",
-        f"{facts.capped[0]} of {facts.capped[1]}" if facts.capped[1] else "",
-        ", ".join(f"{timeout_s:g} s" for timeout_s in facts.timeouts_s) or none_given,
-        "" if facts.retries is None else str(facts.retries.failing),
-        never,
-        f"{facts.code_s:.3f} s",
-        f"{report.after_a_cancel_s(facts.node):.3f} s",
-        {True: "reaches it", False: "dropped", None: "not asked for"}[facts.has_key],
-    )
+    timeouts = ", ".join(f"{timeout_s:g} s" for timeout_s in facts.timeouts_s)
+    return {
+        "node": facts.node,
+        "in a loop": facts.mode,
+        "calls": ", ".join(f"{count} {kind}" for kind, count in facts.calls.items()) or "none",
+        "deadline": f"{facts.capped[0]} of {facts.capped[1]}" if facts.capped[1] else "",
+        "timeouts": timeouts or ("" if worst is None else "none"),
+        "tries": "" if facts.retries is None else facts.retries.failing,
+        "never answered": never,
+        "own code": f"{facts.code_s:.3f} s",
+        "after a cancel": f"{report.after_a_cancel_s(facts.node):.3f} s",
+        "key": {True: "reaches it", False: "dropped", None: "not asked for"}[facts.has_key],
+    }

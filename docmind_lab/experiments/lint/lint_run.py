@@ -17,7 +17,7 @@ from docmind_lab.core.text import node_in_words
 from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.experiments.comparison.own_graph import Examined
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.lint.findings import Evidence, Seen, findings_of, of_facts, of_overruns
+from docmind_lab.experiments.lint.findings import Evidence, Seen, of_facts, of_overruns, problems_of
 from docmind_lab.experiments.lint.late_runs import Overrun, overrun_of
 from docmind_lab.experiments.lint.lint_bench import TrialBench
 from docmind_lab.experiments.lint.lint_report import LintReport, Verdict, failed_after_made_up, verdict_of
@@ -100,7 +100,7 @@ def doctor(
         decision_timeout_s,
         slack_s,
         tuple(probed.facts.values()),
-        findings_of(seen),
+        problems_of(seen),
         verdicts,
         tuple(overruns),
         unreached=_unreached(bench.graph, probed),

@@ -17,6 +17,7 @@ import pandas as pd
 
 from docmind_lab.core.server_behaviour import PHASES, Phase, PhaseBehaviour, ServerBehaviour, WorkEnds
 from docmind_lab.experiments.probe.truth import Leaving
+from docmind_lab.findings.finding import Block, Finding, MakesFinding
 
 STREAMING: Final = frozenset({"before_first_token", "mid_stream"})
 # Work that has ended before half of what was left of it had passed was ended; what lasts longer was not.
@@ -82,8 +83,16 @@ class Undisturbed:
         return self.waits_s > max(self.idle_s) + ENDED_BY * (self.streamed_s - self.first_token_s) / 2
 
 
-@dataclass(frozen=True)
-class ServerProbe:
+_IN_WORDS: Final[Mapping[WorkEnds, str]] = {
+    "at_once": "stops",
+    "at_next_write": "stops when it next writes",
+    "at_its_end": "goes on to its end",
+    "unknown": "cannot be told",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class ServerProbe(MakesFinding):
     """What a probe of a server found.
 
     limits: for each limit that a request can ask for, whether the server keeps it.
@@ -128,6 +137,26 @@ class ServerProbe:
             evidence=conclusive[0].evidence,  # type: ignore[arg-type]  # one of the three that trials have
         )
 
+    def finding(self) -> Finding:
+        """Return a row for each phase, why some are not known, the limits, and what tells all of it."""
+        behaviours = {phase.replace("_", " "): self.phase(phase) for phase in PHASES}
+        rows = [
+            {
+                "where its call is": phase,
+                "the work": _IN_WORDS[behaviour.work_ends],
+                "after": _after(behaviour),
+                "late tokens": "" if behaviour.late_tokens is None else f"{behaviour.late_tokens:,.0f}",
+                "trials": behaviour.trials,
+            }
+            for phase, behaviour in behaviours.items()
+        ]
+        notes = [f"{phase}: {behaviour.note}." for phase, behaviour in behaviours.items() if behaviour.note]
+        limits = ", ".join(f"{name} {verdict}" for name, verdict in self.limits.items())
+        evidence = sorted({trial.evidence for trial in self.results if trial.evidence != "none"})
+        told = [f"Limits that a request asks for: {limits}.", f"Told by: {', '.join(evidence) or 'nothing'}."]
+        words: list[Block] = [f"{self.server}: a client leaves", pd.DataFrame(rows), *notes, *told]
+        return Finding(tuple(words), {"server": self.server, "limits": dict(self.limits)}, {"trials": self.trials})
+
     def behaviour(self, name: str, command: str = "", server: str = "") -> ServerBehaviour:
         """The profile that simulated services play.
 
@@ -144,6 +173,16 @@ class ServerProbe:
             },
             "of this probe",
         )
+
+
+def _after(behaviour: PhaseBehaviour) -> str:
+    if behaviour.delay_s is None:
+        return ""
+    if behaviour.checks_every_s is not None:
+        return f"its next look, every {behaviour.checks_every_s:g} s"
+    if behaviour.low_s is not None and behaviour.high_s is not None and behaviour.high_s - behaviour.low_s > 0.1:
+        return f"{behaviour.low_s:.2f} to {behaviour.high_s:.2f} s"
+    return f"{behaviour.delay_s:.2f} s"
 
 
 def _why_unknown(trials: Sequence[Trial], conclusive: Sequence[Trial]) -> str:

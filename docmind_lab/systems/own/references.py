@@ -148,6 +148,13 @@ def compile_graph(found: Any, reference: str, config: Mapping[str, Any] | None =
     return graph
 
 
+def is_maker(found: Any) -> bool:
+    """Return whether an object makes a graph when it is called without arguments: a function, a method, a partial."""
+    if not callable(found) or inspect.isclass(found) or isinstance(found, StateGraph | Pregel):
+        return False
+    return not _config_parameter(found) and all(each.default is not each.empty for each in _parameters(found))
+
+
 def maker_for_runs(graph: AnyGraph) -> RunMaker | None:
     """Return what makes the graph of one run from the run's configuration, where a function made this one so.
 

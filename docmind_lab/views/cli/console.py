@@ -43,12 +43,16 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
 
 
-def print_finding(finding: Finding, *, as_json: bool) -> None:
-    """Print a finding: its words and tables, or JSON and nothing else."""
+def print_finding(finding: Finding, *, as_json: bool, is_wrapped: bool = False) -> None:
+    """Print a finding: its words and tables, or JSON and nothing else.
+
+    is_wrapped: whether paragraphs and lists end at the edge of the screen.
+    """
     if as_json:
         typer.echo(json.dumps(json_safe(finding.as_json()), indent=2))
     else:
-        console().print(finding.text(), markup=False, soft_wrap=True)
+        out = console()
+        out.print(finding.text(out.width if is_wrapped else None), markup=False, soft_wrap=True)
 
 
 class ProgressBar:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +10,8 @@ import typer
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_text, write_or_refuse
 from docmind_lab.experiments.flat_options import nouns_of
-from docmind_lab.views.cli.console import console, json_safe, load_settings, showing_progress
+from docmind_lab.views.cli.console import load_settings, print_finding, showing_progress
 from docmind_lab.views.cli.options import Given, takes
-
-# How the report indents the code of a test.
-_OF_A_TEST = tuple(f"      {word}" for word in ("import ", "from ", "@pytest", "def ", "    "))
-
 
 _OPTIONS = ("graph", "agent", "inputs", "context", "config", "resume", "deadline_key", "latencies", "endpoints")
 
@@ -52,7 +45,6 @@ def crash_test(
     options["latencies"] = ",".join(options["latencies"]) if "latencies" in options else None
     load_settings()
     from docmind_lab.experiments.crash_test import crash_test as run  # noqa: PLC0415 - slow, --help needs it not
-    from docmind_lab.experiments.crash_test.crash_report import lines_of  # noqa: PLC0415
 
     asked: dict[str, Any] = nouns_of(options) | {"runs": runs, "schedules": schedules, "durability": durability}
     asked |= {"alternatives": alternatives or None, "checkpointer": checkpointer or None}
@@ -60,21 +52,6 @@ def crash_test(
         report = run(**asked, seed=seed, shrink=shrink, workers=workers, progress=progress)
     if tests and report.findings:
         write_or_refuse(Path(tests), as_text(report.pytest_functions()))
-    if as_json:
-        typer.echo(json.dumps(json_safe(report.to_dict()), indent=2))
-    else:
-        out = console()
-        for line in lines_of(report):
-            for part in _in_width(line, out.width):
-                out.print(part, markup=False, highlight=False, soft_wrap=True)
+    print_finding(report.finding(), as_json=as_json, is_wrapped=True)
     if not report.holds:
         raise typer.Exit(1)
-
-
-def _in_width(line: str, width: int) -> list[str]:
-    """Return a line of the report in parts that fit a terminal; that of a test is pasted, and stays one line."""
-    if len(line) <= width or line.startswith(_OF_A_TEST):
-        return [line]
-    # Below the words, past a number or an instant before them.
-    indent = " " * len(re.match(r"\s*(?:[\d.]+ +)?", line)[0])  # type: ignore[index]
-    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

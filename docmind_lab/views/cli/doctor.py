@@ -13,7 +13,7 @@ import typer
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.core.whole_files import as_text, write_whole
 from docmind_lab.experiments.flat_options import nouns_of
-from docmind_lab.views.cli.console import console, json_safe, load_settings, showing_progress
+from docmind_lab.views.cli.console import console, load_settings, print_finding, showing_progress
 from docmind_lab.views.cli.options import Given, takes
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
 def _examine(asked: dict[str, Any], as_json: bool, verbose: bool, write_endpoints: str) -> None:
     load_settings()
     from docmind_lab.experiments.lint import doctor as examine  # noqa: PLC0415 - slow, and --help does not need it
-    from docmind_lab.experiments.lint.lint_report import lines_of, nodes_table  # noqa: PLC0415 - slow, and --help does not need it
 
     try:
         with showing_progress("runs", "measuring", as_json=as_json) as progress:
@@ -119,15 +118,7 @@ def _examine(asked: dict[str, Any], as_json: bool, verbose: bool, write_endpoint
     except NotSimulated as error:
         _add_rows(write_endpoints, error.requests)
         raise
-    if as_json:
-        typer.echo(json.dumps(json_safe(report.to_dict()), indent=2))
-    else:
-        out = console()
-        if verbose:
-            out.print(nodes_table(report))
-            out.print()
-        for line in lines_of(report, verbose=verbose):
-            out.print(line, markup=False, soft_wrap=True)
+    print_finding(report.finding(verbose=verbose), as_json=as_json, is_wrapped=True)
     _add_rows(write_endpoints, report.unanswered)
     if not report.is_clean:
         raise typer.Exit(1)

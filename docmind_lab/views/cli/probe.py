@@ -7,27 +7,16 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from docmind_lab.core.addresses import same_origin
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_text, write_or_refuse
-from docmind_lab.views.cli.console import INTERRUPTED, ProgressBar, console, load_settings
-
-if TYPE_CHECKING:
-    from docmind_lab.core.server_behaviour import PhaseBehaviour
-    from docmind_lab.experiments.probe import ServerProbe
+from docmind_lab.views.cli.console import INTERRUPTED, load_settings, print_finding, showing_progress
 
 probe = typer.Typer(no_args_is_help=True, help="Does it stop? What goes on after a client has left, measured.")
-
-_IN_WORDS = {
-    "at_once": "stops",
-    "at_next_write": "stops when it next writes",
-    "at_its_end": "goes on to its end",
-    "unknown": "cannot be told",
-}
 
 
 @probe.callback()
@@ -72,18 +61,15 @@ def server(
             raise ConfigurationError("nobody can be asked whether to send them; say so with --yes")
         if not typer.confirm("Send them?", err=True):
             raise typer.Exit(INTERRUPTED)
-    bar = ProgressBar("trials", "probing", shown=not as_json)
-    try:
+    with showing_progress("trials", "probing", as_json=as_json) as progress:
         probed = probe_server(
             target,
             repeats=repeats,
             seconds=seconds,
             most_tokens=max_tokens,
             by_waiting=by_waiting,
-            progress=bar.show,
+            progress=progress,
         )
-    finally:
-        bar.close()
     options = {"model": model, "repeats": repeats, "seconds": seconds, "max-tokens": max_tokens}
     words = [f"--{option}={value}" for option, value in options.items() if value != ""]
     words += ["--by-waiting"] * by_waiting
@@ -97,7 +83,7 @@ def server(
     if as_json:
         typer.echo(profile.to_json(), nl=False)
         return
-    _print(probed)
+    print_finding(probed.finding(), as_json=False)
     for path in filter(None, (out, trials)):
         typer.echo(f"In {path}")
     if out:
@@ -133,45 +119,8 @@ def mcp_tool(
         values = json.loads(arguments)
     except ValueError as error:
         raise ConfigurationError(f"--arguments is not JSON: {error}") from error
-    bar = ProgressBar("trials", "probing", shown=True)
-    try:
-        trials = probe_mcp(mcp_server, tool=tool, arguments=values, repeats=repeats, progress=bar.show)
-    finally:
-        bar.close()
+    with showing_progress("trials", "probing", as_json=False) as progress:
+        trials = probe_mcp(mcp_server, tool=tool, arguments=values, repeats=repeats, progress=progress)
     if out:
         write_or_refuse(Path(out), functools.partial(trials.to_csv, index=False))
     typer.echo(as_markdown(trials), nl=False)
-
-
-def _print(probed: ServerProbe) -> None:
-    from rich.table import Table  # noqa: PLC0415 - slow, and --help does not need it
-
-    from docmind_lab.core.server_behaviour import PHASES  # noqa: PLC0415 - pydantic is slow to import
-
-    table = Table(title=f"{probed.server}: a client leaves", title_justify="left", box=None, pad_edge=False)
-    for heading in ("where its call is", "the work", "after", "late tokens", "trials"):
-        table.add_column(heading, justify="right" if heading in ("after", "late tokens", "trials") else "left")
-    behaviours = {phase: probed.phase(phase) for phase in PHASES}
-    for phase, behaviour in behaviours.items():
-        tokens = "" if behaviour.late_tokens is None else f"{behaviour.late_tokens:,.0f}"
-        table.add_row(
-            phase.replace("_", " "), _IN_WORDS[behaviour.work_ends], _after(behaviour), tokens, f"{behaviour.trials}"
-        )
-    console().print(table)
-    for phase, behaviour in behaviours.items():
-        if behaviour.note:
-            typer.echo(f"{phase.replace('_', ' ')}: {behaviour.note}.")
-    limits = ", ".join(f"{name} {verdict}" for name, verdict in probed.limits.items())
-    typer.echo(f"Limits that a request asks for: {limits}.")
-    evidence = sorted({trial.evidence for trial in probed.results if trial.evidence != "none"})
-    typer.echo(f"Told by: {', '.join(evidence) or 'nothing'}.")
-
-
-def _after(behaviour: PhaseBehaviour) -> str:
-    if behaviour.delay_s is None:
-        return ""
-    if behaviour.checks_every_s is not None:
-        return f"its next look, every {behaviour.checks_every_s:g} s"
-    if behaviour.low_s is not None and behaviour.high_s is not None and behaviour.high_s - behaviour.low_s > 0.1:
-        return f"{behaviour.low_s:.2f} to {behaviour.high_s:.2f} s"
-    return f"{behaviour.delay_s:.2f} s"
