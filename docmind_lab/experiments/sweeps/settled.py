@@ -1,18 +1,5 @@
 """What the system and the world of a study settle, and what remains to sweep.
 
-    repeats = 40
-
-    [system]
-    graph = "my_app:graph"              # or name = "research", or documents = "papers"
-    inputs = "inputs.jsonl"
-
-    [world]
-    latencies = "typical"               # or replay = "monday", the folder of a recording
-
-    [factors]
-    alternatives = ["unguarded", "A", "B"]
-    decision_timeout_s = [5, 10, 20]
-
 What a system or a world has one value of is one level of a factor. Files of earlier versions have those values at the
 top, and are read as they are. Over a recording a study sweeps what a replay may have otherwise than it was recorded:
 alternatives, whether the deadline is propagated, decision timeouts, second budgets and retries. What is left out is as
