@@ -14,7 +14,7 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.experiments.comparison.comparison_run import resolve
-from docmind_lab.experiments.flat_options import nouns_of, options_of
+from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.nouns import LAB_SYSTEMS, system_of_kind
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.systems.kinds import WORKLOADS
@@ -115,13 +115,6 @@ def test_options_by_name_are_a_system_and_a_world(options: dict[str, Any], nouns
     assert (made["system"], made["world"], made["runs"]) == (*nouns, 3)
 
 
-@pytest.mark.parametrize("system", NOUNS[:9], ids=lambda noun: type(noun).__name__)
-@pytest.mark.parametrize("world", NOUNS[9:], ids=lambda noun: type(noun).__name__)
-def test_a_system_and_a_world_are_the_options_that_mean_them(system: Any, world: Any) -> None:
-    made = nouns_of(options_of(system, world))
-    assert (made["system"], made["world"]) == (system, world)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -195,6 +188,8 @@ def test_a_study_file_has_a_system_and_a_world_and_the_id_of_the_older_form(tmp_
         ({"world": {"faults": "hang"}, "factors": {"faults": "none"}}, "fault: it is a factor and an option"),
         ({"system": {"command": "node agent.mjs"}}, "command: a study runs in virtual time"),
         ({"world": {"record": "r"}}, "record: a study has no caps and no recording"),
+        ({"world": dl.Live(before_sending=print)}, "before_sending: a study asks nobody before it sends"),
+        ({"system": dl.graph("a:b", enforced=True)}, "enforced: a study has no such option"),
         ({"world": {"services": "own"}, "system": {"graph": "a:b"}}, "services: a study sends nothing"),
         ({"system": "hops"}, "system: must be a table, such as [system]"),
         ({"system": {"graph": "a:b", "retries": 1}}, "retries is an option of docmind"),
@@ -213,6 +208,13 @@ def test_a_sweep_of_nouns_is_the_sweep_of_the_design_that_they_mean() -> None:
     assert by_nouns.manifest["study_id"] == StudyDesign.of({"seed": 3, "repeats": 1, "factors": values}).study_id
     with pytest.raises(ConfigurationError, match="a design has its own; leave them out"):
         dl.sweep({"repeats": 1}, factors)
+
+
+def test_a_study_of_a_graph_without_inputs_asks_one_question_as_a_comparison_does() -> None:
+    graph = f"{Path(__file__).parents[1] / 'examples' / 'my_app.py'}:graph"
+    asked = resolve(dl.graph(graph))[0]
+    for values in ({"system": dl.graph(graph)}, {"system": {"graph": graph}}, {"graph": graph}):
+        assert StudyDesign.of(values).library == asked.documents
 
 
 def test_several_faults_and_latencies_by_role_of_a_world_are_one_level() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.nouns import LAB_SYSTEMS, Agent, Command, Graph, LabSystem, OtherSystem, System
+from docmind_lab.experiments.nouns import LAB_SYSTEMS, Agent, Command, Graph, OtherSystem, System
 from docmind_lab.experiments.world import AnyWorld, Live, Replay, ScriptedModel, World
 
 OWN_SYSTEMS: Final[dict[str, type[System]]] = {"graph": Graph, "agent": Agent, "command": Command}
@@ -108,30 +108,6 @@ def world_in(options: Mapping[str, Any]) -> AnyWorld:
             raise ConfigurationError(f"{named}: in virtual time nothing is sent; use the wall clock (--clock wall)")
         return Live(**{"services": "simulated"} | values)
     return World(**{name: value for name, value in values.items() if name not in only_live})
-
-
-def options_of(system: System | None, world: AnyWorld) -> dict[str, Any]:
-    """Return the options that a system and a world mean, without those that are as by default; the inverse of above.
-
-    system: None for one that is named elsewhere.
-    """
-    options: dict[str, Any] = {}
-    if isinstance(system, LabSystem):
-        named = {each.kind: name for name, each in LAB_SYSTEMS.items()}
-        options["system"] = named.get(system.kind, system.kind)
-    if isinstance(world, Replay):
-        options["replay"] = str(world.folder)
-    for noun in (system, world if isinstance(world, World) else None, getattr(world, "model", None)):
-        for field in () if noun is None else dataclasses.fields(noun):
-            value, name = getattr(noun, field.name), field.name
-            if name not in ("kind", "model") and value is not field.default and value != field.default:
-                options[f"{MODEL}{name}" if isinstance(noun, ScriptedModel) else name] = value
-    if isinstance(world, Live):
-        options |= {"clock": "wall", "services": world.services}
-    for name in ("documents", "questions", "endpoints"):
-        if name in options:
-            options[name] = str(options[name])
-    return options
 
 
 def as_live(world: World, **more: Any) -> Live:

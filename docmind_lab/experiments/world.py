@@ -137,5 +137,9 @@ class Replay(ShownAsCall):
     noun: ClassVar[str] = "dl.Replay"
     folder: str | os.PathLike[str]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.folder, str | os.PathLike) or not os.fspath(self.folder):
+            raise ConfigurationError(f"replay: must be the folder of a recording, not {self.folder!r}")
+
 
 AnyWorld = World | Live | Replay

@@ -21,9 +21,6 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_of
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.sweeps import planning as studies_planning
-from docmind_lab.experiments.sweeps import settled as studies_settled
-from docmind_lab.experiments.sweeps import study_design as studies_design
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -241,8 +238,7 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
 
 def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     live = comparison(harbour, clock="wall")
-    for module in (studies_design, studies_planning, studies_settled):
-        monkeypatch.setattr(module, "recording_in", lambda _: Recorded(live.design()))
+    monkeypatch.setattr(StudyDesign, "recording", Recorded(live.design()))
     values = {"replay": "monday", "factors": {"alternative": "A"}}
     with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):
         StudyDesign.of(values)

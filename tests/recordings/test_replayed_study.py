@@ -26,7 +26,7 @@ from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
 
-SETTLED_FIELDS = ("seed", "horizon_factor", "side_by_side", "documents", "questions")
+SETTLED_FIELDS = ("seed", "horizon_factor", "side_by_side")
 SLOWER = 3.0
 """How many times as long as the profile has it the made-up recording's calls take."""
 
@@ -114,7 +114,7 @@ def test_the_manifest_says_where_the_times_of_calls_are_from(swept: Study) -> No
 def test_what_is_left_out_is_as_it_was_recorded(folder: Path, live: Study) -> None:
     made = design(folder)
     assert [combination.alternative.name for combination in made.plan.combinations] == ["unguarded", "cooperative"]
-    assert (made.repeats, made.seed, made.documents) == (1, 7, "handbook")
+    assert (made.repeats, made.seed, made.library.name) == (1, 7, "handbook")
     assert {c.comparison.decision_timeout_s for c in made.plan.combinations} == {60.0}
 
 
@@ -150,6 +150,17 @@ def test_a_study_is_named_by_its_recording_and_not_by_where_that_lies(
     moved = recording_at(tmp_path / "moved", live)
     assert design(moved).study_id == design(folder).study_id != design(folder, alternative="A").study_id
     assert "latency_profile" not in design(folder).to_dict()["factors"]
+
+
+@pytest.mark.parametrize("system", [None, dl.research()])
+def test_a_recording_of_another_of_the_labs_systems_is_swept_named_or_not(
+    live: Study, tmp_path: Path, system: dl.System | None
+) -> None:
+    place = recording_at(tmp_path / "r", live, workload="research")
+    made = StudyDesign.of({"world": dl.Replay(place)} | ({} if system is None else {"system": system}))
+    assert {each.comparison.workload for each in made.plan.combinations} == {"research"} == set(made.workloads)
+    with pytest.raises(ConfigurationError, match="system: the recording has settled it"):
+        StudyDesign.of({"world": dl.Replay(place), "system": dl.hops()})
 
 
 def test_an_estimate_is_of_replayed_runs(folder: Path) -> None:

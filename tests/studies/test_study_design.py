@@ -65,7 +65,7 @@ def test_every_combination_of_levels_is_there() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"seeds": 1}, "seeds: there is no such field; there are agent, config, context"),
+        ({"seeds": 1}, "seeds: there is no such field; there are factors, horizon_factor, name, price"),
         (
             {"factors": {"budget": 3}},
             "factors.budget: there is no such field; there are adoption, alternative, budget_calls",

@@ -102,5 +102,5 @@ def test_a_study_over_such_a_recording_names_the_workload_too(tmp_path: Path, el
         StudyDesign.of({"replay": str(folder)})
     assert "made_up_elsewhere" not in sys.modules
     design = StudyDesign.of({"replay": str(folder), "factors": {"workload": elsewhere}})
-    assert design.factors.workload == (elsewhere,)
+    assert design.workloads == (elsewhere,)
     assert {made.comparison.workload for made in design.plan.combinations} == {elsewhere}

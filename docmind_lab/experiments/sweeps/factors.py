@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -13,17 +15,24 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind, Price
-from docmind_lab.core.clock import ClockName
-from docmind_lab.core.deadlines import DEADLINE_KEY
+from docmind_lab.core.clock import ClockName, check_charge
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.server_behaviour import ServerBehaviour
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.comparison_run import default_side_by_side
-from docmind_lab.experiments.comparison.documents import Documents, documents_of
+from docmind_lab.experiments.comparison.documents import Documents, documents_in
+from docmind_lab.experiments.comparison.own_graph import own_names, require_own_world
+from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
+from docmind_lab.experiments.nouns import LAB_SYSTEMS, DocMind, OwnSystem
+from docmind_lab.experiments.recordings.replay import open_recording
+from docmind_lab.experiments.world import Replay, World
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
+from docmind_lab.services.scripted_model.variation import checked_variation
 from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
-from docmind_lab.systems.base.corpus import HANDBOOK
+from docmind_lab.systems.own import OwnGraph
+from docmind_lab.tables.traces.importers.recordings import Recording
 
 NoLimit = Literal["none"]
 """The level of a factor that sets no limit: `NO_BUDGETS`."""
@@ -93,18 +102,72 @@ class Factors(BaseModel):
         return len(_items(self)) * math.prod(len(getattr(self, name)) for name in others)
 
 
-class StudyFields(BaseModel):
-    """The fields of a study, as a study file writes them.
+FACTORS: Final = {
+    "alternatives": "alternative",
+    "latencies": "latency_profile",
+    "faults": "fault",
+    "system": "workload",
+}
+"""What a factor is called in a study file → what a design and its stored manifest call it."""
 
-    name: the beginning of the study's id. repeats: runs in each combination. documents, questions: as `compare` takes
-    them; paths as seen from the working directory. horizon_factor: a run is observed for so many times its decision
-    timeout. side_by_side: runs under way at once on the wall clock; when left out one at a live endpoint, which all of
-    them share. cpu_charge: CPU seconds of each request in virtual time, or "measured". model_variation: share of the
-    simulated model's decisions that vary. model_under_pressure: what that model does when its prompt says that little
-    time is left. price: "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the
-    cost of every run is measured with it, and `budget_cost` needs it. graph, agent, inputs, deadline_key, context,
-    config, store, resume, endpoints: a graph of one's own, as `compare` takes them. replay: the folder of a
-    recording that the study is swept over; it settles much, see `sweeps/settled.py`.
+_FACTORS_OF_NOUNS: Final = (
+    "retries",
+    "budget",
+    "router_injection",
+    "adoption",
+    "latencies",
+    "faults",
+    "server",
+    "clock",
+)
+"""Fields of systems and worlds that a study varies."""
+
+
+def designed_factors(factors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return factors by the names that a design and its stored manifest have for them."""
+    named = {FACTORS.get(name, name): levels for name, levels in factors.items()}
+    if "workload" in named:
+        levels = _as_list(named["workload"])
+        named["workload"] = [LAB_SYSTEMS[each].kind if each in LAB_SYSTEMS else each for each in levels]
+    if "server" in named:
+        # A design has the two extremes as a switch, as it had before there were profiles.
+        levels = _as_list(named.pop("server"))
+        switch = [level == STOPS.name for level in levels if level in (STOPS.name, GOES_ON.name)]
+        profiles = [level for level in levels if level not in (STOPS.name, GOES_ON.name)]
+        named |= {"stops_on_disconnect": switch} if switch else {}
+        named |= {"server_behaviour": [*(["own"] if switch else []), *profiles]} if profiles else {}
+    return named
+
+
+def levels_in(noun: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a system or a world without what a study varies, and the levels of that by factor, one each."""
+    defaults = {each.name: each.default for each in dataclasses.fields(noun) if each.name in _FACTORS_OF_NOUNS}
+    levels = {name: getattr(noun, name) for name in defaults}
+    # The clock of live endpoints is their default, and not that of a study.
+    levels = {
+        name: level
+        for name, level in levels.items()
+        if level is not None and (name == "clock" or level != defaults[name])
+    }
+    # Several of them are one level: together, and by role.
+    for name, between in (("faults", "+"), ("latencies", ",")):
+        if isinstance(levels.get(name), list | tuple):
+            levels[name] = between.join(map(str, levels[name]))
+    budget = levels.pop("budget", None)
+    limits = {} if budget is None else {field: budget.limit(kind) for field, kind in FIELDS.items()}
+    levels |= {field: limit for field, limit in limits.items() if limit is not None}
+    return dataclasses.replace(noun, **defaults), designed_factors(levels)
+
+
+class StudyFields(BaseModel):
+    """The fields of a study.
+
+    name: the beginning of the study's id. repeats: runs in each combination. system, world: what is under the deadline
+    and what it meets, as `compare` takes them, without what the factors vary; paths as seen from the working directory.
+    horizon_factor: a run is observed for so many times its decision timeout. side_by_side: runs under way at once on
+    the wall clock; when left out one at a live endpoint, which all of them share, and of a graph of one's own. price:
+    "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the cost of every run is measured with it, and
+    `budget_cost` needs it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -112,37 +175,69 @@ class StudyFields(BaseModel):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] = "sweep"
     seed: int = 7
     repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 40
-    documents: str = HANDBOOK
-    questions: str = ""
+    system: Any = DocMind()
+    world: Any = World()
     horizon_factor: Annotated[float, Field(gt=1)] = HORIZON_FACTOR
-    side_by_side: Annotated[int, Field(ge=1)] = Field(default_factory=lambda: default_side_by_side(Settings()))
-    cpu_charge: Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["measured"] = 0.0
-    model_variation: Annotated[float, Field(ge=0, le=1)] = 0.0
-    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
+    side_by_side: Annotated[int, Field(ge=1)] = Field(
+        default_factory=lambda values: default_side_by_side(
+            Settings(), is_own=isinstance(values.get("system"), OwnSystem)
+        )
+    )
     price: str | None = None
-    graph: Any = None
-    agent: Any = None
-    inputs: Any = None
-    deadline_key: str = DEADLINE_KEY
-    context: Any = None
-    config: dict[str, Any] | None = None
-    store: Any = None
-    resume: tuple[Any, ...] = ()
-    endpoints: str | None = None
-    replay: str | None = None
     factors: Factors = Factors()
+
+    @functools.cached_property
+    def own(self) -> OwnGraph | None:
+        """Names of a user's own graph or agent and of its inputs; None for another system. Raises: as `own_names`."""
+        if not isinstance(self.system, OwnSystem):
+            return None
+        require_own_world(self.system, World(), "virtual", Settings())
+        return own_names(self.system, "simulated", getattr(self.world, "endpoints", None))
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Names of the systems: the levels of the factor, or else the one that the study names."""
+        if self.own is not None:
+            return (self.own.workload,)
+        return self.factors.workload if "workload" in self.factors.model_fields_set else (self.system.kind,)
 
     @functools.cached_property
     def library(self) -> Documents:
         """The documents that are searched, and the user's questions about them. Raises: as `documents_of`."""
-        if self.is_of_own_graph:
-            return Documents(self.documents)
-        return documents_of(self.documents, self.questions or None)
+        if self.replay is not None:
+            return self.replayed().documents
+        return documents_in(self.system) if self.own is None else Documents(self.own.corpus)
 
     @property
-    def is_of_own_graph(self) -> bool:
-        """Whether the study is of a graph or an agent of one's own."""
-        return self.graph is not None or self.agent is not None
+    def replay(self) -> Path | None:
+        """The folder of the recording that the study is swept over, if any."""
+        return Path(self.world.folder) if isinstance(self.world, Replay) else None
+
+    @property
+    def recording(self) -> Recording:
+        """The recording that a study is swept over. Raises: RecordError for a folder without one."""
+        # As a worker finds it, wherever it was started.
+        return open_recording(str(Path(self.world.folder).resolve()))
+
+    def replayed(self, *, of_system: Mapping[str, Any] | None = None, **asked: Any) -> Comparison:
+        """Return the comparison that plays the recording again. of_system: other fields of it. Raises: as it does."""
+        system = dataclasses.replace(self.system, **(of_system or {}))
+        return replayed_comparison(self.recording, system, Settings(), own=self.own, **asked)
+
+    @property
+    def simulation(self) -> dict[str, Any]:
+        """What a request costs and what the model does, by the names of a `Comparison`; of a replay as recorded."""
+        if isinstance(self.world, Replay):
+            values = self.recording.design
+        else:
+            model = self.world.model
+            values = {"cpu_charge": self.world.cpu_charge, "model_variation": model.variation}
+            values["model_under_pressure"] = model.under_pressure
+        return {
+            "cpu_charge": check_charge(values.get("cpu_charge", 0.0)),
+            "model_variation": checked_variation(values.get("model_variation", 0.0)),
+            "model_under_pressure": values.get("model_under_pressure", DEFAULT_UNDER_PRESSURE),
+        }
 
 
 Value = TypeVar("Value")

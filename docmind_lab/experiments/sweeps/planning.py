@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,9 +17,8 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
-from docmind_lab.experiments.comparison.replays import has_own_documents, replayed_comparison
 from docmind_lab.experiments.measurement.measured_run import RunOrder
-from docmind_lab.experiments.nouns import DocMind, LabSystem, System, system_of_kind
+from docmind_lab.experiments.nouns import LabSystem
 from docmind_lab.experiments.sweeps.factors import (
     StudyFields,
     alternatives_of,
@@ -28,12 +27,10 @@ from docmind_lab.experiments.sweeps.factors import (
     profile_of,
     values_of,
 )
-from docmind_lab.experiments.sweeps.settled import own_system_of, recording_in
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hop_behaviour import checked_adoption
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode
-from docmind_lab.systems.kinds import WORKLOADS, workload_kind
-from docmind_lab.systems.own import OwnGraph
+from docmind_lab.systems.kinds import workload_kind
 
 
 @dataclass(frozen=True)
@@ -98,18 +95,18 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
     The arms vary fastest, then the budgets; what costs a worker a new system varies slowest.
     """
     factors = study.factors
-    kinds = values_of("workload", factors.workload, workload_kind)
+    kinds = values_of("workload", study.workloads, workload_kind)
     alternatives = alternatives_of(factors)
-    if study.is_of_own_graph:
+    if study.own is not None:
         values_of("alternative", [alternatives], require_whole_budget)
 
     def faults_of(level: str) -> tuple[Fault, ...]:
         written = level.split("+")
-        return faults_in(kinds[0], written, is_own=True) if study.is_of_own_graph else tuple(map(Fault.parse, written))
+        return faults_in(kinds[0], written, is_own=study.own is not None)
 
     return {
         "clock": factors.clock,
-        "workload": factors.workload,
+        "workload": study.workloads,
         "router_injection": factors.router_injection,
         "node_mode": factors.node_mode,
         "client_retries": [None if tries == "own" else tries for tries in factors.retries],
@@ -137,7 +134,14 @@ def _combination(study: StudyFields, level: dict[str, Any]) -> Combination:
     if adoption and not workload_kind(workload).has_hops:
         raise Impossible(f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline")
     if study.replay is not None:
-        return _replayed(study, study.replay, arm, level)
+        of_system = {"budget": level["budget"]}
+        if isinstance(study.system, LabSystem):
+            of_system["retries"] = tries
+        timeout_s = level["decision_timeout_s"]
+        return Combination(
+            study.replayed(of_system=of_system, decision_timeout_s=timeout_s, alternatives=[arm], runs=study.repeats)
+        )
+    simulation = study.simulation if level["clock"] == "virtual" else {**study.simulation, "cpu_charge": 0.0}
     return Combination(
         Comparison(
             **level.pop("servers"),
@@ -148,9 +152,7 @@ def _combination(study: StudyFields, level: dict[str, Any]) -> Combination:
             horizon_factor=study.horizon_factor,
             side_by_side=study.side_by_side,
             documents=study.library,
-            cpu_charge=study.cpu_charge if level["clock"] == "virtual" else 0.0,
-            model_variation=study.model_variation,
-            model_under_pressure=study.model_under_pressure,
+            **simulation,
         )
     )
 
@@ -181,29 +183,3 @@ def _node_mode(alternative: Alternative, level: str) -> NodeMode:
     if alternative.node_mode == "sync":
         raise Impossible(f"{alternative.name} with node_mode={level}: it runs sync nodes")
     return checked_node_mode(level)
-
-
-def _replayed(study: StudyFields, folder: str, alternative: Alternative, level: Mapping[str, Any]) -> Combination:
-    """Return the combination that plays the recording in the folder again."""
-    recording = recording_in(folder)
-    workload = str(level["workload"])
-    own = OwnGraph(workload, study.documents, 0) if study.is_of_own_graph else None
-    if own is not None:
-        system: System = own_system_of({**dict(study), "documents": "", "factors": {}})
-    elif has_own_documents(recording.design):
-        system = system_of_kind(workload, documents=study.documents, questions=study.questions or None)
-    else:
-        system = DocMind() if workload in WORKLOADS else system_of_kind(workload)
-    if isinstance(system, LabSystem):
-        system = dataclasses.replace(system, retries=level["client_retries"])
-    return Combination(
-        replayed_comparison(
-            recording,
-            dataclasses.replace(system, budget=level["budget"]),
-            Settings(),
-            own=own,
-            decision_timeout_s=level["decision_timeout_s"],
-            alternatives=[alternative],
-            runs=study.repeats,
-        )
-    )

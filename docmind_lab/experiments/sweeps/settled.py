@@ -1,41 +1,25 @@
-"""A study over a recording, or of a graph of one's own: the fields that it settles, and what remains to sweep.
+"""What the system and the world of a study settle, and what remains to sweep.
 
-    replay = "monday"                   # the folder of a recording, beside `repeats`
-
-    [factors]
-    alternative = ["A", "C"]
-    decision_timeout_s = [5, 10, 20]
-
-Swept may be what a replay may have otherwise than it was recorded: alternatives, whether the deadline is propagated,
-decision timeouts, second budgets and retries. What is left out is as it was recorded.
+What a system or a world has one value of is one level of a factor. Files of earlier versions have those values at the
+top, and are read as they are. Over a recording a study sweeps what a replay may have otherwise than it was recorded:
+alternatives, whether the deadline is propagated, decision timeouts, second budgets and retries. What is left out is as
+it was recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.own_graph import own_names, require_own_world
-from docmind_lab.experiments.comparison.replays import (
-    has_own_documents,
-    replayed_comparison,
-    require_replayable,
-    without_live_endpoints,
-)
-from docmind_lab.experiments.nouns import Agent, DocMind, Graph, OwnSystem, system_of_kind
-from docmind_lab.experiments.recordings.replay import open_recording
-from docmind_lab.experiments.sweeps.factors import FIELDS
-from docmind_lab.experiments.world import World
-from docmind_lab.systems.base.workload_kind import OWN_PREFIX
-from docmind_lab.systems.kinds import WORKLOADS
-from docmind_lab.systems.own import OwnGraph
-from docmind_lab.tables.traces.importers.recordings import Recording
-
-OWN_FIELDS: Final = ("graph", "agent", "inputs", "deadline_key", "context", "config", "store", "resume", "endpoints")
-"""Fields of a study that are of a graph of one's own, as `compare` takes them."""
+from docmind_lab.experiments.comparison.replays import require_replayable, without_live_endpoints
+from docmind_lab.experiments.flat_options import nouns_of
+from docmind_lab.experiments.nouns import Command, DocMind, LabSystem, OwnSystem, System, system_of_kind
+from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, StudyFields, designed_factors, levels_in
+from docmind_lab.experiments.world import AnyWorld, Live, Replay, World
 
 _NOT_OF_A_GRAPH: Final = ("workload", "router_injection", "node_mode", "retries", "adoption")
 
@@ -52,113 +36,115 @@ SETTLED_FACTORS: Final = (
 )
 """Factors that a recording has settled."""
 
-_SETTLED_FIELDS: Final = (
-    "seed",
-    "horizon_factor",
-    "side_by_side",
-    "cpu_charge",
-    "model_variation",
-    "model_under_pressure",
-)
-_DOCUMENTS: Final = ("documents", "questions")
-# What the design in a manifest calls a field.
-_DESIGN_KEYS: Final = {"documents": "corpus"}
+_SETTLED_FIELDS: Final = ("seed", "horizon_factor", "side_by_side")
+_NOT_OF_A_STUDY: Final = {
+    "enforced": "a study has no such option",
+    "before_sending": "a study asks nobody before it sends",
+    **dict.fromkeys(("record", "record_text", "max_requests", "max_tokens"), "a study has no caps and no recording"),
+}
 
 
-def names_own_graph(values: Mapping[str, Any]) -> bool:
-    """Whether the values of a study name a graph or an agent of one's own."""
-    return values.get("graph") is not None or values.get("agent") is not None
+def fields_in(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a study as the fields of a design, with a system, a world and factors.
 
-
-def own_system_of(values: Mapping[str, Any]) -> OwnSystem:
-    """Return the graph or the agent that a study is of, with its inputs.
-
-    Raises: ConfigurationError for an unusable graph or inputs, and for a field that is of the lab's systems.
+    Raises: ConfigurationError for a table that cannot be used, and for values that do not go together.
     """
-    if values.get("inputs") is None:
-        raise ConfigurationError('graph without inputs: name both, such as inputs = "inputs.jsonl"')
-    for name in _NOT_OF_A_GRAPH:
-        if name in values.get("factors", {}):
-            raise ConfigurationError(
-                f"factors.{name}: it is of the lab's own systems, and a graph of your own has none; leave it out"
-            )
-    for name in ("documents", "questions", "model_variation"):
-        if values.get(name):
-            raise ConfigurationError(f"{name}: it is of the lab's own systems; a graph of your own has inputs")
-    given = {name: values[name] for name in OWN_FIELDS if name != "endpoints" and values.get(name) is not None}
-    return Agent(**given) if "agent" in given else Graph(**given)
+    options = {name: value for name, value in values.items() if name not in ("system", "world")}
+    nouns: dict[str, Any] = {}
+    for name, kinds in (("system", System), ("world", World | Replay)):
+        table = values.get(name, {})
+        if isinstance(table, kinds):
+            nouns[name] = table
+        elif isinstance(table, Mapping):
+            options |= {"system" if option == "name" else option: value for option, value in table.items()}
+        else:
+            raise ConfigurationError(f"{name}: must be a table, such as [{name}], not {table!r}")
+    fields = nouns_of(options) | nouns
+    _require_of_a_study(fields["system"], fields["world"])
+    return fields | _with_levels(fields)
 
 
-def names_in(values: Mapping[str, Any]) -> OwnGraph:
-    """Return the names that the graph and the inputs of a study are registered under. Raises: as `own_system_of`."""
-    system = own_system_of(values)
-    require_own_world(system, World(), "virtual", Settings())
-    return own_names(system, "simulated", values.get("endpoints"))
+def _require_of_a_study(system: System, world: AnyWorld) -> None:
+    if isinstance(system, Command):
+        raise ConfigurationError("command: a study runs in virtual time, and a program in real time; use compare")
+    for noun in (system, world):
+        for field in dataclasses.fields(noun):
+            if field.name in _NOT_OF_A_STUDY and getattr(noun, field.name) != field.default:
+                raise ConfigurationError(f"{field.name}: {_NOT_OF_A_STUDY[field.name]}; use compare")
+    if isinstance(system, OwnSystem) and isinstance(world, Live):
+        raise ConfigurationError("services: a study sends nothing to a graph's own endpoints; use compare")
 
 
-def with_own_graph(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a study with its graph as the workload, and its inputs in place of documents."""
-    if values.get("replay") is not None:
-        return dict(values)  # both stand there already, since the recording names them too
-    own = names_in(values)
-    factors = {**values.get("factors", {}), "workload": own.workload}
-    return {"side_by_side": 1} | dict(values) | {"documents": own.corpus, "factors": factors}
+def _with_levels(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the system and the world without what is varied, and the factors with it."""
+    factors = designed_factors(fields.get("factors", {}))
+    system, of_system = levels_in(fields["system"])
+    world, of_world = levels_in(fields["world"])
+    levels = of_system | of_world
+    if getattr(system, "kind", DocMind.kind) != DocMind.kind:
+        levels["workload"] = system.kind
+    if isinstance(system, OwnSystem):
+        for name in _NOT_OF_A_GRAPH:
+            if name in factors:
+                raise ConfigurationError(
+                    f"factors.{name}: it is of the lab's own systems, and a graph of your own has none; leave it out"
+                )
+    for name in levels.keys() & factors.keys():
+        raise ConfigurationError(f"{name}: it is a factor and an option of the system or the world; leave one out")
+    if isinstance(world, Replay):
+        levels.pop("workload", None)  # the recording names it too
+        named = [f"factors.{name}" for name in SETTLED_FACTORS if name in {**levels, **factors} and name != "workload"]
+        _require_not_settled(world, [*named, *(name for name in _SETTLED_FIELDS if name in fields)])
+    made = {"system": system, "world": world, "factors": {**levels, **factors}}
+    budget = fields["system"].budget
+    if "price" not in fields and budget is not None and budget.price is not None:
+        made["price"] = budget.price.written
+    return made
 
 
-def recording_in(folder: str) -> Recording:
-    """Read the recording in a folder. Raises: RecordError for a folder without one."""
-    # As a worker finds it, wherever it was started.
-    return open_recording(str(Path(folder).resolve()))
+def _require_not_settled(world: Replay, names: Sequence[str]) -> None:
+    if names:
+        raise ConfigurationError(
+            f"{', '.join(names)}: the recording in {world.folder} has settled it; leave it out of a study with replay, "
+            "which sweeps alternative, deadline_propagation, decision_timeout_s, retries and budget_*"
+        )
 
 
-def complete_values(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Add to the values of a study's design those that its recording fixes or has a default for.
+def settled_by_recording(study: StudyFields) -> dict[str, Any]:
+    """Return the fields of a study that its recording fixes or has a default for.
 
     Raises: ConfigurationError naming a field that is settled and was given; RecordError for a folder without one.
     """
-    folder = values["replay"]
-    if not isinstance(folder, str) or not folder:
-        raise ConfigurationError(f"replay: must be the folder of a recording, not {folder!r}")
-    recording = recording_in(folder)
-    design = recording.design
-    is_own = names_own_graph(values)
-    if str(design["workload"]).startswith(OWN_PREFIX) and not is_own:
-        raise ConfigurationError(
-            f"replay: {folder} was recorded of a graph of your own: name it and its inputs again (graph = ..., "
-            "inputs = ...)"
-        )
-    own = names_in(values) if is_own else None
-    factors = values.get("factors", {})
-    given = [f"factors.{name}" for name in SETTLED_FACTORS if name in factors]
-    workload = DocMind.kind
-    if "factors.workload" in given and factors["workload"] in (design["workload"], [design["workload"]]):
+    design = study.recording.design
+    factors = {name: getattr(study.factors, name) for name in study.factors.model_fields_set}
+    system = study.system
+    if factors.get("workload") == (design["workload"],):
         # Another's workload is imported only if the study's author names it too.
-        workload = str(design["workload"])
-        if workload not in WORKLOADS:
-            given.remove("factors.workload")
-    fields = _SETTLED_FIELDS if own or has_own_documents(design) else (*_SETTLED_FIELDS, *_DOCUMENTS)
-    given += [name for name in fields if name in values]
-    if given:
-        raise ConfigurationError(
-            f"{', '.join(given)}: the recording in {folder} has settled it; leave it out of a study with replay, which "
-            "sweeps alternative, deadline_propagation, decision_timeout_s, retries and budget_*"
-        )
-    named = {name: values[name] for name in _DOCUMENTS if name in values}
-    if own is not None:
-        named = {"documents": own.corpus}
-    system = own_system_of(values) if own is not None else system_of_kind(workload, **named)
-    recorded = replayed_comparison(recording, system, settings, own=own)
-    require_replayable(recorded, recording, Path(folder), without_live_endpoints(settings))
-    known: dict[str, Any] = {
-        "alternative": list(recorded.alternatives),
-        "decision_timeout_s": recorded.decision_timeout_s,
-    }
-    price: dict[str, Any] = {}
-    if "price" not in values and not FIELDS.keys() & factors.keys():
+        system = _of_kind(system, factors.pop("workload")[0])
+    _require_not_settled(study.world, ["factors.workload"] if "workload" in factors else [])
+    fields: dict[str, Any] = {name: design[name] for name in _SETTLED_FIELDS}
+    own = study.own  # before the copy, which takes it along: a graph that a function makes has a new name each time
+    recorded = study.model_copy(update={"system": system}).replayed()
+    require_replayable(recorded, study.recording, Path(study.world.folder), without_live_endpoints(Settings()))
+    fields["system"] = system if own is not None else _of_kind(system, recorded.workload)
+    if "repeats" not in study.model_fields_set:
+        fields["repeats"] = recorded.runs
+    known = {"alternative": list(recorded.alternatives), "decision_timeout_s": recorded.decision_timeout_s}
+    if "price" not in study.model_fields_set and not FIELDS.keys() & factors.keys():
         # As a comparison that replays: others take the place of all that were recorded.
         limits = {name: recorded.budget.limit(kind) for name, kind in FIELDS.items()}
         known |= {name: limit for name, limit in limits.items() if limit is not None}
-        price = {} if recorded.budget.price is None else {"price": recorded.budget.price.written}
-    settled = {name: design[key] for name in fields if (key := _DESIGN_KEYS.get(name, name)) in design}
-    swept = known | dict(factors) | {"workload": recorded.workload}
-    return {"repeats": recorded.runs} | price | dict(values) | named | settled | {"factors": swept}
+        if recorded.budget.price is not None:
+            fields["price"] = recorded.budget.price.written
+    return fields | {"factors": Factors.model_validate(known | factors)}
+
+
+def _of_kind(system: System, kind: str) -> LabSystem:
+    """Return the lab's system of a workload kind, with the documents and questions of another."""
+    values = {
+        field.name: getattr(system, field.name)
+        for field in dataclasses.fields(system)
+        if field.name in ("documents", "questions") and getattr(system, field.name) != field.default
+    }
+    made: LabSystem = system_of_kind(kind, **values)
+    return made

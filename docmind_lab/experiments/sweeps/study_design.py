@@ -37,19 +37,10 @@ from pydantic import BaseModel, ValidationError
 
 from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.comparison import RUN_SEEDS, alternatives_json, short_label, study_id_of
 from docmind_lab.experiments.sweeps.factors import FIELDS, StudyFields, alternatives_of, profile_of
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
-from docmind_lab.experiments.sweeps.settled import (
-    OWN_FIELDS,
-    SETTLED_FACTORS,
-    complete_values,
-    names_own_graph,
-    recording_in,
-    with_own_graph,
-)
-from docmind_lab.experiments.sweeps.study_values import values_in
+from docmind_lab.experiments.sweeps.settled import SETTLED_FACTORS, fields_in, settled_by_recording
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.systems.base.workload_kind import shown_name
 
@@ -71,9 +62,9 @@ class StudyDesign(StudyFields):
         if not isinstance(values.get("factors", {}), Mapping):
             raise ConfigurationError(f"factors: a table with the levels of each, not {values['factors']!r}")
         try:
-            values = values_in(values)
-            complete = complete_values(values, Settings()) if values.get("replay") is not None else dict(values)
-            design = cls.model_validate(with_own_graph(complete) if names_own_graph(complete) else complete)
+            design = cls.model_validate(fields_in(values))
+            if design.replay is not None:
+                design = design.model_copy(update=settled_by_recording(design))
         except ValidationError as error:
             raise ConfigurationError(explain(error, cls)) from error
         at_most = design.factors.combinations * design.repeats
@@ -109,22 +100,23 @@ class StudyDesign(StudyFields):
         # Only where there are some: a study without second budgets is the one that it was before there were any.
         unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
         unsaid |= {"adoption"} if self.factors.adoption == (0.0,) else set()
-        unset = {name for name in ("price", "replay", "cpu_charge", "model_variation") if not getattr(self, name)}
-        unset |= {"model_under_pressure"} if self.model_under_pressure == DEFAULT_UNDER_PRESSURE else set()
-        # What is of a user's graph stands in the names of the workload and of its inputs.
-        named = {"documents", "questions", *OWN_FIELDS}
-        values = self.model_dump(mode="python", exclude={"factors", *named, *unset})
-        values |= self.library.design() | {"run_seeds": RUN_SEEDS}
+        simulation = self.simulation
+        changed = {name: simulation[name] for name in ("cpu_charge", "model_variation") if simulation[name]}
+        if simulation["model_under_pressure"] != DEFAULT_UNDER_PRESSURE:
+            changed["model_under_pressure"] = simulation["model_under_pressure"]
+        changed |= {} if self.price is None else {"price": self.price}
+        values = self.model_dump(mode="python", exclude={"factors", "system", "world", "price"}) | changed
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
         factors["alternative"] = alternatives_json(alternatives_of(self.factors))
         if self.replay is None:
             factors["latency_profile"] = [profile_of(item).to_dict() for item in self.factors.latency_profile]
         else:
             # By its name: the folder may lie elsewhere tomorrow. What it settles, its own manifest has.
-            values["replay"] = recording_in(self.replay).id
+            values["replay"] = self.recording.id
             factors = {name: levels for name, levels in factors.items() if name not in SETTLED_FACTORS}
+        values |= self.library.design() | {"run_seeds": RUN_SEEDS}
         if "workload" in factors:
-            factors["workload"] = [shown_name(name) for name in factors["workload"]]
+            factors["workload"] = [shown_name(name) for name in self.workloads]
         jsonable: dict[str, Any] = json.loads(json.dumps({**values, "factors": factors}))
         return jsonable
 
@@ -137,10 +129,12 @@ class StudyDesign(StudyFields):
             # A name that nothing has is found when the runs are planned, and to look at a design must not raise.
             return f"{title}: {error}"
         profiles = [profile_of(item).level for item in self.factors.latency_profile]
-        workloads = [shown_name(name) for name in self.factors.workload]
+        workloads = [shown_name(name) for name in self.workloads]
         levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles, "workload": workloads}
-        told = [name for name, values in levels.items() if name in self.factors.model_fields_set or len(values) > 1]
-        lines = [f"  {name}: {', '.join(_level(value) for value in levels[name])}" for name in told]
+        is_named = self.own is not None or self.replay is not None
+        shown = self.factors.model_fields_set | ({"workload"} if is_named else set())
+        shown |= {name for name, values in levels.items() if len(values) > 1}
+        lines = [f"  {name}: {', '.join(map(_level, values))}" for name, values in levels.items() if name in shown]
         lines += [] if self.replay is None else [f"  replay: {self.replay}"]
         lines += [] if self.price is None else [f"  price: {self.price} for a million tokens read and written"]
         return "\n".join([f"{title}: {runs}", *lines])
@@ -154,7 +148,7 @@ class StudyDesign(StudyFields):
         design = self.to_dict()
         if "workload" in design["factors"]:
             # The whole names: files of one name in two folders are two.
-            design["factors"]["workload"] = list(self.factors.workload)
+            design["factors"]["workload"] = list(self.workloads)
         return study_id_of(self.name, design)
 
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
@@ -29,7 +28,6 @@ from docmind_lab.experiments.comparison.wall import has_server_log, wall_laborat
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.nouns import system_of
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
-from docmind_lab.experiments.sweeps.study_values import designed_factors, values_of
 from docmind_lab.experiments.world import AnyWorld, Live, World
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.study_folder import StudyFolder
@@ -53,8 +51,7 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[SweepBench]:
     clock the order is drawn, so that a drift of the machine strikes no alternative alone.
     Raises: ConfigurationError for settings that cannot be used with the design.
     """
-    replay = None if design.replay is None else Path(design.replay)
-    if replay is not None:
+    if design.replay is not None:
         settings = without_live_endpoints(settings)
     grouped: dict[tuple[str, Simulated], list[tuple[float, RunOrder]]] = {}
     comparisons: dict[tuple[str, Simulated], Comparison] = {}
@@ -65,7 +62,7 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[SweepBench]:
         on_the_wall = comparison.clock == "wall"
         if not on_the_wall:
             require_simulated(own)
-        services: tuple[str, Simulated] = (comparison.clock, replaying(simulated(comparison, own), replay))
+        services: tuple[str, Simulated] = (comparison.clock, replaying(simulated(comparison, own), design.replay))
         comparisons.setdefault(services, comparison)
         orders = combination.orders(design.study_id, number, has_server_log=not on_the_wall or has_server_log(own))
         grouped.setdefault(services, []).extend(
@@ -181,7 +178,7 @@ def sweep(
         settings,
         study_id=checked.study_id,
         complete=work.is_complete,
-        systems=systems_said(checked.factors.workload),
+        systems=systems_said(checked.workloads),
     ) | {
         "failed_cells": [
             {"cell": name, "reason": reason} for name, reason in sorted(work.failed.items()) if name not in work.done
@@ -189,12 +186,11 @@ def sweep(
         "left_out": list(checked.plan.left_out),
         "machine_use": work.use.to_dict(work.runs_measured),
     }
-    parts = workload_kind(checked.factors.workload[0]).parts if checked.is_of_own_graph else {}
-    replay = None if checked.replay is None else Path(checked.replay)
+    parts = {} if checked.own is None else workload_kind(checked.own.workload).parts
     if folder is None:
         study = Study.of(work.measured, manifest)
-        return dataclasses.replace(study, manifest={**manifest, **notes_on(study, parts, replay)})
-    return folder.finish(sorted(work.done), manifest, lambda study: notes_on(study, parts, replay))
+        return dataclasses.replace(study, manifest={**manifest, **notes_on(study, parts, checked.replay)})
+    return folder.finish(sorted(work.done), manifest, lambda study: notes_on(study, parts, checked.replay))
 
 
 def _checked_design(
@@ -203,10 +199,8 @@ def _checked_design(
     given = {name: value for name, value in numbers.items() if value is not None}
     is_file = isinstance(system, os.PathLike) or (isinstance(system, str) and system.endswith(".toml"))
     if not (is_file or isinstance(system, StudyDesign | Mapping)):
-        made = given | {"factors": designed_factors(factors or {})}
-        # Which system it is may be a factor, where none is named.
-        named = None if system is None else system_of(system)
-        return StudyDesign.of(values_of(named, World() if world is None else world, made))
+        nouns = {"system": system_of(system), "world": World() if world is None else world}
+        return StudyDesign.of(nouns | given | {"factors": {} if factors is None else factors})
     if factors is not None or world is not None or given:
         raise ConfigurationError("factors, world, runs, seed: a design has its own; leave them out here")
     if isinstance(system, Mapping):
