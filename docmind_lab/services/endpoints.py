@@ -131,12 +131,12 @@ class Endpoint:
         if self.folder and self.folder not in sys.path:
             sys.path.insert(0, self.folder)
         try:
-            found = getattr(importlib.import_module(place.removesuffix(".py")), attribute)
+            function = getattr(importlib.import_module(place.removesuffix(".py")), attribute)
         except Exception as error:  # whatever a user's module raises
             raise ConfigurationError(f"function {self.function!r} cannot be imported: {error}") from error
-        if not callable(found):
-            raise ConfigurationError(f"function {self.function!r} is a {type(found).__name__}, not a function")
-        return found  # type: ignore[no-any-return]
+        if not callable(function):
+            raise ConfigurationError(f"function {self.function!r} is a {type(function).__name__}, not a function")
+        return function  # type: ignore[no-any-return]
 
     def response(self, request: EndpointRequest) -> EndpointResponse:
         """Return the answer to a request. Raises: what a user's function raises."""

@@ -113,10 +113,10 @@ def wikipedia(request: EndpointRequest) -> Any:
         if given.get("action") == "opensearch":
             urls = [f"https://en.wikipedia.org/wiki/{title.replace(' ', '_')}" for title in titles]
             return [query, titles, ["" for _ in titles], urls]
-        found = [{"ns": 0, "title": title, "pageid": _page_id(title), "snippet": title} for title in titles]
+        hits = [{"ns": 0, "title": title, "pageid": _page_id(title), "snippet": title} for title in titles]
         # Of the facts about a search, only those that are asked for; there is never another spelling to suggest.
-        facts = {"totalhits": len(found)} if "totalhits" in str(given.get("srinfo", "totalhits")) else {}
-        return {"batchcomplete": "", "query": {"searchinfo": facts, "search": found}}
+        facts = {"totalhits": len(hits)} if "totalhits" in str(given.get("srinfo", "totalhits")) else {}
+        return {"batchcomplete": "", "query": {"searchinfo": facts, "search": hits}}
     title = str(given.get("titles", "")) or f"Page {given.get('pageids', '')}"
     page_id = _page_id(title) if given.get("titles") else _whole_number(given.get("pageids"), 1)
     # Properties that are not asked for are absent, as are those that a page has not: one with pageprops would be taken

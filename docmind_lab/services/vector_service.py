@@ -95,14 +95,14 @@ class VectorService:
             reply = json_steps(400, {"status": {"error": str(error) or type(error).__name__}, "time": 0.0})
         return Plan(reply, "retrieval")
 
-    def _search(self, found: Plan, request: ServiceRequest, pace: float) -> Plan:
+    def _search(self, answer: Plan, request: ServiceRequest, pace: float) -> Plan:
         """Return the plan of a search with a known answer: delay it as the profile says, and apply a fault."""
         key = request.draw_key("retrieval", "0", self.default_seed)
         fault = first_that_strikes(self.faults, "retrieval", key, request=request.node_request)
         if fault is not None and fault.kind == "retrieval_503":
             message = "Service unavailable: the search could not be done, try again later"
             return Plan(json_steps(503, {"status": {"error": message}, "time": 0.0}), "retrieval", fault=fault.kind)
-        plan = replace(found, steps=(Wait(pace * self.profile.draw_retrieval(key)), *found.steps))
+        plan = replace(answer, steps=(Wait(pace * self.profile.draw_retrieval(key)), *answer.steps))
         return plan if fault is None else under_fault(plan, fault)
 
     def _payload(self, request: ServiceRequest) -> Any:
@@ -191,7 +191,7 @@ class _StoredPoints:
         return {"points": [_to_json(record) for record in records], "next_page_offset": next_offset}
 
     def query(self, name: str, body: models.QueryRequest) -> Any:
-        found = self.engine.query_points(
+        response = self.engine.query_points(
             name,
             query=_without_wrapper(body.query),
             using=body.using,
@@ -202,7 +202,7 @@ class _StoredPoints:
             score_threshold=body.score_threshold,
             **_shown(body),
         )
-        return _to_json(found)
+        return _to_json(response)
 
 
 def _shown(body: models.PointRequest | models.ScrollRequest | models.QueryRequest) -> dict[str, Any]:

@@ -59,24 +59,24 @@ class Unheld:
 
 def unheld(graph: Any, alternative: Alternative) -> tuple[Unheld, ...]:
     """Return what the deadline does not reach in a graph under an alternative, node by node."""
-    found: dict[tuple[str, str], Unheld] = {}
+    reports: dict[tuple[str, str], Unheld] = {}
     for name, node in graph.nodes.items():
         if name == START:
             continue
         for reached in _objects(node.bound):
             package = _kind_of(reached)[0].partition(".")[0]
             if package in _NOT_HELD:
-                found.setdefault((name, package), Unheld(name, package, _NOT_HELD[package]))
+                reports.setdefault((name, package), Unheld(name, package, _NOT_HELD[package]))
             if _is_untold_session(reached):
-                found.setdefault((name, "mcp"), Unheld(name, "open MCP session", _MCP_WHY))
+                reports.setdefault((name, "mcp"), Unheld(name, "open MCP session", _MCP_WHY))
         if alternative.node_mode == "async" and _is_blocking(node.bound):
             held = "its requests are held, and its own code" if alternative.propagates else "its requests and its code"
             why = f"{held} runs on in a thread, which nothing cancels; make the node async"
-            found.setdefault((name, "thread"), Unheld(name, "blocking code", why))
+            reports.setdefault((name, "thread"), Unheld(name, "blocking code", why))
         if not alternative.propagates and alternative.node_mode == "sync":
             why = f"{alternative.name} caps no request; choose A or E"
-            found.setdefault((name, "requests"), Unheld(name, "every request", why))
-    return tuple(found.values())
+            reports.setdefault((name, "requests"), Unheld(name, "every request", why))
+    return tuple(reports.values())
 
 
 def _is_blocking(bound: Any) -> bool:

@@ -108,8 +108,8 @@ class Gemini(Dialect):
         self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
     ) -> Any:
         """See `Dialect`."""
-        found = [{"values": list(vector)} for vector in vectors]
-        return {"embedding": found[0]} if route.variant == "embedContent" else {"embeddings": found}
+        embeddings = [{"values": list(vector)} for vector in vectors]
+        return {"embedding": embeddings[0]} if route.variant == "embedContent" else {"embeddings": embeddings}
 
     def information(self, route: Route, model: str, tokens: int) -> Any:
         """See `Dialect`."""

@@ -92,10 +92,10 @@ class Ollama(Dialect):
         """See `Dialect`."""
         if route.variant == "embeddings":
             return {"embedding": list(vectors[0])}
-        model, found = payload.get("model"), [list(vector) for vector in vectors]
+        model, embeddings = payload.get("model"), [list(vector) for vector in vectors]
         return {
             "model": model,
-            "embeddings": found,
+            "embeddings": embeddings,
             "total_duration": 0,
             "load_duration": 0,
             "prompt_eval_count": tokens,

@@ -66,8 +66,8 @@ def options_in(description: str) -> tuple[str, ...]:
 
 def options_in_words(prompt: str) -> tuple[str, ...]:
     """Return the options that a line of a prompt names without quotes; else none."""
-    found = _ONE_OF.search(prompt)
-    return tuple(dict.fromkeys(re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", found["options"]))) if found else ()
+    match = _ONE_OF.search(prompt)
+    return tuple(dict.fromkeys(re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", match["options"]))) if match else ()
 
 
 def listed_in(description: str) -> tuple[str, ...]:

@@ -83,31 +83,31 @@ class _Values:
         """Return a schema without "$ref" and "allOf" at its top."""
         if not isinstance(schema, Mapping):  # true and false
             return {}
-        found = dict(schema)
+        resolved = dict(schema)
         for _ in range(_DEEPEST):
-            if isinstance(found.get("$ref"), str):
-                reference = found.pop("$ref")
-                found = merged(found, self.target(reference))
-            elif found.get("allOf"):
-                parts = found.pop("allOf")
+            if isinstance(resolved.get("$ref"), str):
+                reference = resolved.pop("$ref")
+                resolved = merged(resolved, self.target(reference))
+            elif resolved.get("allOf"):
+                parts = resolved.pop("allOf")
                 for part in parts:
-                    found = merged(found, self.resolve(part))
+                    resolved = merged(resolved, self.resolve(part))
             else:
                 break
-        return found
+        return resolved
 
     def target(self, reference: str) -> Schema:
         """Return the part of the schema that a reference names; an empty one if there is none."""
-        found: Any = self.root
+        value: Any = self.root
         for part in reference.removeprefix("#").split("/")[1:]:
             part = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Mapping) and part in found:
-                found = found[part]
-            elif isinstance(found, list) and part.isdigit() and int(part) < len(found):
-                found = found[int(part)]
+            if isinstance(value, Mapping) and part in value:
+                value = value[part]
+            elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+                value = value[int(part)]
             else:
                 return {}
-        return found if isinstance(found, Mapping) else {}
+        return value if isinstance(value, Mapping) else {}
 
     def branch(self, branches: Sequence[Any], path: str, depth: int) -> dict[str, Any]:
         """Return one of several schemas: no null, nothing that nests when it is deep, and an end before more work."""

@@ -74,7 +74,7 @@ def _guessed_field(name: str, words: str, prompt: str) -> Schema:
     named = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
     # A line that asks for JSON quotes the names of the fields, which are no options.
     lines = (line for line in prompt.splitlines() if named.search(line) and not WANTS_JSON.search(line))
-    options = next((found for line in lines if (found := options_in(line)) and name not in found), ())
+    options = next((choices for line in lines if (choices := options_in(line)) and name not in choices), ())
     return {"enum": list(options)} if options and field == {"type": "string"} else field
 
 
@@ -121,19 +121,19 @@ def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
             continue
         try:
             value, end = json.JSONDecoder().raw_decode(prompt, start)
-            found = schema_of(value)
+            schema = schema_of(value)
         except (ValueError, RecursionError):
             reader = _Reader(prompt[: start + _LONGEST], start)
             try:
-                found = reader.value()
+                schema = reader.value()
             except (ValueError, IndexError, RecursionError):
                 continue
             end = reader.at
-        inner = found.get("items", found)
+        inner = schema.get("items", schema)
         if inner.get("properties") or (
-            plain and found["type"] == "array" and prompt[start + 1 :].lstrip()[:1] in "\"'"
+            plain and schema["type"] == "array" and prompt[start + 1 :].lstrip()[:1] in "\"'"
         ):
-            yield found
+            yield schema
 
 
 def described(words: str) -> Schema:
@@ -154,10 +154,10 @@ def described(words: str) -> Schema:
 
 
 def _bounds(words: str) -> Schema:
-    found = _RANGE.search(words)
-    if not found or float(found[1]) > float(found[2]):
+    match = _RANGE.search(words)
+    if not match or float(match[1]) > float(match[2]):
         return {}
-    low, high = (float(part) if "." in part else int(part) for part in found.groups())
+    low, high = (float(part) if "." in part else int(part) for part in match.groups())
     return {"minimum": low, "maximum": high}
 
 
@@ -176,13 +176,13 @@ class _Reader:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise ValueError("too deep")
-        found = self._fields() if sign == "{" else self._items()
+        schema = self._fields() if sign == "{" else self._items()
         self.depth -= 1
-        return found
+        return schema
 
     def _skip(self, what: re.Pattern[str]) -> None:
-        while found := what.match(self.text, self.at):
-            self.at = found.end()
+        while match := what.match(self.text, self.at):
+            self.at = match.end()
 
     def _fields(self) -> Schema:
         # In a template of Python's, each brace is there twice.
@@ -210,11 +210,11 @@ class _Reader:
             items.append(self.value())
 
     def _scalar(self) -> Schema:
-        found = _SCALAR.match(self.text, self.at)
-        if found is None:
+        match = _SCALAR.match(self.text, self.at)
+        if match is None:
             raise ValueError("no value")
-        self.at = found.end()
-        said = re.split(r"\s(?://|#)", found[0])[0].strip()
+        self.at = match.end()
+        said = re.split(r"\s(?://|#)", match[0])[0].strip()
         try:
             return schema_of(json.loads(said))
         except ValueError:

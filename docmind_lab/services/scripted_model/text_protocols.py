@@ -39,7 +39,7 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
     if _schema_in(prompt) is not None or WANTS_JSON.search(prompt):
         return json_in_words(conversation)
     lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
-    if options := next((found for line in lines if (found := options_in(line))), ()):
+    if options := next((choices for line in lines if (choices := options_in(line))), ()):
         return Reply(str(decide(conversation, "word", options)))
     options = options_in_words(prompt)
     return Reply(str(decide(conversation, "word", options)), is_guess=True) if options else None
@@ -87,7 +87,7 @@ def _code(conversation: Conversation) -> str:
 
 def _schema_in(prompt: str) -> Mapping[str, Any] | None:
     """Return the JSON schema that a prompt shows, as LangChain's and LlamaIndex's output parsers write it."""
-    found: dict[str, Any] | None = None
+    schema: dict[str, Any] | None = None
     end = 0
     for shown in re.finditer(r"schema", prompt, re.IGNORECASE):
         # The word also stands inside schemas.
@@ -99,10 +99,10 @@ def _schema_in(prompt: str) -> Mapping[str, Any] | None:
                 value, after = None, start
             if isinstance(value, dict) and _is_schema(value):
                 # The last one: LangChain explains before what a schema is, by an example.
-                found, end = value, after
+                schema, end = value, after
                 break
             start = prompt.find("{", start + 1)
-    return found
+    return schema
 
 
 def _is_schema(value: Mapping[str, Any]) -> bool:

@@ -186,8 +186,8 @@ def _deadline_instant(config: Any) -> float | None:
 def free_state(state: Any) -> FreeState:
     """Convert a graph's state to the messages and documents that alternatives read."""
     values = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
-    found = values.get("documents", ())
-    documents = found if isinstance(found, list | tuple) else ()
+    documents_value = values.get("documents", ())
+    documents = documents_value if isinstance(documents_value, list | tuple) else ()
     waiting = values.get(INTERRUPT)
     return FreeState(
         **({INTERRUPT: waiting} if waiting else {}),
@@ -205,7 +205,7 @@ def _messages(values: Any) -> list[Any]:
         return []  # a kind of message that LangChain does not know
 
 
-def _document(found: Any) -> Mapping[str, Any] | None:
-    if isinstance(found, Document):
-        return {"id": found.id or "", "content": found.page_content, "metadata": found.metadata, "score": 0.0}
-    return found if isinstance(found, Mapping) else None
+def _document(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, Document):
+        return {"id": value.id or "", "content": value.page_content, "metadata": value.metadata, "score": 0.0}
+    return value if isinstance(value, Mapping) else None

@@ -87,12 +87,12 @@ def load_object(reference: str, what: str = "graph") -> Any:
     _put_on_path(Path.cwd() / "src")
     _put_on_path(Path.cwd())
     name = place if file is None else _name_of_file(reference, file, what)
-    found: Any = _import(reference, name, attribute, what, file)
+    value: Any = _import(reference, name, attribute, what, file)
     for name in attribute.split("."):
-        if not hasattr(found, name):
+        if not hasattr(value, name):
             raise ConfigurationError(f"{what} {reference!r}: module {place} has no attribute {attribute}")
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def digest_of(reference: str) -> str:
@@ -112,38 +112,38 @@ def notes_on_module(reference: str) -> tuple[str, ...]:
     )
 
 
-def takes_config(found: Any) -> bool:
+def takes_config(value: Any) -> bool:
     """Whether this is a function that makes a graph from a configuration."""
     return (
-        not isinstance(found, StateGraph | Pregel)
-        and callable(found)
-        and not inspect.isclass(found)
-        and bool(_config_parameter(found))
+        not isinstance(value, StateGraph | Pregel)
+        and callable(value)
+        and not inspect.isclass(value)
+        and bool(_config_parameter(value))
     )
 
 
-def compile_graph(found: Any, reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
+def compile_graph(value: Any, reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
     """Return the compiled graph that an object is, or makes if called.
 
     reference: how errors call it. config: for a function that makes the graph from its configuration.
 
     Raises: as `load_graph`.
     """
-    if isinstance(found, StateGraph | Pregel):
-        return _compiled(found, reference)
-    if not callable(found) or inspect.isclass(found):
+    if isinstance(value, StateGraph | Pregel):
+        return _compiled(value, reference)
+    if not callable(value) or inspect.isclass(value):
         raise ConfigurationError(
-            f"graph {reference!r} is a {_kind(found)}, not a LangGraph graph or a function that makes one"
+            f"graph {reference!r} is a {_kind(value)}, not a LangGraph graph or a function that makes one"
         )
 
     def make(config: Mapping[str, Any], stack: contextlib.ExitStack) -> AnyGraph:
-        made = _call_factory(found, reference, config, stack)
+        made = _call_factory(value, reference, config, stack)
         if not isinstance(made, StateGraph | Pregel):
             raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a LangGraph graph")
         return _compiled(made, reference)
 
     graph = make(config or {}, _open)
-    if _config_parameter(found):
+    if _config_parameter(value):
         _makers[graph] = make
     return graph
 
@@ -303,9 +303,9 @@ def _parameters(factory: Any) -> list[inspect.Parameter]:
 
 def _config_parameter(factory: Any) -> str:
     """Return the name of a function's only parameter if it takes the configuration, with or without a default."""
-    found = _parameters(factory)
-    is_it = len(found) == 1 and ("config" in found[0].name or "RunnableConfig" in str(found[0].annotation))
-    return found[0].name if is_it else ""
+    items = _parameters(factory)
+    is_it = len(items) == 1 and ("config" in items[0].name or "RunnableConfig" in str(items[0].annotation))
+    return items[0].name if is_it else ""
 
 
 def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack: contextlib.ExitStack) -> Any:

@@ -57,8 +57,8 @@ class CallNotes:
     def passages_found(self, ids: Sequence[object], topics: Mapping[str, str]) -> None:
         """Record the passages that a timely answer cites. topics: of the passages sent to the peer, by id."""
         if self._recorder is not None:
-            known = [str(found) for found in ids if found in topics]
-            names = sorted({topics[found] for found in known})
+            known = [str(passage_id) for passage_id in ids if passage_id in topics]
+            names = sorted({topics[passage_id] for passage_id in known})
             self._recorder.event("retrieved", self._peer, ids=known, topics=names, strategy="peer", router_used=False)
 
     @contextlib.contextmanager

@@ -62,12 +62,12 @@ def shelves(chunks: Sequence[Chunk], peers: Sequence[str]) -> tuple[Shelf, ...]:
     if len(by_topic) < len(peers):
         raise ConfigurationError(f"a corpus of {len(by_topic)} topics cannot be shared by {len(peers)} peers")
     shared: list[list[Chunk]] = [[] for _ in peers]
-    for number, found in enumerate(by_topic.values()):
+    for number, chunks_of_topic in enumerate(by_topic.values()):
         # By what stands before it; but a peer never goes without, however large the topics before are.
         before = sum(len(part) for part in shared)
         share = min(before * len(peers) // len(chunks), number)
         at_least = len(peers) - (len(by_topic) - number)
-        shared[max(share, at_least, 0)].extend(found)
+        shared[max(share, at_least, 0)].extend(chunks_of_topic)
     return tuple(Shelf(peer, tuple(part)) for peer, part in zip(peers, shared, strict=True))
 
 

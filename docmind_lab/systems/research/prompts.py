@@ -57,9 +57,9 @@ def for_writer(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[Searc
     )
 
 
-def for_filter(hypothesis: Hypothesis, found: Sequence[Item]) -> str:
+def for_filter(hypothesis: Hypothesis, items: Sequence[Item]) -> str:
     """Return the message for the filter."""
-    results = [{"number": n, "title": item.title, "text": item.text} for n, item in enumerate(found, 1)]
+    results = [{"number": n, "title": item.title, "text": item.text} for n, item in enumerate(items, 1)]
     return _message(hypothesis=hypothesis.text, results=results)
 
 

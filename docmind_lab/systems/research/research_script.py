@@ -105,8 +105,8 @@ def _judge(conversation: Conversation) -> Reply:
 def _findings(conversation: Conversation) -> Reply:
     request = _user_json(conversation)
     documents = [Document(str(one["id"]), str(one["content"])) for one in request.get("documents") or []]
-    found = [extract_answer(str(hypothesis), documents) for hypothesis in request.get("hypotheses") or []]
-    answers = [text for text in dict.fromkeys(found) if text != NOT_FOUND]
+    texts = [extract_answer(str(hypothesis), documents) for hypothesis in request.get("hypotheses") or []]
+    answers = [text for text in dict.fromkeys(texts) if text != NOT_FOUND]
     return Reply("\n\n".join(answers) or NOT_FOUND)
 
 

@@ -206,7 +206,7 @@ def _noise(spec: SourceSpec, chunks: Sequence[Chunk], count: int) -> Iterator[Pa
     sentences: dict[str, list[str]] = {}
     for chunk in chunks:
         sentences.setdefault(chunk.topic, []).extend(split_sentences(chunk.text))
-    topics = sorted(topic for topic, found in sentences.items() if found)
+    topics = sorted(topic for topic, topic_sentences in sentences.items() if topic_sentences)
     for number in range(count):
         draw = keyed_random("research_noise", spec.name, number)
         pages = draw.sample(topics, min(_NOISE_SENTENCES, len(topics)))

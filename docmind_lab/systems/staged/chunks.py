@@ -62,13 +62,13 @@ def _gold_entries(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def found_in(documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the gold entries that a run's documents, its confirmed writes, satisfy; each once."""
-    found = (counted for document in documents for counted in document["metadata"].get("counts_as", ()))
-    return tuple(dict.fromkeys(found))
+    labels = (label for document in documents for label in document["metadata"].get("counts_as", ()))
+    return tuple(dict.fromkeys(labels))
 
 
-def recall_and_f1(gold: Iterable[str], found: Iterable[str]) -> tuple[float, float]:
+def recall_and_f1(gold: Iterable[str], counted: Iterable[str]) -> tuple[float, float]:
     """Return the recall of the gold, and F1, its harmonic mean with the precision; NaN without gold."""
-    wanted, had = set(gold), set(found)
+    wanted, had = set(gold), set(counted)
     if not wanted:
         return NAN, NAN
     hits = len(wanted & had)

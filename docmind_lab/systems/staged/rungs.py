@@ -41,12 +41,12 @@ _NO_NAMES = frozenset({"i", "the", "this", "that", "it"})
 
 def names_in(text: str, most: int | None = None) -> list[str]:
     """Return the names in a text, each once, in order."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for match in _FOUND.finditer(text):
         name = " ".join((match.group(match.lastgroup or 0)).split()).strip("'’")
         if 2 <= len(name) <= MOST_CHARACTERS_OF_A_NAME and key_of(name) not in _NO_NAMES:
-            found.setdefault(key_of(name), name)
-    return list(found.values())[:most]
+            names.setdefault(key_of(name), name)
+    return list(names.values())[:most]
 
 
 def sentences_of(text: str) -> list[str]:

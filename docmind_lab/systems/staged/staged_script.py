@@ -57,15 +57,15 @@ _LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
 
 def entities_in(passage: str) -> list[str]:
     """Return at most six entities of a passage: names of code, subjects and objects of its sentences."""
-    found: dict[str, str] = {}
+    entities: dict[str, str] = {}
     plain = _LINK_TARGET.sub("]", passage).replace("[", "").replace("]", "")
     for match in _CODE.finditer(passage):
-        found.setdefault((match[1] or match[2]).casefold(), match[1] or match[2])
+        entities.setdefault((match[1] or match[2]).casefold(), match[1] or match[2])
     for pattern in (_TERM, _SUBJECT, _OBJECT):
         for match in pattern.finditer(plain):
             name = " ".join((match[1] if pattern.groups else match[0]).split())
-            found.setdefault(name.casefold(), name)
-    return list(found.values())[:MOST_ENTITIES]
+            entities.setdefault(name.casefold(), name)
+    return list(entities.values())[:MOST_ENTITIES]
 
 
 def relations_in(passage: str, names: Sequence[str]) -> list[tuple[str, str, str]]:
@@ -111,8 +111,8 @@ def _observations(passage: str) -> list[ToolCall]:
 
 
 def _relations(passage: str) -> list[ToolCall]:
-    found = relations_in(passage, entities_in(passage))
-    return [ToolCall("create_relation", {"subject": s, "predicate": p, "object": o}) for s, p, o in found]
+    relations = relations_in(passage, entities_in(passage))
+    return [ToolCall("create_relation", {"subject": s, "predicate": p, "object": o}) for s, p, o in relations]
 
 
 _PHASES: Mapping[str, Callable[[str], list[ToolCall]]] = {

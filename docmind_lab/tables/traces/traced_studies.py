@@ -100,7 +100,7 @@ class _RunOfStudy:
         )
 
     def spans(self) -> list[Span]:
-        found = [
+        spans = [
             Span(
                 trace_id=self._trace_id,
                 span_id=node.span_id,
@@ -119,7 +119,7 @@ class _RunOfStudy:
             key = (call["call_id"], call["attempt"])
             seen.add(key)
             span = self._span(call, self._server.get(key), home.get(call["call_id"], ""))
-            found.append(replace(span, after=json.dumps(after.get(span.span_id, []))))
+            spans.append(replace(span, after=json.dumps(after.get(span.span_id, []))))
         # The requests of another process are seen by the server alone: it made them while it worked on one of these.
         asked = [(call, self._server.get((call["call_id"], call["attempt"]), call)) for call in self._client]
         for key, call in self._server.items():
@@ -129,8 +129,8 @@ class _RunOfStudy:
                     for client, served in asked
                     if served["started_at_s"] <= call["started_at_s"] <= _or_inf(served["ended_at_s"])
                 ]
-                found.append(self._span(call, call, max(outer, default=(0.0, ""))[1]))
-        return found
+                spans.append(self._span(call, call, max(outer, default=(0.0, ""))[1]))
+        return spans
 
     def generation(self) -> list[Generation]:
         rows = []

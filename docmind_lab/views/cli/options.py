@@ -70,8 +70,8 @@ def flag_of(name: str) -> str:
 def _documented(noun: type) -> dict[str, str]:
     """Return what the docstring of a noun says of each of its own fields."""
     text = inspect.getdoc(noun) or ""
-    found = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", text.partition("Args:")[2], flags=re.MULTILINE)
-    return {name: " ".join(words.split()) for name, words in found}
+    entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", text.partition("Args:")[2], flags=re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in entries}
 
 
 def _option(kind: Any, default: Any, name: str, text: str, panel: str) -> inspect.Parameter:

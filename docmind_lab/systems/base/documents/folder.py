@@ -39,7 +39,7 @@ def _percent_encode(character: str) -> str:
 
 def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
     """Return the topics that a file's relative links may mean, each once, without itself; they need not exist."""
-    found: dict[str, None] = {}
+    topics: dict[str, None] = {}
     for link in links:
         try:
             address = urlsplit(clean_text(link).strip())
@@ -49,8 +49,8 @@ def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
             continue
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(address.path)))
         if not target.startswith("../") and target not in ("..", ".", path):
-            found[topic_of(target)] = None
-    return tuple(found)
+            topics[topic_of(target)] = None
+    return tuple(topics)
 
 
 def resolve_link(target: str, known: Container[str]) -> str | None:

@@ -79,8 +79,8 @@ def library_of(documents: Iterable[Passages]) -> Library:
     references = {}
     for document in ordered:
         targets = dict.fromkeys(resolve_link(link, known) for link in document.links)
-        if found := tuple(target for target in targets if target is not None and target != document.topic):
-            references[document.topic] = found
+        if linked := tuple(target for target in targets if target is not None and target != document.topic):
+            references[document.topic] = linked
     library = Library(chunks, references=references)
     return replace(library, collection=_name_of(library.fingerprint))
 

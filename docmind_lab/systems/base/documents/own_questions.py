@@ -41,13 +41,13 @@ def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None
     if read is None:
         kinds = ", ".join(_READERS)
         raise ConfigurationError(f"questions {path}: the kinds that are read are {kinds}; write it as one of them")
-    found = list(parse_questions(read(str(path), _text(path))))
-    if not found:
+    questions = list(parse_questions(read(str(path), _text(path))))
+    if not questions:
         raise ConfigurationError(f'{path} holds no question; write one at least, such as {{"text": "Why?"}}')
     if topics is None:
-        return tuple(question for _, question in found)
+        return tuple(question for _, question in questions)
     known = frozenset(topics)
-    return tuple(_with_topics(known, place, question) for place, question in found)
+    return tuple(_with_topics(known, place, question) for place, question in questions)
 
 
 def _text(path: str | os.PathLike[str]) -> str:
@@ -134,15 +134,15 @@ _READERS: Mapping[str, Callable[[str, str], Iterator[Row]]] = MappingProxyType(
 
 def _with_topics(known: Collection[str], place: str, question: Question) -> Question:
     """Replace gold documents by their topics. Raises: ConfigurationError for one that is not among the documents."""
-    found: dict[str, None] = {}
+    topics: dict[str, None] = {}
     for written in question.gold_topics:
         topic = written if written in known else topic_of(os.path.normpath(written))
         if topic not in known:
             raise ConfigurationError(
                 f"{place}: the gold document {written!r} is not among the documents; {_suggestion(topic, known)}"
             )
-        found[topic] = None
-    return replace(question, gold_topics=tuple(found))
+        topics[topic] = None
+    return replace(question, gold_topics=tuple(topics))
 
 
 def _suggestion(topic: str, known: Collection[str]) -> str:

@@ -92,8 +92,8 @@ def content_of(outcome: Outcome, decision_timeout_s: float, refusal: str = "") -
     """Return the answer, the draft that a timeout left, or what happened. refusal: why a request was not sent."""
     if outcome.answer:
         return outcome.answer
-    found = len(outcome.documents)
-    kept = f" {found} {'document was' if found == 1 else 'documents were'} found by then." if found else ""
+    count = len(outcome.documents)
+    kept = f" {count} {'document was' if count == 1 else 'documents were'} found by then." if count else ""
     if outcome.stop_reason == THREAD_BUSY:
         return f"No answer: another question was still being answered on this thread for {decision_timeout_s:g} s."
     if outcome.stop_reason in _TIMED_OUT:
@@ -154,19 +154,19 @@ class Fallback:
 
 def extractive_fallback(
     question: str,
-    found: Sequence[Mapping[str, Any]],
+    documents_so_far: Sequence[Mapping[str, Any]],
     resources: RetrievalResources,
     deadline: Deadline,
     recorder: Recorder,
 ) -> Fallback | None:
     """Return sentences of documents that answer the question, cited; None without budget or a match.
 
-    found: documents that the agents had retrieved before they failed; without any, one search is made. It is cut at
-    the deadline, in total, and nothing of it goes on afterwards.
+    documents_so_far: what the agents had retrieved before they failed. Without any, one search is made, which the
+    deadline cuts as a whole; nothing of it goes on afterwards.
     """
     if deadline.remaining() <= LEAST_BUDGET_S:
         return None
-    documents = tuple(found) or _search_documents(question, resources, deadline, recorder)
+    documents = tuple(documents_so_far) or _search_documents(question, resources, deadline, recorder)
     content = extract_answer(question, [Document(str(d["id"]), str(d["content"])) for d in documents])
     if content == NOT_FOUND or deadline.passed():
         return None

@@ -89,8 +89,8 @@ def plain_spans(record: Record) -> Iterator[Mapping[str, Any]]:
     resources = values.get("resource_spans") or values.get("batches") or [values]
     for resource in _list(resources, record.where):
         names = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
-        found: Any = next((resource[name] for name in names if name in resource), [])
-        for scope in _list(found, record.where):
+        scopes: Any = next((resource[name] for name in names if name in resource), [])
+        for scope in _list(scopes, record.where):
             yield from _list(scope.get("spans", []), record.where)
 
 
