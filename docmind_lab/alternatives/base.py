@@ -266,8 +266,8 @@ class RunProgress:
         reason = str(state.get("stop_reason", "")) or _stop_reason_of_cut_reply()
         if reason:
             return self.stopped(reason)
-        said = _messages_since_question(state)
-        answer = said[-1].text if said and isinstance(said[-1], AIMessage) and not said[-1].tool_calls else ""
+        turn = _messages_since_question(state)
+        answer = turn[-1].text if turn and isinstance(turn[-1], AIMessage) and not turn[-1].tool_calls else ""
         if not answer and not isinstance(state, FreeState):
             return self.stopped("error", error_type="NoAnswer")
         # Only a supervisor's state counts visits; another graph may well answer without any.
@@ -289,8 +289,8 @@ class RunProgress:
 def _messages_since_question(state: Mapping[str, Any]) -> Sequence[AnyMessage]:
     """Return the messages after the last question: a thread may hold the answers to earlier ones."""
     messages = list(state.get("messages", ()))
-    asked = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    return messages[asked[-1] + 1 :] if asked else messages
+    places = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    return messages[places[-1] + 1 :] if places else messages
 
 
 def _draft(state: Mapping[str, Any]) -> str:

@@ -134,13 +134,13 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
         async def ainvoke(self, *arguments: Any, **options: Any) -> Any:
             return await self._through("ainvoke", super().ainvoke)(*arguments, **options)
 
-        def _through(self, name: str, inner: Callable[..., Any], *given: Any) -> Any:
+        def _through(self, name: str, inner: Callable[..., Any], *value: Any) -> Any:
             for doorway in self.binding.get("doorways", ()):
-                inner = functools.partial(getattr(doorway, name), inner, *given)
+                inner = functools.partial(getattr(doorway, name), inner, *value)
             return inner
 
-        def _context(self, given: Any) -> Any:
-            return self.binding.get("context") if given is None else given
+        def _context(self, value: Any) -> Any:
+            return self.binding.get("context") if value is None else value
 
     Bound.__name__ = Bound.__qualname__ = f"Bound{kind.__name__}"
     return Bound

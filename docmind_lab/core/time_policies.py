@@ -105,13 +105,13 @@ class Anytime(_Policy):
         return cls()
 
 
-def _number(text: str, unit: str, below: float, asked: str) -> float:
+def _number(text: str, unit: str, below: float, request: str) -> float:
     try:
         value = float(text.removesuffix(unit))
     except ValueError:
         value = math.nan
     if not 0 < value < below:
-        raise ValueError(f"give {asked}, not {text!r}")
+        raise ValueError(f"give {request}, not {text!r}")
     return value
 
 

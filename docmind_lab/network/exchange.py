@@ -92,10 +92,10 @@ class Exchange:
         self.deadline = deadline = current_deadline()
         self._hold = current_hold()
         if deadline is not None:
-            given = self.timeouts
+            own_timeouts = self.timeouts
             # Most clients wait equally long for everything: one is made for all that are equal.
-            capped = {own_s: CappedTimeout.of(own_s, deadline) for own_s in {*map(given.get, _TIMEOUT_NAMES)}}
-            self.timeouts = {name: capped[given.get(name)] for name in _TIMEOUT_NAMES}
+            capped = {own_s: CappedTimeout.of(own_s, deadline) for own_s in {*map(own_timeouts.get, _TIMEOUT_NAMES)}}
+            self.timeouts = {name: capped[own_timeouts.get(name)] for name in _TIMEOUT_NAMES}
         call = current_call()
         for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
             if bound_s is not None:

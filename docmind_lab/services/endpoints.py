@@ -269,9 +269,9 @@ class EndpointService:
         if fault is not None and fault.kind in REFUSALS:
             return refused(Plan((), "tool"), fault)
         query = query_of(request.query)
-        asked = EndpointRequest(request.method, host, path, query, request.headers, request.body)
+        call = EndpointRequest(request.method, host, path, query, request.headers, request.body)
         try:
-            response = row.response(asked)
+            response = row.response(call)
         except ODD_REQUEST as error:
             answer = {"error": f"the request cannot be answered: {type(error).__name__}: {error}"}
             return of_any_request(Plan(json_steps(500, answer), "tool"), request, self.faults, self.default_seed)
@@ -298,8 +298,8 @@ def _steps(response: EndpointResponse) -> tuple[Headers, Chunk]:
     if not isinstance(body, str | bytes):
         body, kind = json_text.dumps(body), "application/json"
     data = body.encode() if isinstance(body, str) else body
-    given = {name.lower(): value for name, value in response.headers.items()}
-    headers = {"content-type": kind, **given, "content-length": str(len(data))}
+    own = {name.lower(): value for name, value in response.headers.items()}
+    headers = {"content-type": kind, **own, "content-length": str(len(data))}
     return Headers(response.status, tuple(headers.items())), Chunk(data)
 
 

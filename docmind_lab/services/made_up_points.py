@@ -113,8 +113,8 @@ def _selected(payload: dict[str, Any], wanted: Any) -> dict[str, Any] | None:
 
 def _vectors(name: str, number: Any, wanted: Any, query: Any) -> Any:
     """Return a vector, or those that have names; as long as that of the query, if it is a vector."""
-    asked = getattr(query, "query", None)
-    nearest = getattr(asked, "nearest", asked)
+    search = getattr(query, "query", None)
+    nearest = getattr(search, "nearest", search)
     size = len(nearest) if isinstance(nearest, list) and nearest else DEFAULT_SIZE
     using = getattr(query, "using", None)
     names = wanted if isinstance(wanted, list) else [using] if using else []

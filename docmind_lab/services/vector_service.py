@@ -135,8 +135,8 @@ class VectorService:
 
     def _has(self, match: re.Match[str], request: ServiceRequest) -> bool:
         """Whether the store itself answers a request: it has the collection, or is asked whether there is one."""
-        asked = request.method, match["rest"] or ""
-        return asked in _OF_EXISTENCE or self.engine.collection_exists(match["name"])
+        endpoint = request.method, match["rest"] or ""
+        return endpoint in _OF_EXISTENCE or self.engine.collection_exists(match["name"])
 
     def _handlers(self) -> _Handlers:
         return {
@@ -218,8 +218,8 @@ def serves(method: str, path: str) -> bool:
     match = _COLLECTION.match(path)
     if match is None:
         return method == "GET" and path in ("", "/", "/collections")
-    asked = method, match["rest"] or ""
-    return asked in _OF_EXISTENCE or asked in _OF_MADE_UP_POINTS
+    endpoint = method, match["rest"] or ""
+    return endpoint in _OF_EXISTENCE or endpoint in _OF_MADE_UP_POINTS
 
 
 def _handlers_of(points: _StoredPoints | MadeUpPoints) -> _Handlers:

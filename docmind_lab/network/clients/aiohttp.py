@@ -206,13 +206,13 @@ def _wrap_request(previous: Any) -> Any:
     return _request
 
 
-def _capped(session: Any, given: Any, deadline: Deadline) -> Any:
-    """Return the timeout of a request with its total capped by the deadline. given: the caller's own."""
+def _capped(session: Any, own: Any, deadline: Deadline) -> Any:
+    """Return the timeout of a request with its total capped by the deadline. own: the caller's own."""
     from aiohttp import ClientTimeout  # noqa: PLC0415 - it is there
 
-    if isinstance(given, int | float):
-        given = ClientTimeout(total=given)
-    timeout = given if isinstance(given, ClientTimeout) else session.timeout
+    if isinstance(own, int | float):
+        own = ClientTimeout(total=own)
+    timeout = own if isinstance(own, ClientTimeout) else session.timeout
     if isinstance(timeout.total, CappedTimeout):
         return timeout
     return ClientTimeout(

@@ -84,16 +84,16 @@ def _unheld() -> deadline_scope:
 
 def _of_client(session: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of httpx's client: the timeout of each wait, and whether redirects are followed."""
-    given = options.get("timeout", getattr(session, "timeout", None))
-    if isinstance(given, tuple):
-        given = max(given)
-    timeout_s = given if isinstance(given, int | float) and given else _DEFAULT_TIMEOUT_S
+    timeout = options.get("timeout", getattr(session, "timeout", None))
+    if isinstance(timeout, tuple):
+        timeout = max(timeout)
+    timeout_s = timeout if isinstance(timeout, int | float) and timeout else _DEFAULT_TIMEOUT_S
     return {"timeout": timeout_s, "follow_redirects": options.get("allow_redirects") is not False, "trust_env": False}
 
 
 def _of_request(session: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: options[name] for name in _TAKEN if options.get(name) is not None}
-    return {**given, "headers": {**dict(session.headers or {}), **dict(options.get("headers") or {})}}
+    settings = {name: options[name] for name in _TAKEN if options.get(name) is not None}
+    return {**settings, "headers": {**dict(session.headers or {}), **dict(options.get("headers") or {})}}
 
 
 def _response(answered: httpx.Response) -> Any:

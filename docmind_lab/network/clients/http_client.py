@@ -161,9 +161,9 @@ def _wrap_connect_in_memory(previous: Any) -> Any:
     return connect
 
 
-def _default_timeout_s(given: Any) -> float | None:
-    """Return a timeout of http.client in seconds; None for no limit. given: a number, None, or "the default"."""
-    return given if given is None or isinstance(given, int | float) else socket.getdefaulttimeout()
+def _default_timeout_s(timeout: Any) -> float | None:
+    """Return a timeout of http.client in seconds; None for no limit. timeout: a number, None, or "the default"."""
+    return timeout if timeout is None or isinstance(timeout, int | float) else socket.getdefaulttimeout()
 
 
 def _translator(connection: Any) -> Callable[[Exception], Exception]:

@@ -97,11 +97,11 @@ class Gemini(Dialect):
 
     def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
         """See `Dialect`."""
-        asked = [payload] if route.variant == "embedContent" else objects_in(payload.get("requests"), "requests")
-        texts = [_text_of(each.get("content") or {}) for each in asked]
+        requests = [payload] if route.variant == "embedContent" else objects_in(payload.get("requests"), "requests")
+        texts = [_text_of(each.get("content") or {}) for each in requests]
         if not texts:
             raise Refusal(400, "'requests' must be a non-empty array of objects.", param="requests")
-        size = _either(asked[0], "outputDimensionality")
+        size = _either(requests[0], "outputDimensionality")
         return EmbeddingRequest(tuple(texts), route.model, size_in(size, "outputDimensionality"))
 
     def embeddings(

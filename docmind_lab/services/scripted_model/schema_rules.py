@@ -62,10 +62,10 @@ def bounds_of(schema: Schema) -> tuple[float | None, float | None]:
 
 def scale_of(schema: Schema, low: float | None, high: float | None, most: float) -> tuple[float, float]:
     """Return the scale of a score: its bounds, else what its description says ("from 1 to 10"), else up to `most`."""
-    said = _SCALE.search(str(schema.get("description", "")))
-    if said and float(said[1]) < float(said[2]):
-        low = float(said[1]) if low is None else low
-        high = float(said[2]) if high is None else high
+    match = _SCALE.search(str(schema.get("description", "")))
+    if match and float(match[1]) < float(match[2]):
+        low = float(match[1]) if low is None else low
+        high = float(match[2]) if high is None else high
     low = 0.0 if low is None else low
     return low, max(low, most) if high is None else high
 

@@ -190,12 +190,12 @@ class _Values:
             part = fixed[place] if place < len(fixed) else items
             one = self.value(part, name.removesuffix("s"), f"{path}/{place}", depth + 1)
             one = self.another(one, part, made, place) if schema.get("uniqueItems") and one in made else one
-            one = self.told_apart(one, part, made, place)
+            one = self.distinct(one, part, made, place)
             if not schema.get("uniqueItems") or one not in made:
                 made.append(one)
         return made
 
-    def told_apart(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
+    def distinct(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
         """Return an item of a list, with another text where an earlier item has the same one in its place."""
         resolved = self.resolve(schema)
         if isinstance(value, str):
@@ -206,15 +206,15 @@ class _Values:
         branches = [resolved, *(resolved.get("anyOf") or ()), *(resolved.get("oneOf") or ())]
         known = [properties for branch in branches if (properties := self.resolve(branch).get("properties"))]
         earlier = [each for each in made if isinstance(each, dict)]
-        told = dict(value)
+        fields = dict(value)
         for name, each in value.items():
             if isinstance(each, str):
                 texts = [one.get(name) for one in earlier]
                 schemas = [properties[name] for properties in known if name in properties] or [{}]
-                others = {self.told_apart(each, schema, texts, place) for schema in schemas}
+                others = {self.distinct(each, schema, texts, place) for schema in schemas}
                 # Where branches want different texts, nobody says which of them this one is of.
-                told[name] = others.pop() if len(others) == 1 else each
-        return told
+                fields[name] = others.pop() if len(others) == 1 else each
+        return fields
 
     def another(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
         """Return another value where one like it is there already."""
@@ -246,19 +246,19 @@ class _Values:
             wanted = low + (high - low) * (0.8 + 0.2 * drawn)
         elif _COUNT.search(name):
             wanted = (low or 0) + 1 + int(4 * drawn)
-        elif (said := self.said_number()) is not None:
-            wanted = said
+        elif (stated_number := self.number_of_task()) is not None:
+            wanted = stated_number
         else:
             start = low if low is not None else (min(1, high - 9) if high is not None else 1)
             end = high if high is not None else start + 9
             wanted = start + (end - start) * drawn
         return rounded(wanted, low, high, step, is_whole=is_whole)
 
-    def said_number(self) -> float | None:
+    def number_of_task(self) -> float | None:
         """Return the next number of the task, in the order in which it says them."""
-        said = _NUMBER.findall(self.conversation.task[:LONGEST_TASK])
+        numbers = _NUMBER.findall(self.conversation.task[:LONGEST_TASK])
         self.numbers_used += 1
-        return float(said[self.numbers_used - 1]) if self.numbers_used <= len(said) else None
+        return float(numbers[self.numbers_used - 1]) if self.numbers_used <= len(numbers) else None
 
     def text(self, schema: Schema, name: str, path: str) -> str:
         form = schema.get("format")

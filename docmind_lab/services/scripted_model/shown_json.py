@@ -47,10 +47,10 @@ _LONGEST = 8_000
 
 def example_shown(prompt: str) -> Schema | None:
     """Return a schema of the example of JSON that a prompt shows; None if it shows none."""
-    asked = WANTS_JSON.search(prompt)
-    is_list = _asks_for_list(prompt, asked)
-    if is_list and asked:
-        after = next(_examples(prompt[asked.start() :], plain=True), None)
+    match = WANTS_JSON.search(prompt)
+    is_list = _asks_for_list(prompt, match)
+    if is_list and match:
+        after = next(_examples(prompt[match.start() :], plain=True), None)
         if after and after.get("type") == "array":
             return {"minItems": 1, **after}
     example = next(_examples(prompt), None)
@@ -59,11 +59,11 @@ def example_shown(prompt: str) -> Schema | None:
 
 def guessed_schema(prompt: str) -> Schema:
     """Return a schema of JSON without an example: the quoted names near the word JSON, or a text `answer`."""
-    asked = WANTS_JSON.search(prompt)
-    near = prompt[asked.start() : asked.end() + 300] if asked else ""
+    request = WANTS_JSON.search(prompt)
+    near = prompt[request.start() : request.end() + 300] if request else ""
     quoted = {match[1]: match["words"] for match in _QUOTED_KEY.finditer(near)}
     fields = {name: _guessed_field(name, words, prompt) for name, words in quoted.items()}
-    if _asks_for_list(prompt, asked):
+    if _asks_for_list(prompt, request):
         return _list_of(_object(fields) if fields else {"type": "string"})
     return _object(fields or {"answer": {"type": "string"}})
 
@@ -78,8 +78,8 @@ def _guessed_field(name: str, words: str, prompt: str) -> Schema:
     return {"enum": list(options)} if options and field == {"type": "string"} else field
 
 
-def _asks_for_list(prompt: str, asked: re.Match[str] | None) -> bool:
-    return asked is not None and bool(_LIST.search(prompt[asked.start() : asked.end() + 20]))
+def _asks_for_list(prompt: str, match: re.Match[str] | None) -> bool:
+    return match is not None and bool(_LIST.search(prompt[match.start() : match.end() + 20]))
 
 
 def _list_of(items: Schema) -> Schema:
@@ -141,7 +141,7 @@ def described(words: str) -> Schema:
     items = _ITEMS.fullmatch(words)
     if items:
         return {"type": "array", "items": described(items["kind"]), "minItems": 1}
-    kind = next((kind for kind, said in _KINDS if said.search(words)), "")
+    kind = next((kind for kind, pattern in _KINDS if pattern.search(words)), "")
     if kind == "array":
         least = _bounds(words).get("minimum", 1)
         return {"type": "array", "items": {"type": "string"}, "minItems": min(max(1, int(least)), _MOST_ITEMS)}
@@ -214,15 +214,15 @@ class _Reader:
         if match is None:
             raise ValueError("no value")
         self.at = match.end()
-        said = re.split(r"\s(?://|#)", match[0])[0].strip()
+        text = re.split(r"\s(?://|#)", match[0])[0].strip()
         try:
-            return schema_of(json.loads(said))
+            return schema_of(json.loads(text))
         except ValueError:
             pass
-        parts = [part.strip(" \"'`") for part in re.split(r"\s*\|\s*|\s+or\s+|(?<=[\"'])\s*/\s*(?=[\"'])", said)]
+        parts = [part.strip(" \"'`") for part in re.split(r"\s*\|\s*|\s+or\s+|(?<=[\"'])\s*/\s*(?=[\"'])", text)]
         is_choice = len(parts) > 1 and all(_CHOICE.fullmatch(part) for part in parts)
         if is_choice and {part.lower() for part in parts} <= {"true", "false"}:
             return {"type": "boolean"}
         if is_choice and not {"null", "none", "None"} & set(parts):
             return {"enum": parts}
-        return described(said)
+        return described(text)

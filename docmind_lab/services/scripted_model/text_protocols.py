@@ -69,8 +69,8 @@ def _react(prompt: str, conversation: Conversation) -> str:
     names = [name.strip(" '\"") for name in offered["names"].split(",")] if offered else []
     replies = "\n".join(message_text(m) for m in conversation.messages if m.get("role") == "assistant")
     called = {match["name"] for match in _ACTION.finditer(f"{after}\n{replies}")}
-    asked = _ASKED.search(after)
-    question = asked["question"].strip() if asked else conversation.question
+    request = _ASKED.search(after)
+    question = request["question"].strip() if request else conversation.question
     upcoming = next((name for name in names if name not in called), None)
     if upcoming is not None:
         return f"I should use {upcoming}.\nAction: {upcoming}\nAction Input: {question}"

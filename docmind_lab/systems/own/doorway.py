@@ -39,21 +39,21 @@ class RunDoorway:
         self.watch, self.state_key, self.resume, self.outputs = watch, state_key, resume, outputs
 
     def stream(
-        self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+        self, inner: Callable[..., Iterator[Any]], config: Any, inputs: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
         """Stream from the graph with the deadline in force; whole states are converted to `FreeState`."""
         with self._deadline_in_force(config, rest, options):
-            passage = _Passage(self, given, options)
+            passage = _Passage(self, inputs, options)
             while passage.goes_on():
                 for chunk in inner(passage.input, *rest, **options):
                     yield from passage.shown(chunk)
 
     async def astream(
-        self, inner: Callable[..., AsyncIterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+        self, inner: Callable[..., AsyncIterator[Any]], config: Any, inputs: Any, *rest: Any, **options: Any
     ) -> AsyncIterator[Any]:
         """`stream`, as an async generator."""
         with self._deadline_in_force(config, rest, options):
-            passage = _Passage(self, given, options)
+            passage = _Passage(self, inputs, options)
             while passage.goes_on():
                 async for chunk in inner(passage.input, *rest, **options):
                     for each in passage.shown(chunk):
@@ -81,8 +81,8 @@ class RunDoorway:
             watch.let_deadline_travel(in_force.at_s)
             yield
             return
-        given = options.get("config") or (rest[0] if rest else None)
-        instants = map(_deadline_instant, (given, config))
+        own_config = options.get("config") or (rest[0] if rest else None)
+        instants = map(_deadline_instant, (own_config, config))
         at_s = next((instant for instant in instants if instant is not None), None)
         if at_s is None:
             yield
@@ -99,14 +99,14 @@ class RunDoorway:
             if current_hold() is own:
                 scope.__exit__(None, None, None)
 
-    def input(self, given: Any) -> Any:
+    def input(self, inputs: Any) -> Any:
         """Return the graph's input without the lab's key of the deadline, and with the graph's own."""
-        if isinstance(given, Command) and isinstance(given.update, Mapping) and DEADLINE_KEY in given.update:
-            update = self._with_own_key(given.update)
+        if isinstance(inputs, Command) and isinstance(inputs.update, Mapping) and DEADLINE_KEY in inputs.update:
+            update = self._with_own_key(inputs.update)
             return Command(update=update) if update else None
-        if not isinstance(given, Mapping):
-            return given
-        made = self._with_own_key(given) if DEADLINE_KEY in given else given
+        if not isinstance(inputs, Mapping):
+            return inputs
+        made = self._with_own_key(inputs) if DEADLINE_KEY in inputs else inputs
         return made.get(BOXED, made)
 
     def _with_own_key(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,9 +120,9 @@ class _Passage:
     input: what the graph is begun with, or goes on with.
     """
 
-    def __init__(self, doorway: RunDoorway, given: Any, options: Mapping[str, Any]) -> None:
-        self.input = doorway.input(given)
-        self._given = given if isinstance(given, Mapping) else {}
+    def __init__(self, doorway: RunDoorway, inputs: Any, options: Mapping[str, Any]) -> None:
+        self.input = doorway.input(inputs)
+        self._inputs = inputs if isinstance(inputs, Mapping) else {}
         self._is_of_states = options.get("stream_mode") == "values"
         self._answers, self._outputs = list(doorway.resume), doorway.outputs
         self._recorder = doorway.watch.recorder
@@ -158,11 +158,11 @@ class _Passage:
         """
         ids, self._waiting = list(self._waiting or ()), None
         # A breakpoint asks nothing, and takes an answer all the same.
-        given = [self._answers.pop(0) for _ in range(min(max(1, len(ids)), len(self._answers)))]
+        values = [self._answers.pop(0) for _ in range(min(max(1, len(ids)), len(self._answers)))]
         self._recorder.event("interrupt_answered", interrupts=len(ids), left=len(self._answers))
         if not ids:
             return None
-        answers = [*given, *[given[-1]] * (len(ids) - len(given))]
+        answers = [*values, *[values[-1]] * (len(ids) - len(values))]
         return Command(resume=answers[0] if len(ids) == 1 else dict(zip(ids, answers, strict=True)))
 
     def _record_last_state(self) -> None:
@@ -171,7 +171,7 @@ class _Passage:
         for key, value in values.items():
             # The truth of other values, such as a table of pandas, may be an error.
             says_one = isinstance(value, str | Sequence | Mapping | BaseException) and bool(value)
-            if says_one and _ERROR_KEY.search(str(key)) and value != self._given.get(key):
+            if says_one and _ERROR_KEY.search(str(key)) and value != self._inputs.get(key):
                 self._recorder.event("error_in_state", key=str(key))
         for key in self._outputs if values and INTERRUPT not in values else ():
             if values.get(key) is None:

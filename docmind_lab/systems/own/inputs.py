@@ -144,8 +144,8 @@ def share_of_gold(question: Question, answer: str) -> float:
 def fingerprint(inputs: Sequence[GraphInput]) -> str:
     """Return a short digest of the inputs; equal inputs have equal ones."""
     besides = [[] if one.settings == RunSettings() else [vars(one.settings)] for one in inputs]
-    asked = [[one.id, one.given, one.gold_facts, *more] for one, more in zip(inputs, besides, strict=True)]
-    content = json.dumps(asked, sort_keys=True, default=repr)
+    rows = [[one.id, one.given, one.gold_facts, *more] for one, more in zip(inputs, besides, strict=True)]
+    content = json.dumps(rows, sort_keys=True, default=repr)
     return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
 
 
@@ -276,11 +276,11 @@ def _parse_item(schema: _Schema, item: Any, where: str, number: int) -> GraphInp
     gold = item.get("gold", ()) if is_wrapped else ()
     if not isinstance(gold, list | tuple) or not all(isinstance(fact, str) and fact for fact in gold):
         raise ConfigurationError(f"{where}: gold must be a list of texts, each something that a good answer states")
-    given = schema.to_input(item["input"] if is_wrapped else item, where)
+    value = schema.to_input(item["input"] if is_wrapped else item, where)
     name = str(item.get("id", "")) if is_wrapped else ""
     besides = {key: item[key] for key in ("context", "config", "resume") if is_wrapped and key in item}
     settings = RunSettings.of(**besides, where=where).over(schema.general).for_graph(schema.graph, where)
-    return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=given, settings=settings)
+    return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=value, settings=settings)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:

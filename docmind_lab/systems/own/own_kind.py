@@ -127,8 +127,8 @@ def own_graph(
         name = register(compiled, str(compiled.get_name()).replace("?", "_").replace(":", "_"), _live)
     query = f"?{urlencode(options)}" if options else ""
     convert = functools.partial(as_question, compiled.agent) if isinstance(compiled, AgentGraph) else None
-    asked = read_inputs(compiled, inputs, general, convert)
-    return OwnGraph(f"{OWN_PREFIX}{name}{query}", register_inputs(asked), len(asked))
+    items = read_inputs(compiled, inputs, general, convert)
+    return OwnGraph(f"{OWN_PREFIX}{name}{query}", register_inputs(items), len(items))
 
 
 def graph_named(workload: str) -> AnyGraph:

@@ -175,9 +175,9 @@ def _of_json(reference: str) -> str:
     if Path(file).suffix != ".json":
         return reference
     try:
-        said = json.loads(Path(file).read_text(encoding="utf-8"))
+        content = json.loads(Path(file).read_text(encoding="utf-8"))
         graphs = {
-            key: entry["path"] if isinstance(entry, Mapping) else str(entry) for key, entry in said["graphs"].items()
+            key: entry["path"] if isinstance(entry, Mapping) else str(entry) for key, entry in content["graphs"].items()
         }
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"graph {reference!r}: {file} cannot be read: {error}") from error
@@ -192,11 +192,11 @@ def _of_json(reference: str) -> str:
             f"graph {reference!r}: name one of {', '.join(graphs)}, such as {file}:{next(iter(graphs), 'agent')}"
         )
     folder = Path(file).parent
-    for dependency in said.get("dependencies") or ():
+    for dependency in content.get("dependencies") or ():
         if str(dependency).startswith("."):
             _put_on_path(folder / dependency / "src")
             _put_on_path(folder / dependency)
-    _set_environment(said.get("env"), folder)
+    _set_environment(content.get("env"), folder)
     path, separator, attribute = graphs[name].rpartition(":")
     is_file = path.endswith(".py")
     return f"{os.path.relpath(folder / path) if is_file else path}{separator}{attribute}"
@@ -318,8 +318,8 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack
         )
     try:
         # As the server gives it to a function that makes the graph of a run.
-        given = {**config, "configurable": {**_FOR_A_RUN, **config.get("configurable", {})}}
-        made = factory(given) if of_config else factory()
+        settings = {**config, "configurable": {**_FOR_A_RUN, **config.get("configurable", {})}}
+        made = factory(settings) if of_config else factory()
         if inspect.isawaitable(made):
             made = shared_loop().run(_await(made))
         return _entered(made, stack)

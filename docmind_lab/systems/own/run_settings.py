@@ -99,16 +99,16 @@ class RunSettings:
         schema = graph.context_schema
         if schema is None or (self.context is not None and not isinstance(self.context, Mapping)):
             return self.context
-        given = dict(self.context or {})
+        context = dict(self.context or {})
         try:
-            made = TypeAdapter(schema).validate_python(given)
+            made = TypeAdapter(schema).validate_python(context)
         except ValidationError:
             raise
         except Exception:  # noqa: BLE001 - a schema may hold types that pydantic does not know; LangGraph checks less
-            made = given if self.context is not None else None
+            made = context if self.context is not None else None
         # LangGraph makes an object of a mapping itself, and leaves a TypedDict as it is given.
         is_class = inspect.isclass(schema) and (issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema))
-        return made if is_class else given
+        return made if is_class else context
 
 
 def _words(error: ValidationError, schema: Any) -> str:

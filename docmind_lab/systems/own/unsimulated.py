@@ -74,7 +74,7 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
     hooks.replace(subprocess.Popen, "__init__", by_popen)
     hooks.replace(os, "system", refusing(_no_process, RUNS_FOR_REAL))
     for name in ("subprocess_exec", "subprocess_shell"):
-        by_loop = refusing(lambda *given, **_: _no_process(given[2] if len(given) > 2 else ""), RUNS_FOR_REAL)
+        by_loop = refusing(lambda *values, **_: _no_process(values[2] if len(values) > 2 else ""), RUNS_FOR_REAL)
         hooks.replace(asyncio.BaseEventLoop, name, by_loop)
 
     def local_queue(previous: Any) -> Any:
@@ -168,9 +168,9 @@ def _no_process(command: Any) -> str:
     shown = os.path.basename(os.fsdecode(program).split(" ")[0])
     if shown == _DISPENSABLE:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
-    told = f"{shown or 'a program'}: a subprocess runs in real time, not in virtual time"
+    reason = f"{shown or 'a program'}: a subprocess runs in real time, not in virtual time"
     is_of_mcp = any(_MCP_CLIENT in frame.filename for frame in traceback.extract_stack())
-    return f"{told}; an MCP server can be in this process, over its SDK's memory transport" if is_of_mcp else told
+    return f"{reason}; an MCP server can be in this process, over its SDK's memory transport" if is_of_mcp else reason
 
 
 def _at_line() -> str:

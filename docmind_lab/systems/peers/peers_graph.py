@@ -208,8 +208,8 @@ def _tool_name(peer: str) -> str:
 def _peer_call(call: ToolCall, shelf: Shelf) -> PeerCall:
     question = str(call["args"].get("question", ""))
     task = task_for(shelf, question)
-    given = {passage["id"] for passage in task["passages"]}
-    topics = {chunk.id: chunk.topic for chunk in shelf.chunks if chunk.id in given}
+    ids = {passage["id"] for passage in task["passages"]}
+    topics = {chunk.id: chunk.topic for chunk in shelf.chunks if chunk.id in ids}
     return PeerCall(str(call["id"]), call["name"], shelf.peer, task, topics)
 
 

@@ -44,11 +44,11 @@ class Shelf:
 
     def passages(self, question: str, limit: int = PASSAGES) -> list[Chunk]:
         """Return the passages that share most words with the question, best first; fewer if fewer share any."""
-        asked = sorted(set(content_words(question)) & self._weight.keys())
+        query = sorted(set(content_words(question)) & self._weight.keys())
 
         def worth(index: int) -> float:
             words = self._words[index]
-            return math.fsum(self._weight[word] for word in asked if word in words) / math.log(8 + len(words))
+            return math.fsum(self._weight[word] for word in query if word in words) / math.log(8 + len(words))
 
         ranked = sorted(range(len(self.chunks)), key=lambda index: (-worth(index), index))
         return [self.chunks[index] for index in ranked[:limit] if worth(index) > 0]

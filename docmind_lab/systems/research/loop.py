@@ -201,9 +201,9 @@ class SourceLoop:
         if run.place.winds_down(prompts.WRITER):
             run.leave("wound_down", "Little time was left, so no further query began")
             return {}
-        given = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
+        prompt = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
         try:
-            suggestion = yield from self._decide(run, prompts.WRITER, given, NextQuery)
+            suggestion = yield from self._decide(run, prompts.WRITER, prompt, NextQuery)
         except BudgetError:
             run.leave("research_budget_exhausted", _CUT)
         except (MalformedDecision, *FAILURES) as error:
@@ -239,9 +239,9 @@ class SourceLoop:
     def filter(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
         """Ask the model which results bear on the hypothesis."""
         run = state["run"]
-        given = prompts.for_filter(run.hypothesis, run.results)
+        prompt = prompts.for_filter(run.hypothesis, run.results)
         try:
-            chosen = yield from self._decide(run, prompts.FILTER, given, Accepted)
+            chosen = yield from self._decide(run, prompts.FILTER, prompt, Accepted)
         except BudgetError:
             run.keep_unfiltered()
         except (MalformedDecision, *FAILURES) as error:
@@ -262,9 +262,9 @@ class SourceLoop:
         """Ask the model whether the source is saturated, then check the limits."""
         run = state["run"]
         if run.wants_decision():
-            given = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
+            prompt = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
             try:
-                run.decision = yield from self._decide(run, prompts.JUDGE, given, Saturation)
+                run.decision = yield from self._decide(run, prompts.JUDGE, prompt, Saturation)
             except BudgetError:
                 run.leave("research_budget_exhausted", _CUT)
             except (MalformedDecision, *FAILURES) as error:
@@ -272,9 +272,9 @@ class SourceLoop:
         run.check()
         return {}
 
-    def _decide(self, run: SourceRun, role: str, given: str, kind: type[Decided]) -> Steps[Decided]:
+    def _decide(self, run: SourceRun, role: str, prompt: str, kind: type[Decided]) -> Steps[Decided]:
         retries = run.ledger.limits.llm_retries
-        return decide(self.model_clients[role], given, kind, run.place, retries, of=len(run.results))
+        return decide(self.model_clients[role], prompt, kind, run.place, retries, of=len(run.results))
 
 
 def _route_unless_left(following: str) -> Any:

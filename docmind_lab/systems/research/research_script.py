@@ -58,11 +58,11 @@ def _query(conversation: Conversation) -> Reply:
     words, history = _words(str(request.get("hypothesis", ""))), request.get("history") or []
     if not history:
         return _json(query=" ".join(words[:_LONGEST_QUERY]), reasoning="The words of the hypothesis come first.")
-    asked = {stem for attempt in history for stem in content_words(str(attempt.get("query", "")))}
+    stems = {stem for attempt in history for stem in content_words(str(attempt.get("query", "")))}
     counts = Counter(word for text in request.get("excerpts") or [] for word in _words(str(text)))
     # Words that several excerpts share say more of the subject than those of one; ties by the alphabet.
     fresh = sorted(
-        (word for word in counts if not asked.intersection(content_words(word))), key=lambda word: (-counts[word], word)
+        (word for word in counts if not stems.intersection(content_words(word))), key=lambda word: (-counts[word], word)
     )
     turn = len(history) % max(1, len(words))
     own = (words[turn:] + words[:turn])[:_WORDS_OF_HYPOTHESIS]

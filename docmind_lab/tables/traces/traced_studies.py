@@ -121,12 +121,12 @@ class _RunOfStudy:
             span = self._span(call, self._server.get(key), home.get(call["call_id"], ""))
             spans.append(replace(span, after=json.dumps(after.get(span.span_id, []))))
         # The requests of another process are seen by the server alone: it made them while it worked on one of these.
-        asked = [(call, self._server.get((call["call_id"], call["attempt"]), call)) for call in self._client]
+        pairs = [(call, self._server.get((call["call_id"], call["attempt"]), call)) for call in self._client]
         for key, call in self._server.items():
             if key not in seen:
                 outer = [
                     (served["started_at_s"], _span_id(client["call_id"], client["attempt"]))
-                    for client, served in asked
+                    for client, served in pairs
                     if served["started_at_s"] <= call["started_at_s"] <= _or_inf(served["ended_at_s"])
                 ]
                 spans.append(self._span(call, call, max(outer, default=(0.0, ""))[1]))

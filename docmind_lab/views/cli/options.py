@@ -134,8 +134,8 @@ def takes(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
         @functools.wraps(command)
         def run(**values: Any) -> Any:
-            given = {name: values.pop(name, each.default) for name, each in chosen.items()}
-            options = {name: value for name, value in given.items() if value not in (chosen[name].default, None)}
+            own_values = {name: values.pop(name, each.default) for name, each in chosen.items()}
+            options = {name: value for name, value in own_values.items() if value not in (chosen[name].default, None)}
             return command(
                 options={name: _READERS[name](value) if name in _READERS else value for name, value in options.items()},
                 **values,

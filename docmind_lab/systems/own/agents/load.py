@@ -119,11 +119,11 @@ def _check_keywords(agent: Agent, keywords: Mapping[str, Any], where: str) -> No
     parameters = _parameters(agent.call)
     if not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return
-    taken = [name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_POSITIONAL]
+    names = [name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_POSITIONAL]
     for name in keywords:
-        if name not in taken[1:]:
-            raise ConfigurationError(f"{where}: the agent takes no argument {name!r}; it takes {', '.join(taken)}")
-    needed = [name for name in taken[1:] if parameters[name].default is inspect.Parameter.empty]
+        if name not in names[1:]:
+            raise ConfigurationError(f"{where}: the agent takes no argument {name!r}; it takes {', '.join(names)}")
+    needed = [name for name in names[1:] if parameters[name].default is inspect.Parameter.empty]
     missing = [name for name in needed if name not in keywords and name != "should_stop"]
     if missing:
         raise ConfigurationError(f"{where}: the agent needs the argument {missing[0]!r}; add the key to the input")

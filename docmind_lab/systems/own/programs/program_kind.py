@@ -144,8 +144,8 @@ def own_program(command: str | Sequence[str], inputs: Inputs) -> OwnGraph:
     shown = " ".join(word for word in (PurePath(word).name for word in program.command[:2]) if word)
     name = register(program, shown, _programs)
     asking = Agent(name, lambda question, **keywords: question, is_async=False)
-    asked = read_inputs(agent_graph(asking), inputs, convert=functools.partial(as_question, asking))
-    return OwnGraph(f"{PROGRAM_PREFIX}{name}", register_inputs(asked), len(asked))
+    items = read_inputs(agent_graph(asking), inputs, convert=functools.partial(as_question, asking))
+    return OwnGraph(f"{PROGRAM_PREFIX}{name}", register_inputs(items), len(items))
 
 
 def program_kind(workload: str) -> WorkloadKind:

@@ -229,8 +229,8 @@ def _span(
 
 def _scores(events: list[tuple[str, int, dict[str, Any]]]) -> dict[str, float]:
     """Return what evaluators said, by the events of the conventions gen_ai."""
-    said = [values for event, _, values in events if event == "gen_ai.evaluation.result"]
-    values = {str(each.get("gen_ai.evaluation.name")): each.get("gen_ai.evaluation.score.value") for each in said}
+    rows = [values for event, _, values in events if event == "gen_ai.evaluation.result"]
+    values = {str(each.get("gen_ai.evaluation.name")): each.get("gen_ai.evaluation.score.value") for each in rows}
     return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
 
 
