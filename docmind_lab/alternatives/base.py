@@ -251,9 +251,9 @@ class RunProgress:
                 continue
             try:
                 # From a copy: a reducer may change a list in place that the run still uses.
-                made = channel.from_checkpoint(copy.copy(state[key])) if key in state else channel.copy()
-                made.update([write[key] for write in written if key in write])
-                values[key] = made.get()
+                copied = channel.from_checkpoint(copy.copy(state[key])) if key in state else channel.copy()
+                copied.update([write[key] for write in written if key in write])
+                values[key] = copied.get()
             except Exception:  # noqa: BLE001 - a reducer is anybody's code, and would have failed the step too
                 continue
         return values
@@ -395,6 +395,6 @@ def stream_graph(
         return await anext(chunks, _END)
 
     chunk = Operation(advance, advance_async)
-    while (shown := (yield chunk)) is not _END:
-        if progress.show(shown):
+    while (item := (yield chunk)) is not _END:
+        if progress.show(item):
             between_steps()

@@ -95,11 +95,11 @@ def copy_with(kind: type[Any], graph: Any, **changed: Any) -> Any:
 
     Not by the constructor, which drops what others have set on the graph, as a tracer may.
     """
-    made = object.__new__(kind)
-    vars(made).update(vars(graph))
+    result = object.__new__(kind)
+    vars(result).update(vars(graph))
     for name, value in changed.items():
-        setattr(made, name, value)
-    return made
+        setattr(result, name, value)
+    return result
 
 
 @functools.cache
@@ -116,9 +116,9 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
             changed = update or {}
             if changed.keys() <= {"config", "checkpointer"}:
                 return copy_with(type(self), self, binding=self.binding, **changed)
-            made = super().copy(update)
-            made.binding = self.binding
-            return made
+            result = super().copy(update)
+            result.binding = self.binding
+            return result
 
         def stream(self, *arguments: Any, context: Any = None, **options: Any) -> Iterator[Any]:
             through = self._through("stream", super().stream, self.config)

@@ -141,10 +141,10 @@ class Endpoint:
     def response(self, request: EndpointRequest) -> EndpointResponse:
         """Return the answer to a request. Raises: what a user's function raises."""
         if self.function:
-            made = self._call(request)
-            if isinstance(made, EndpointResponse):
-                return replace(made, headers={**self.headers, **made.headers})
-            return EndpointResponse(made, self.status, self.headers)
+            result = self._call(request)
+            if isinstance(result, EndpointResponse):
+                return replace(result, headers={**self.headers, **result.headers})
+            return EndpointResponse(result, self.status, self.headers)
         template = self.text if self.json is None else self.json
         return EndpointResponse(filled(template, request), self.status, self.headers)
 
@@ -200,16 +200,16 @@ def read_endpoints(file: str | Path) -> tuple[Endpoint, ...]:
     if set(data) != {"endpoint"} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ConfigurationError(f"endpoints: {place} must have rows [[endpoint]], and nothing else")
     known = {each.name for each in fields(Endpoint)} - {"folder"}
-    made = []
+    endpoints = []
     for number, row in enumerate(rows, 1):
         where = f"endpoints: {place}, row {number}"
         if unknown := sorted(row.keys() - known):
             raise ConfigurationError(f"{where}: unknown {unknown[0]!r}; a row has {', '.join(sorted(known))}")
         try:
-            made.append(Endpoint(**{"host": "", **row}, folder=str(place.resolve().parent)))
+            endpoints.append(Endpoint(**{"host": "", **row}, folder=str(place.resolve().parent)))
         except (ConfigurationError, TypeError) as error:
             raise ConfigurationError(f"{where}: {error}") from error
-    return tuple(made)
+    return tuple(endpoints)
 
 
 def _known_rows(file: str) -> tuple[Endpoint, ...]:

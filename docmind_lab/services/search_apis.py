@@ -19,17 +19,17 @@ def _hits_of(query: str, count: Any) -> list[dict[str, str]]:
     """Return as many results as are asked for, at most 20."""
     number = count if isinstance(count, int) and not isinstance(count, bool) else _whole_number(count, 5)
     name = hashlib.sha256(query.encode()).hexdigest()[:8]
-    made = []
+    hits = []
     for place in range(max(0, min(number, _MOST_HITS))):
         kind = _KINDS[place % len(_KINDS)]
-        made.append(
+        hits.append(
             {
                 "title": f"{kind}: {query}",
                 "url": f"https://www.example.com/{name}/{place + 1}",
                 "text": f"{kind} of {query}. Page {place + 1} says what it is, how it is used, and what to mind.",
             }
         )
-    return made
+    return hits
 
 
 def _whole_number(text: Any, default: int) -> int:

@@ -159,8 +159,8 @@ class ServiceAddresses:
     log_url: str
 
     def __repr__(self) -> str:
-        shown = (f"{name}={redact_url(url)!r}" for name, url in vars(self).items())
-        return f"ServiceAddresses({', '.join(shown)})"
+        parts = (f"{name}={redact_url(url)!r}" for name, url in vars(self).items())
+        return f"ServiceAddresses({', '.join(parts)})"
 
     @classmethod
     def at_port(cls, port: int) -> ServiceAddresses:

@@ -86,11 +86,11 @@ def _wait_virtually(pool: ThreadPoolExecutor, worker: threading.Thread) -> None:
     old = known._work_queue
     if type(old) is not RealSimpleQueue:
         return
-    made = known._work_queue = SimulatedSimpleQueue()
+    simulated = known._work_queue = SimulatedSimpleQueue()
     with contextlib.suppress(queue.Empty):
         while True:
-            made.put(old.get_nowait())
-    starting._args = tuple(made if argument is old else argument for argument in starting._args)
+            simulated.put(old.get_nowait())
+    starting._args = tuple(simulated if argument is old else argument for argument in starting._args)
 
 
 def join(actor: Actor, thread: threading.Thread, timeout: float | None = None) -> None:

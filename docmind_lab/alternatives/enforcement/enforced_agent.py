@@ -300,10 +300,10 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         if deadline is None:
             own = (config or {}).get("configurable", {}).get(TIMEOUT_KEY)
             deadline = self.decision_timeout_s if own is None else require_seconds(TIMEOUT_KEY, own)
-        made = deadline if isinstance(deadline, Deadline) else Deadline.after(deadline)
+        inner = deadline if isinstance(deadline, Deadline) else Deadline.after(deadline)
         around = current_hold()
         outer = None if around is None else around.ends_by
-        return outer if outer is not None and outer.at_s < made.at_s else made
+        return outer if outer is not None and outer.at_s < inner.at_s else inner
 
     def _runnable(self, call: EnforcedCall, config: RunnableConfig | None) -> Any:
         runnable = call.around(self.graph)

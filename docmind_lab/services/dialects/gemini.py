@@ -155,15 +155,15 @@ def json_schema_of(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     counts = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "type" and isinstance(value, str):
-            made[key] = value.lower()
+            result[key] = value.lower()
         elif key in counts and isinstance(value, str) and value.isdigit():
-            made[key] = int(value)
+            result[key] = int(value)
         else:
-            made[key] = json_schema_of(value)
-    return made
+            result[key] = json_schema_of(value)
+    return result
 
 
 def _text_of(content: Any) -> str:
@@ -204,14 +204,14 @@ class GeminiRendering(Rendering):
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
         if is_last:
             candidate["finishReason"] = "MAX_TOKENS" if answer.finish == "length" else "STOP"
-        made: dict[str, Any] = {"candidates": [candidate], "modelVersion": answer.model, "responseId": answer.digest}
+        body: dict[str, Any] = {"candidates": [candidate], "modelVersion": answer.model, "responseId": answer.digest}
         if is_last:
-            made["usageMetadata"] = {
+            body["usageMetadata"] = {
                 "promptTokenCount": answer.input_tokens,
                 "candidatesTokenCount": answer.output_tokens,
                 "totalTokenCount": answer.input_tokens + answer.output_tokens,
             }
-        return made
+        return body
 
     def _call_parts(self) -> list[dict[str, Any]]:
         return [

@@ -137,8 +137,8 @@ def _next_of(conversation: Conversation, options: Sequence[Any], end: str) -> An
     rounds = (int(step[1]) - 1) // 2 if step else 0
     if max(rounds, len(later) // 2) >= _ROUNDS_OF_AN_OPTION * len(options):
         return end
-    shown = {_plain(name) for name in _names_in(conversation)}
-    visited = [option for option in options if any(_is_same(_plain(str(option)), name) for name in shown)]
+    names = {_plain(name) for name in _names_in(conversation)}
+    visited = [option for option in options if any(_is_same(_plain(str(option)), name) for name in names)]
     if visited:
         return next((option for option in options if option not in visited), end)
     if step:

@@ -45,8 +45,8 @@ _WITH_DIGIT = re.compile(r"(?<![\w.-])[A-Za-z]{0,8}-?\d[\w-]{0,30}")
 def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: float = 0.0) -> str:
     """Return a text for an argument or a field of this name. answer: the model's in words. draw: which, from 0 to 1."""
     task = _short_task(conversation)
-    if shown := _one_thing(name, task):
-        return shown
+    if text := _one_thing(name, task):
+        return text
     if _FEW_WORDS.search(name):
         return " ".join(dict.fromkeys(content_words(task)))[:40].strip() or task
     if _WHOLE_TASK.search(name) and not answer:

@@ -89,10 +89,10 @@ def _schema_in(prompt: str) -> Mapping[str, Any] | None:
     """Return the JSON schema that a prompt shows, as LangChain's and LlamaIndex's output parsers write it."""
     schema: dict[str, Any] | None = None
     end = 0
-    for shown in re.finditer(r"schema", prompt, re.IGNORECASE):
+    for word in re.finditer(r"schema", prompt, re.IGNORECASE):
         # The word also stands inside schemas.
-        start = prompt.find("{", shown.end()) if shown.end() > end else -1
-        while 0 <= start < shown.end() + 400:
+        start = prompt.find("{", word.end()) if word.end() > end else -1
+        while 0 <= start < word.end() + 400:
             try:
                 value, after = json.JSONDecoder().raw_decode(prompt, start)
             except (ValueError, RecursionError):

@@ -91,10 +91,10 @@ class ObservedCalls:
         if level not in levels:
             known = ", ".join(levels) or f"none; map a column to {column}"
             raise ConfigurationError(f"{self.source}: no model call is of the {column} {level!r}; there are {known}")
-        kept = self.frame[column] == level
+        rows = self.frame[column] == level
         if column == "model":
-            kept |= self.frame["kind"] != "llm"
-        return replace(self, frame=self.frame[kept].reset_index(drop=True), source=f"{self.source}, {column} {level}")
+            rows |= self.frame["kind"] != "llm"
+        return replace(self, frame=self.frame[rows].reset_index(drop=True), source=f"{self.source}, {column} {level}")
 
 
 def calls_of_spans(spans: Iterable[ExportedSpan], source: str, tool: str) -> ObservedCalls:
@@ -181,16 +181,16 @@ def calls_of_table(
     kind = pd.Series("llm", index=frame.index)
     if "kind" in located:
         kind = _words(frame, located["kind"]).map(_KINDS)
-    kept = kind.notna().to_numpy()
-    if not kept.all():
-        notes = (*notes, f"{(~kept).sum()} rows are neither llm nor retrieval and were left out.")
+    rows = kind.notna().to_numpy()
+    if not rows.all():
+        notes = (*notes, f"{(~rows).sum()} rows are neither llm nor retrieval and were left out.")
     result: dict[str, Any] = {**numbers, "complete": complete, "kind": kind.to_numpy()}
     for name in ("model", "node", "session"):
         texts = (
             frame[located[name]].astype("object").fillna("") if name in located else pd.Series("", index=frame.index)
         )
         result[name] = texts.astype("str").to_numpy()
-    return ObservedCalls.of({name: values[kept] for name, values in result.items()}, source, notes)
+    return ObservedCalls.of({name: values[rows] for name, values in result.items()}, source, notes)
 
 
 def _locate_columns(frame: pd.DataFrame, source: str, columns: Mapping[str, str]) -> dict[str, str]:

@@ -436,12 +436,12 @@ def latency_profile(chosen: ProfileChoice | Sequence[str], rest: str = "typical"
         return chosen
     by_role = dict(chosen) if isinstance(chosen, Mapping) else _profiles_by_role(chosen)
     named = {EVERY_ROLE: rest} | by_role
-    made = {role: LatencyProfile.named(one) if isinstance(one, str) else one for role, one in named.items()}
-    of_all = made.pop(EVERY_ROLE)
-    for role, one in made.items():
+    profiles = {role: LatencyProfile.named(one) if isinstance(one, str) else one for role, one in named.items()}
+    of_all = profiles.pop(EVERY_ROLE)
+    for role, one in profiles.items():
         if one.of_roles:
             raise ConfigurationError(f"profile {role}={one.level}: a role has one profile; name one without a comma")
-    return replace(of_all, of_roles={**of_all.of_roles, **made}) if made else of_all
+    return replace(of_all, of_roles={**of_all.of_roles, **profiles}) if profiles else of_all
 
 
 def require_roles(profile: LatencyProfile, known: Collection[str]) -> None:

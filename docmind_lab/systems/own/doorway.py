@@ -20,7 +20,7 @@ from docmind_lab.alternatives.base import INTERRUPT, FreeState
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.systems.own.inputs import BOXED
-from docmind_lab.systems.own.own_requests import RunWatch
+from docmind_lab.systems.own.own_requests import RunObserver
 
 _ERROR_KEY = re.compile(r"(^|_)(errors?|exceptions?)(_(message|msg|text|detail)s?)?$", re.IGNORECASE)
 
@@ -34,9 +34,9 @@ class RunDoorway:
     """
 
     def __init__(
-        self, watch: RunWatch, state_key: str = "", resume: Sequence[Any] = (), outputs: Sequence[str] = ()
+        self, observer: RunObserver, state_key: str = "", resume: Sequence[Any] = (), outputs: Sequence[str] = ()
     ) -> None:
-        self.watch, self.state_key, self.resume, self.outputs = watch, state_key, resume, outputs
+        self.observer, self.state_key, self.resume, self.outputs = observer, state_key, resume, outputs
 
     def stream(
         self, inner: Callable[..., Iterator[Any]], config: Any, inputs: Any, *rest: Any, **options: Any
@@ -73,12 +73,12 @@ class RunDoorway:
 
     @contextlib.contextmanager
     def _deadline_in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:
-        watch, hold = self.watch, current_hold()
+        observer, hold = self.observer, current_hold()
         in_force = None if hold is None else hold.in_force
         if in_force is not None:
             # As production runs it: the deadline comes in a hold, and nothing else holds the run's requests.
-            watch.is_enforced = True
-            watch.let_deadline_travel(in_force.at_s)
+            observer.is_enforced = True
+            observer.let_deadline_travel(in_force.at_s)
             yield
             return
         own_config = options.get("config") or (rest[0] if rest else None)
@@ -87,7 +87,7 @@ class RunDoorway:
         if at_s is None:
             yield
             return
-        deadline, policy = watch.let_deadline_travel(at_s)
+        deadline, policy = observer.let_deadline_travel(at_s)
         own = Hold(deadline, policy, label="graph", every_client=True)
         scope = hold_scope(own)
         scope.__enter__()
@@ -106,8 +106,8 @@ class RunDoorway:
             return Command(update=update) if update else None
         if not isinstance(inputs, Mapping):
             return inputs
-        made = self._with_own_key(inputs) if DEADLINE_KEY in inputs else inputs
-        return made.get(BOXED, made)
+        result = self._with_own_key(inputs) if DEADLINE_KEY in inputs else inputs
+        return result.get(BOXED, result)
 
     def _with_own_key(self, values: Mapping[str, Any]) -> dict[str, Any]:
         rest = {name: value for name, value in values.items() if name != DEADLINE_KEY}
@@ -125,7 +125,7 @@ class _Passage:
         self._inputs = inputs if isinstance(inputs, Mapping) else {}
         self._is_of_states = options.get("stream_mode") == "values"
         self._answers, self._outputs = list(doorway.resume), doorway.outputs
-        self._recorder = doorway.watch.recorder
+        self._recorder = doorway.observer.recorder
         self._has_begun = False
         self._waiting: dict[str, None] | None = None
         self._state: Any = {}

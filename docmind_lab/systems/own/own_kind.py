@@ -157,8 +157,8 @@ def own_kind(workload: str) -> WorkloadKind:
 
     def build(around: Surroundings) -> OwnWorkload:
         simulated = SimulatedDestinations.at(around.addresses, EndpointTable(options.get("endpoints", "")))
-        made = OwnWorkload(name, graph, None if services == "own" else simulated, key, store, make)
-        return made.in_node_mode(around.node_mode)
+        kind = OwnWorkload(name, graph, None if services == "own" else simulated, key, store, make)
+        return kind.in_node_mode(around.node_mode)
 
     more: dict[str, Any] = {"notes": notes_on_module(reference)}
     if isinstance(graph, AgentGraph):

@@ -137,10 +137,10 @@ def compile_graph(value: Any, reference: str, config: Mapping[str, Any] | None =
         )
 
     def make(config: Mapping[str, Any], stack: contextlib.ExitStack) -> AnyGraph:
-        made = _call_factory(value, reference, config, stack)
-        if not isinstance(made, StateGraph | Pregel):
-            raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a LangGraph graph")
-        return _compiled(made, reference)
+        result = _call_factory(value, reference, config, stack)
+        if not isinstance(result, StateGraph | Pregel):
+            raise ConfigurationError(f"graph {reference!r} makes a {_kind(result)}, not a LangGraph graph")
+        return _compiled(result, reference)
 
     graph = make(config or {}, _open)
     if _config_parameter(value):
@@ -241,17 +241,17 @@ def _import(reference: str, name: str, attribute: str, what: str, file: Path | N
     """
     if name in sys.modules:
         return sys.modules[name]
-    made: ModuleType | None = None
+    module: ModuleType | None = None
     try:
         spec = importlib.util.find_spec(name)
         if spec is None and file is not None:
             spec = importlib.util.spec_from_file_location(name, file)
         if spec is None or spec.loader is None:
             return importlib.import_module(name)  # raises what Python says of it
-        made = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(made)
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     except BaseException as error:
-        if isinstance(error, Exception | SystemExit) and isinstance(vars(made or object).get(attribute), _GRAPHS):
+        if isinstance(error, Exception | SystemExit) and isinstance(vars(module or object).get(attribute), _GRAPHS):
             _ended_early[reference] = f"{one_line(error)}{_at(error)}"
         else:
             sys.modules.pop(name, None)
@@ -319,10 +319,10 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack
     try:
         # As the server gives it to a function that makes the graph of a run.
         settings = {**config, "configurable": {**_FOR_A_RUN, **config.get("configurable", {})}}
-        made = factory(settings) if of_config else factory()
-        if inspect.isawaitable(made):
-            made = shared_loop().run(_await(made))
-        return _entered(made, stack)
+        result = factory(settings) if of_config else factory()
+        if inspect.isawaitable(result):
+            result = shared_loop().run(_await(result))
+        return _entered(result, stack)
     except DocmindLabError:
         raise
     except Exception as error:
@@ -331,22 +331,22 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack
         ) from error
 
 
-def _entered(made: Any, stack: contextlib.ExitStack) -> Any:
+def _entered(result: Any, stack: contextlib.ExitStack) -> Any:
     """Return what a context manager gives, which the stack closes."""
-    if isinstance(made, StateGraph | Pregel):
-        return made
-    if isinstance(made, AbstractAsyncContextManager):
-        return _entered_in_a_task(made, stack)
-    return stack.enter_context(made) if isinstance(made, AbstractContextManager) else made
+    if isinstance(result, StateGraph | Pregel):
+        return result
+    if isinstance(result, AbstractAsyncContextManager):
+        return _entered_in_a_task(result, stack)
+    return stack.enter_context(result) if isinstance(result, AbstractContextManager) else result
 
 
-def _entered_in_a_task(made: AbstractAsyncContextManager[Any], stack: contextlib.ExitStack) -> Any:
+def _entered_in_a_task(manager: AbstractAsyncContextManager[Any], stack: contextlib.ExitStack) -> Any:
     """Enter and leave in one task: what is built on anyio, such as a session of MCP, must be left where it began."""
     entered: Future[tuple[Any, Callable[[], object]]] = Future()
 
     async def hold() -> None:
         leave, loop = asyncio.Event(), asyncio.get_running_loop()
-        async with made as graph:
+        async with manager as graph:
             entered.set_result((graph, lambda: loop.call_soon_threadsafe(leave.set)))
             await leave.wait()
 
@@ -358,8 +358,8 @@ def _entered_in_a_task(made: AbstractAsyncContextManager[Any], stack: contextlib
     return graph
 
 
-async def _await(made: Any) -> Any:
-    return await made
+async def _await(awaitable: Any) -> Any:
+    return await awaitable
 
 
 def _kind(value: Any) -> str:

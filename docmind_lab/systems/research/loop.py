@@ -136,7 +136,7 @@ class SourceRun:
 
     def completion(self) -> Completion:
         """Return how the work on the source ended, from the current state."""
-        kept = self.kept
+        items = self.kept
         return Completion(
             hypothesis=self.hypothesis.id,
             source=self.name,
@@ -144,8 +144,8 @@ class SourceRun:
             queries_executed=len(self.history),
             queries_failed=sum(bool(attempt.error) for attempt in self.history),
             results_found=sum(attempt.found for attempt in self.history),
-            results_accepted=sum(item.filtered for item in kept),
-            results_unfiltered=sum(not item.filtered for item in kept),
+            results_accepted=sum(item.filtered for item in items),
+            results_unfiltered=sum(not item.filtered for item in items),
             saturation_decision=None if self.decision is None else self.decision.decision,
             reasoning="" if self.decision is None else self.decision.reasoning,
             note=self.note,

@@ -68,11 +68,11 @@ def for_judge(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[Search
     return _message(hypothesis=hypothesis.text, source=spec.name, history=_history(history), kept=len(kept))
 
 
-def for_synthesis(task: ResearchTask, kept: Sequence[Item]) -> str:
+def for_synthesis(task: ResearchTask, items: Sequence[Item]) -> str:
     """Return the message for the writer of the findings, with the first kept results of each hypothesis."""
     chosen: dict[str, Item] = {}
     for hypothesis in task.hypotheses:
-        of_it = [item for item in kept if item.hypothesis == hypothesis.id and item.filtered]
+        of_it = [item for item in items if item.hypothesis == hypothesis.id and item.filtered]
         chosen |= {item.key: item for item in _interleave(of_it)[:_DOCUMENTS_PER_HYPOTHESIS]}
     documents = [{"id": item.key, "content": item.text} for item in chosen.values()]
     return _message(task=task.text, hypotheses=[one.text for one in task.hypotheses], documents=documents)

@@ -124,10 +124,10 @@ class ResearchGraph:
     def _findings(self, place: CallPlace) -> Steps[str]:
         """Ask the model for the findings from what was kept; a digest without it if nothing was."""
         ledger = place.ledger
-        kept = ledger.items()
-        if not kept:
+        items = ledger.items()
+        if not items:
             return digest(ledger)
-        prompt = prompts.for_synthesis(_task(ledger), kept)
+        prompt = prompts.for_synthesis(_task(ledger), items)
         model_client = self.loop.model_clients[prompts.SYNTHESIS]
         findings: str = yield from reply_of(model_client, prompt, place, ledger.limits.llm_retries)
         return findings

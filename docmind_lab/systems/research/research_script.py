@@ -75,31 +75,31 @@ def _query(conversation: Conversation) -> Reply:
 
 def _filter(conversation: Conversation) -> Reply:
     request = _user_json(conversation)
-    wanted = set(content_words(str(request.get("hypothesis", ""))))
-    needed = max(_LEAST_SHARED, round(_SHARE_OF_WORDS * len(wanted)))
+    words = set(content_words(str(request.get("hypothesis", ""))))
+    needed = max(_LEAST_SHARED, round(_SHARE_OF_WORDS * len(words)))
     results = request.get("results") or []
-    accepted = [int(result["number"]) for result in results if _is_relevant(result, wanted, needed)]
+    accepted = [int(result["number"]) for result in results if _is_relevant(result, words, needed)]
     reasoning = f"{len(accepted)} of {len(results)} have a sentence with {needed} words of the hypothesis."
     return _json(accepted=accepted, reasoning=reasoning)
 
 
-def _is_relevant(result: Mapping[str, Any], wanted: set[str], needed: int) -> bool:
+def _is_relevant(result: Mapping[str, Any], words: set[str], needed: int) -> bool:
     title = set(content_words(str(result.get("title", ""))))
     return any(
-        len(wanted & (title | set(content_words(sentence)))) >= needed for sentence in sentences(str(result["text"]))
+        len(words & (title | set(content_words(sentence)))) >= needed for sentence in sentences(str(result["text"]))
     )
 
 
 def _judge(conversation: Conversation) -> Reply:
     request = _user_json(conversation)
-    history, kept = request.get("history") or [{}], int(request.get("kept") or 0)
+    history, total = request.get("history") or [{}], int(request.get("kept") or 0)
     if history[-1].get("error"):
         return _json(decision="CONTINUE", reasoning="The last query failed, which says nothing of the source.")
     # One dry query may have been a bad one; two in a row are a dry source.
     new = sum(int(attempt.get("new") or 0) for attempt in history[-2:])
-    if len(history) > 1 and new < max(1, _LITTLE * kept):
-        return _json(decision="SATURATED", reasoning=f"The last two queries brought {new} new of now {kept}.")
-    return _json(decision="CONTINUE", reasoning=f"The last two queries brought {new} new of now {kept}.")
+    if len(history) > 1 and new < max(1, _LITTLE * total):
+        return _json(decision="SATURATED", reasoning=f"The last two queries brought {new} new of now {total}.")
+    return _json(decision="CONTINUE", reasoning=f"The last two queries brought {new} new of now {total}.")
 
 
 def _findings(conversation: Conversation) -> Reply:

@@ -77,8 +77,8 @@ class Item:
 
 def items_of(points: Iterable[Any], source: str, hypothesis: str) -> tuple[Item, ...]:
     """Convert the points of a response to items, best first, ties by key; points without text are left out."""
-    made = [_item(point.payload or {}, point.score, source, hypothesis) for point in points]
-    return tuple(sorted((item for item in made if item.text), key=lambda item: (-item.score, item.key)))
+    items = [_item(point.payload or {}, point.score, source, hypothesis) for point in points]
+    return tuple(sorted((item for item in items if item.text), key=lambda item: (-item.score, item.key)))
 
 
 def _item(payload: Mapping[str, Any], score: float, source: str, hypothesis: str) -> Item:

@@ -70,7 +70,7 @@ def entities_in(passage: str) -> list[str]:
 
 def relations_in(passage: str, names: Sequence[str]) -> list[tuple[str, str, str]]:
     """Return (subject, predicate, object) for two of the names that are close together in a sentence."""
-    made = []
+    triples = []
     plain = _LINK_TARGET.sub("]", passage).replace("[", "").replace("]", "").replace("`", "")
     for sentence in sentences(plain):
         folded = sentence.casefold()
@@ -78,8 +78,8 @@ def relations_in(passage: str, names: Sequence[str]) -> list[tuple[str, str, str
         for (at, first), (other_at, second) in itertools.pairwise(places):
             between = sentence[at + len(first) : other_at].strip(" ,;:")
             if 0 < len(between) <= 60:
-                made.append((first, between, second))
-    return made
+                triples.append((first, between, second))
+    return triples
 
 
 def manner_of(passage: str) -> str:
@@ -101,13 +101,13 @@ def _type_of(name: str) -> str:
 
 
 def _observations(passage: str) -> list[ToolCall]:
-    made = []
+    calls = []
     all_sentences = sentences(passage)
     for name in entities_in(passage):
         sentence = next((one for one in all_sentences if name.casefold() in one.casefold()), "")
         if sentence:
-            made.append(ToolCall("add_observation", {"entity": name, "text": sentence}))
-    return made
+            calls.append(ToolCall("add_observation", {"entity": name, "text": sentence}))
+    return calls
 
 
 def _relations(passage: str) -> list[ToolCall]:

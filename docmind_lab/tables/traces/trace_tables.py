@@ -164,9 +164,9 @@ class Traces:
 
     def only(self, trace_ids: Iterable[str]) -> Traces:
         """Return the traces of these runs, in the order of this table."""
-        wanted = set(trace_ids)
+        ids = set(trace_ids)
         runs, spans, generation = (
-            frame[frame["trace_id"].isin(wanted)].reset_index(drop=True)
+            frame[frame["trace_id"].isin(ids)].reset_index(drop=True)
             for frame in (self.runs, self.spans, self.generation)
         )
         return Traces(runs, spans, generation, self.notes)

@@ -46,9 +46,9 @@ def traces_of_study(study: StudyTables, run_ids: Iterable[str] | None = None) ->
         if runs.empty:
             raise ConfigurationError("the study has no run without a deadline: measure unguarded too, or name run_ids")
     else:
-        wanted = list(run_ids)
-        runs = runs[runs["run_id"].isin(wanted)]
-        missing = set(wanted) - set(runs["run_id"])
+        ids = list(run_ids)
+        runs = runs[runs["run_id"].isin(ids)]
+        missing = set(ids) - set(runs["run_id"])
         if missing:
             raise ConfigurationError(f"the study has no run {min(missing)}")
     calls, events = (

@@ -114,5 +114,5 @@ def _print_end(response: AgentResponse, *, is_simulated: bool) -> None:
     late = f", {metadata['overrun_s'] * 1000:.0f} ms over" if metadata["overrun_s"] > 0 else ""
     calls = response.optimization_metrics
     score = "" if response.validation_score is None else f" · {response.validation_score:.0%} of statements supported"
-    made = f"model calls: {calls['llm_calls']:.0f}, searches: {calls['retrieval_calls']:.0f}"
-    out.print(f"{took_s:.2f} s of {budget_s:g} s{late} · {made}{score} · {metadata['alternative'].replace('_', ' ')}")
+    usage = f"model calls: {calls['llm_calls']:.0f}, searches: {calls['retrieval_calls']:.0f}"
+    out.print(f"{took_s:.2f} s of {budget_s:g} s{late} · {usage}{score} · {metadata['alternative'].replace('_', ' ')}")

@@ -98,26 +98,26 @@ def _parameter(name: str, field: Any, text: str, panel: str) -> inspect.Paramete
 
 def _parameters() -> dict[str, inspect.Parameter]:
     """Return every option of a system, a world and a recording by its name."""
-    made = {}
+    parameters = {}
     names = ", ".join(LAB_SYSTEMS)
     text = f"One of the lab's: {names}; or module:ATTRIBUTE for another's."
-    made["system"] = _option(str | None, None, "system", f"{text} docmind when left out.", SYSTEM_PANEL)
+    parameters["system"] = _option(str | None, None, "system", f"{text} docmind when left out.", SYSTEM_PANEL)
     nouns: list[tuple[type, str]] = [
         (noun, SYSTEM_PANEL) for system in SYSTEMS for noun in system.__mro__ if issubclass(noun, System)
     ]
     for noun, panel in [*nouns, (World, WORLD_PANEL), (Live, LIVE_PANEL)]:
         known = fields_of(noun)
         for name, words in _documented(noun).items():
-            if name in known and name not in (*NOT_OPTIONS, *made):
+            if name in known and name not in (*NOT_OPTIONS, *parameters):
                 place = RETRIEVAL_PANEL if name == "router_injection" else panel
-                made[name] = _parameter(name, known[name], words, place)
+                parameters[name] = _parameter(name, known[name], words, place)
         if noun is World:
             for name, words in _documented(ScriptedModel).items():
                 flat = f"model_{name}"
-                made[flat] = _parameter(flat, known[flat], f"Of the simulated model: {words}", panel)
+                parameters[flat] = _parameter(flat, known[flat], f"Of the simulated model: {words}", panel)
     folder = "Folder of a recording to play in virtual time; budget, runs, alternatives and retries may be others."
-    made[_REPLAY] = _option(str | None, None, _REPLAY, folder, LIVE_PANEL)
-    return made
+    parameters[_REPLAY] = _option(str | None, None, _REPLAY, folder, LIVE_PANEL)
+    return parameters
 
 
 _REPLAY: Final = Replay.__name__.lower()

@@ -75,9 +75,9 @@ def find_documents(source: Path) -> tuple[list[str], dict[str, UnreadableDocumen
     unlisted: list[OSError] = []
     for folder, folders, names in os.walk(source, onerror=unlisted.append):
         here = Path(folder)
-        shown = [name for name in folders if not name.startswith(".")]
-        folders[:] = [name for name in shown if not (here / name).is_symlink()]
-        links = [name for name in shown if name not in folders and not (here / name).resolve().is_relative_to(root)]
+        visible = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in visible if not (here / name).is_symlink()]
+        links = [name for name in visible if name not in folders and not (here / name).resolve().is_relative_to(root)]
         documents = [name for name in names if not name.startswith(".") and suffix_of(name) in SUFFIXES]
         for name in (*links, *documents):
             path = (here / name).relative_to(source).as_posix()

@@ -148,8 +148,8 @@ def read_markdown(data: bytes) -> Document:
 
 
 def _plain(inline: Token) -> str:
-    shown = ("text", "code_inline", "softbreak", "image")
-    return "".join(child.content or " " for child in inline.children or () if child.type in shown)
+    types = ("text", "code_inline", "softbreak", "image")
+    return "".join(child.content or " " for child in inline.children or () if child.type in types)
 
 
 def _links(tokens: list[Token]) -> Iterator[str]:

@@ -59,8 +59,8 @@ class AgentResponse:
         return self.metadata.get("reason") == "timeout"
 
     def __repr__(self) -> str:
-        shown = self.content if len(self.content) <= _SHOWN_CHARACTERS else f"{self.content[:_SHOWN_CHARACTERS]}…"
-        return f"{self._title()}\n{shown}"
+        text = self.content if len(self.content) <= _SHOWN_CHARACTERS else f"{self.content[:_SHOWN_CHARACTERS]}…"
+        return f"{self._title()}\n{text}"
 
     def _repr_html_(self) -> str:
         return f"<p><b>{escape(self._title())}</b></p><p>{escape(self.content)}</p>"
@@ -93,13 +93,13 @@ def content_of(outcome: Outcome, decision_timeout_s: float, refusal: str = "") -
     if outcome.answer:
         return outcome.answer
     count = len(outcome.documents)
-    kept = f" {count} {'document was' if count == 1 else 'documents were'} found by then." if count else ""
+    addition = f" {count} {'document was' if count == 1 else 'documents were'} found by then." if count else ""
     if outcome.stop_reason == THREAD_BUSY:
         return f"No answer: another question was still being answered on this thread for {decision_timeout_s:g} s."
     if outcome.stop_reason in _TIMED_OUT:
-        return f"No answer within the decision timeout of {decision_timeout_s:g} s.{kept}"
+        return f"No answer within the decision timeout of {decision_timeout_s:g} s.{addition}"
     why = outcome.error_type or outcome.stop_reason
-    return f"No answer: the agents failed ({f'{why}: {refusal}' if refusal else why}).{kept}"
+    return f"No answer: the agents failed ({f'{why}: {refusal}' if refusal else why}).{addition}"
 
 
 def fallback_content(failure: str, sentences: str) -> str:

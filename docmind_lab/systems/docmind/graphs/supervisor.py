@@ -99,10 +99,10 @@ def _without_managed(schema: type[Any], graph: SupervisorGraph) -> type[Any]:
         return schema
     hints = get_type_hints(schema, include_extras=True)
     make_schema: Any = TypedDict
-    made: type[Any] = make_schema(
+    result: type[Any] = make_schema(
         schema.__name__, {key: hint for key, hint in hints.items() if key not in graph.managed}
     )
-    return made
+    return result
 
 
 def _add_entry(graph: StateGraph[Any, Any, Any, Any], supervisor_name: str) -> None:

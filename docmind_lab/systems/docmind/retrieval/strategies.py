@@ -119,13 +119,13 @@ def _hierarchical(index: SearchIndex, arguments: dict[str, Any], limit: int) -> 
             "with_payload": True,
         },
     )
-    kept: dict[str, RetrievedDocument] = {}
+    by_id: dict[str, RetrievedDocument] = {}
     for document in documents:
-        if document.id not in kept and len(kept) < limit:
-            kept[document.id] = document
+        if document.id not in by_id and len(by_id) < limit:
+            by_id[document.id] = document
             for neighbour in _nearest(points[document.id], neighbours, document):
-                kept.setdefault(neighbour.id, neighbour)
-    return sort_best_first(list(kept.values())[:limit])
+                by_id.setdefault(neighbour.id, neighbour)
+    return sort_best_first(list(by_id.values())[:limit])
 
 
 def _window(point: models.ScoredPoint | models.Record, topic: str) -> models.Filter:

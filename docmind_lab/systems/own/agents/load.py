@@ -31,18 +31,18 @@ def load_agent(value: Any, reference: str = "") -> Agent:
 
     Raises: ConfigurationError for what is no agent; the message says what it is.
     """
-    shown = f"agent {reference!r}" if reference else "agent"
+    name = f"agent {reference!r}" if reference else "agent"
     if isinstance(value, Pregel | StateGraph):
-        raise ConfigurationError(f"{shown} is a LangGraph graph; name it as one: dl.graph(graph) (--graph)")
+        raise ConfigurationError(f"{name} is a LangGraph graph; name it as one: dl.graph(graph) (--graph)")
     agent = _of_framework(value, reference) or _of_function(value, reference)
     if agent is None and callable(value) and not inspect.isclass(value):
-        value = _made_by(value, shown)
+        value = _made_by(value, name)
         agent = _of_framework(value, reference) or _of_function(value, reference)
     if agent is not None:
         return agent
     what = f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
     raise ConfigurationError(
-        f"{shown} is a {what}, not a function of a question, nor an agent of {_KNOWN}; write def agent(question)"
+        f"{name} is a {what}, not a function of a question, nor an agent of {_KNOWN}; write def agent(question)"
     )
 
 
@@ -79,14 +79,14 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
         return {}
 
 
-def _made_by(factory: Callable[[], Any], shown: str) -> Any:
+def _made_by(factory: Callable[[], Any], name: str) -> Any:
     try:
         return factory()
     except DocmindLabError:
         raise
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
-        raise ConfigurationError(f"{shown} could not be made: {type(error).__name__}: {first}") from error
+        raise ConfigurationError(f"{name} could not be made: {type(error).__name__}: {first}") from error
 
 
 def as_question(agent: Agent, item: Any, where: str) -> dict[str, Any]:
