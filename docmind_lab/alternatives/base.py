@@ -159,7 +159,7 @@ written when the step is cut. Neither mode turns a model call into a streaming o
 class RunProgress:
     """What a run has streamed so far, from which an outcome is made if the run stops early.
 
-    channels: those of the graph by name, whose reducers apply the writes of finished nodes. seen: turns a state of the
+    channels: those of the graph by name, whose reducers apply the writes of finished nodes. view: turns a state of the
     graph into the shape that alternatives read.
     """
 
@@ -167,9 +167,9 @@ class RunProgress:
         self,
         state: Any = None,
         channels: Mapping[str, Any] | None = None,
-        seen: Callable[[Any], Any] = lambda state: state,
+        view: Callable[[Any], Any] = lambda state: state,
     ) -> None:
-        self._channels, self._seen = channels or {}, seen
+        self._channels, self._view = channels or {}, view
         # By id: each branch of a step that waits for a person has a chunk of its own.
         self._interrupts: dict[str, Any] = {}
         self._waits = self._has_result = self._has_written = False
@@ -196,12 +196,12 @@ class RunProgress:
             self._latest = (content, self._latest[1] if waits else [])
             self._note_result()
             return True
-        for node, written in content.items() if isinstance(content, dict) else ():
+        for node, update in content.items() if isinstance(content, dict) else ():
             if node == INTERRUPT:
-                self._interrupts |= {each.id: each for each in written or ()}
+                self._interrupts |= {each.id: each for each in update or ()}
                 self._waits = True
             elif node != "__metadata__":
-                writes = [each for each in (written if isinstance(written, list) else [written]) if each]
+                writes = [each for each in (update if isinstance(update, list) else [update]) if each]
                 self._latest[1].extend([write for write in writes if isinstance(write, dict | Mapping)])
                 self._has_written = self._has_written or bool(writes)
         self._note_result()
@@ -234,25 +234,25 @@ class RunProgress:
     @property
     def state(self) -> Mapping[str, Any]:
         """The latest state, with the writes of nodes that have finished in the current step."""
-        state, written = self._latest
-        if isinstance(state, Mapping) and written:
-            state = {**state, **self._apply_writes(state, list(written))}
+        state, writes = self._latest
+        if isinstance(state, Mapping) and writes:
+            state = {**state, **self._apply_writes(state, list(writes))}
         if isinstance(state, Mapping) and self._interrupts:
             state = {**state, INTERRUPT: self.interrupts}
-        seen = self._seen(state)
-        return seen if isinstance(seen, Mapping) else {}
+        view = self._view(state)
+        return view if isinstance(view, Mapping) else {}
 
-    def _apply_writes(self, state: Mapping[str, Any], written: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _apply_writes(self, state: Mapping[str, Any], writes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the values of the channels written to, by the reducers that LangGraph would use."""
         values = {}
-        for key in dict.fromkeys(key for write in written for key in write):
+        for key in dict.fromkeys(key for write in writes for key in write):
             channel = self._channels.get(key)
             if not isinstance(channel, BaseChannel):
                 continue
             try:
                 # From a copy: a reducer may change a list in place that the run still uses.
                 copied = channel.from_checkpoint(copy.copy(state[key])) if key in state else channel.copy()
-                copied.update([write[key] for write in written if key in write])
+                copied.update([write[key] for write in writes if key in write])
                 values[key] = copied.get()
             except Exception:  # noqa: BLE001 - a reducer is anybody's code, and would have failed the step too
                 continue

@@ -51,7 +51,7 @@ class Doorway(Protocol):
         """Run in place of the graph's `invoke`, which is `inner` and streams."""
         ...
 
-    def seen(self, state: Any) -> Any:
+    def readable_state(self, state: Any) -> Any:
         """Return a state of the graph in the shape that its caller reads."""
         ...
 
@@ -84,7 +84,7 @@ def state_reader(runnable: Compiled) -> Callable[[Any], Any]:
 
     def read(state: Any) -> Any:
         for doorway in doorways:
-            state = doorway.seen(state)
+            state = doorway.readable_state(state)
         return state
 
     return read

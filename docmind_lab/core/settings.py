@@ -241,10 +241,10 @@ def variable_names() -> dict[str, str]:
 
 
 def _refuse_unknown_variables() -> None:
-    known = variable_names()
+    names = variable_names()
     for variable in sorted(os.environ):
-        if variable.upper().startswith(PREFIX) and variable.upper() not in known:
-            raise ConfigurationError(f"unknown setting {variable}; the settings are {', '.join(sorted(known))}")
+        if variable.upper().startswith(PREFIX) and variable.upper() not in names:
+            raise ConfigurationError(f"unknown setting {variable}; the settings are {', '.join(sorted(names))}")
 
 
 def _explain(error: ValidationError) -> str:

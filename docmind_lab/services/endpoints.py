@@ -199,12 +199,12 @@ def read_endpoints(file: str | Path) -> tuple[Endpoint, ...]:
     rows = data.get("endpoint")
     if set(data) != {"endpoint"} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ConfigurationError(f"endpoints: {place} must have rows [[endpoint]], and nothing else")
-    known = {each.name for each in fields(Endpoint)} - {"folder"}
+    columns = {each.name for each in fields(Endpoint)} - {"folder"}
     endpoints = []
     for number, row in enumerate(rows, 1):
         where = f"endpoints: {place}, row {number}"
-        if unknown := sorted(row.keys() - known):
-            raise ConfigurationError(f"{where}: unknown {unknown[0]!r}; a row has {', '.join(sorted(known))}")
+        if unknown := sorted(row.keys() - columns):
+            raise ConfigurationError(f"{where}: unknown {unknown[0]!r}; a row has {', '.join(sorted(columns))}")
         try:
             endpoints.append(Endpoint(**{"host": "", **row}, folder=str(place.resolve().parent)))
         except (ConfigurationError, TypeError) as error:

@@ -48,9 +48,9 @@ def of_any_request(plan: Plan, request: ServiceRequest, faults: Iterable[Fault],
     if plan.fault or not request.node_request:
         return plan
     service: ServiceKind = "retrieval" if plan.kind == "retrieval" else "llm"
-    known = (fault for fault in faults if fault.kind in _CHANGES or fault.kind in REFUSALS)
+    of_requests = (fault for fault in faults if fault.kind in _CHANGES or fault.kind in REFUSALS)
     key = request.draw_key("", "0", default_seed)
-    fault = first_that_strikes(known, service, key, request=request.node_request)
+    fault = first_that_strikes(of_requests, service, key, request=request.node_request)
     if fault is None:
         return plan
     return refused(plan, fault) if fault.kind in REFUSALS else under_fault(plan, fault)

@@ -121,7 +121,7 @@ def wikipedia(request: EndpointRequest) -> Any:
     page_id = _page_id(title) if fields.get("titles") else _whole_number(fields.get("pageids"), 1)
     # Properties that are not asked for are absent, as are those that a page has not: one with pageprops would be taken
     # for a list of pages of the same name.
-    known: dict[str, dict[str, Any]] = {
+    properties: dict[str, dict[str, Any]] = {
         "extracts": {
             "extract": f"{title} is a subject of this encyclopedia. It is described by what it is and how it is used."
         },
@@ -130,7 +130,7 @@ def wikipedia(request: EndpointRequest) -> Any:
     }
     page: dict[str, Any] = {"pageid": page_id, "ns": 0, "title": title}
     for name in str(fields.get("prop", "")).split("|"):
-        page |= known.get(name, {})
+        page |= properties.get(name, {})
     return {"batchcomplete": "", "query": {"pages": {str(page_id): page}}}
 
 

@@ -164,8 +164,8 @@ def _note_readers(actors: Iterable[Actor]) -> None:
 def _require_readers(kernel: Kernel) -> None:
     """Fail the run if it has put something into a queue, or set an event, whose reader ended with an earlier run."""
     with _unread_lock:
-        known = list(_unread.items())
-    for work, (size, name, started_at) in known:
+        noted_work = list(_unread.items())
+    for work, (size, name, started_at) in noted_work:
         if _items(work) > size and kernel.failure is None:
             left = "event that this run has set" if isinstance(work, threading.Event) else "queue that this run put to"
             kernel.failure = SimulationError(

@@ -244,7 +244,7 @@ class EnforcedCall:
         """Return what the graph's own `ainvoke` returns."""
         return await inner(*arguments, **options)
 
-    def seen(self, state: Any) -> FreeState:
+    def readable_state(self, state: Any) -> FreeState:
         """Return what alternatives read of a state: whether it waits for a person."""
         if isinstance(state, FreeState):
             return state

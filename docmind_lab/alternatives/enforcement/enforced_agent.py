@@ -283,11 +283,11 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         install_lazily()
         policy = getattr(self.alternative, "policy", DEFAULT_POLICY)
         nearest = self._nearest(config, deadline)
-        held = nearest if self.alternative.propagates else None
+        limit = nearest if self.alternative.propagates else None
         return EnforcedCall(
             alternative=self.alternative,
             deadline=nearest,
-            hold=Hold(held, policy, label="graph", name_work=node_at_work),
+            hold=Hold(limit, policy, label="graph", name_work=node_at_work),
             channels=self.graph.channels,
             shape=shape,
             options={"context": context, **{name: value for name, value in options.items() if name != "control"}},

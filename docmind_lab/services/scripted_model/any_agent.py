@@ -120,8 +120,8 @@ def call_of(conversation: Conversation, name: str, answer: str = "") -> ToolCall
     if required and conversation.named_tool != name and not _SCHEMA_TOOL.match(name):
         # What a tool says need not be given is left out. A schema of an answer has it, where there is something to say.
         names = [each for each in properties if each in required]
-    known = {each: properties[each] for each in names}
-    values = value_for({**schema, "type": "object", "properties": known}, conversation, answer=answer)
+    chosen_properties = {each: properties[each] for each in names}
+    values = value_for({**schema, "type": "object", "properties": chosen_properties}, conversation, answer=answer)
     return ToolCall(name, values)
 
 

@@ -59,8 +59,8 @@ def options_in(description: str) -> tuple[str, ...]:
     quoted = tuple(dict.fromkeys(_QUOTED.findall(description)))
     if len(quoted) > 1 and re.search(r"\bor\b|\beither\b|\bone of\b|\||/", description):
         return quoted
-    written = _ALTERNATIVES.search(description) if "|" in description else None
-    parts = tuple(part.strip() for part in re.split(r"[|/]", written[1])) if written else ()
+    match = _ALTERNATIVES.search(description) if "|" in description else None
+    parts = tuple(part.strip() for part in re.split(r"[|/]", match[1])) if match else ()
     return parts if len(parts) > 1 else ()
 
 

@@ -111,10 +111,10 @@ class _Values:
 
     def branch(self, branches: Sequence[Any], path: str, depth: int) -> dict[str, Any]:
         """Return one of several schemas: no null, nothing that nests when it is deep, and an end before more work."""
-        known = [self.resolve(each) for each in branches]
-        open_ones = [each for each in known if self.kind_of(each) != "null"] or known
+        schemas = [self.resolve(each) for each in branches]
+        open_ones = [each for each in schemas if self.kind_of(each) != "null"] or schemas
         if depth > 2:
-            plain = [each for each in known if self.kind_of(each) not in ("object", "array")]
+            plain = [each for each in schemas if self.kind_of(each) not in ("object", "array")]
             open_ones = plain or open_ones
         objects = [each for each in open_ones if self.kind_of(each) == "object"]
         ends = [each for each in objects if _FINAL.search(str(each.get("title", "")))]
@@ -204,13 +204,13 @@ class _Values:
         if not isinstance(value, dict):
             return value
         branches = [resolved, *(resolved.get("anyOf") or ()), *(resolved.get("oneOf") or ())]
-        known = [properties for branch in branches if (properties := self.resolve(branch).get("properties"))]
+        object_fields = [properties for branch in branches if (properties := self.resolve(branch).get("properties"))]
         earlier = [each for each in items if isinstance(each, dict)]
         fields = dict(value)
         for name, each in value.items():
             if isinstance(each, str):
                 texts = [one.get(name) for one in earlier]
-                schemas = [properties[name] for properties in known if name in properties] or [{}]
+                schemas = [properties[name] for properties in object_fields if name in properties] or [{}]
                 others = {self.distinct(each, schema, texts, place) for schema in schemas}
                 # Where branches want different texts, nobody says which of them this one is of.
                 fields[name] = others.pop() if len(others) == 1 else each

@@ -63,9 +63,9 @@ def _prompt(conversation: Conversation) -> str:
 
 def _react(prompt: str, conversation: Conversation) -> str:
     """Return the next action, each tool once, or the final answer from the last observation."""
-    rules, begun, scratchpad = prompt.partition("Begin!")
-    after = scratchpad if begun else ""
-    offered = _OFFERED.search(rules if begun else prompt)
+    rules, marker, scratchpad = prompt.partition("Begin!")
+    after = scratchpad if marker else ""
+    offered = _OFFERED.search(rules if marker else prompt)
     names = [name.strip(" '\"") for name in offered["names"].split(",")] if offered else []
     replies = "\n".join(message_text(m) for m in conversation.messages if m.get("role") == "assistant")
     called = {match["name"] for match in _ACTION.finditer(f"{after}\n{replies}")}

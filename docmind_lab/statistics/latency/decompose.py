@@ -135,12 +135,12 @@ def _has_factor(llm: pd.DataFrame) -> pd.Series[bool]:
 
 def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, Sample, str] | None:
     """Return seconds to first token and per token at factor 1, and each call's factor; None if it cannot be told."""
-    known = _has_factor(llm)
+    rows_with_factor = _has_factor(llm)
     cut = ~llm["complete"] & (llm["latency_s"] > 0)
-    tokens = llm.loc[known, "output_tokens"].to_numpy(dtype="float64")
-    if known.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
+    tokens = llm.loc[rows_with_factor, "output_tokens"].to_numpy(dtype="float64")
+    if rows_with_factor.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
         return None
-    whole_s, cut_s = (llm.loc[rows, "latency_s"].to_numpy(dtype="float64") for rows in (known, cut))
+    whole_s, cut_s = (llm.loc[rows, "latency_s"].to_numpy(dtype="float64") for rows in (rows_with_factor, cut))
     result = fit_pace(whole_s, tokens, cut_s, hang_probability)
     if result is None:
         return None

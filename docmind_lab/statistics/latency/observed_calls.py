@@ -61,10 +61,10 @@ class ObservedCalls:
                 f"{source}: first_token_s ({row['first_token_s']:g} s) is longer than latency_s "
                 f"({row['latency_s']:g} s) in {late.sum()} rows; both count from the request: check their units"
             )
-        known = frame["latency_s"].notna()
-        if not known.all():
-            notes = (*notes, f"{(~known).sum()} rows without a latency were left out.")
-        return cls(frame[known].reset_index(drop=True), source, notes)
+        has_latency = frame["latency_s"].notna()
+        if not has_latency.all():
+            notes = (*notes, f"{(~has_latency).sum()} rows without a latency were left out.")
+        return cls(frame[has_latency].reset_index(drop=True), source, notes)
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{(self.frame['kind'] == kind).sum()} {kind}" for kind in ("llm", "retrieval"))
@@ -89,8 +89,8 @@ class ObservedCalls:
             mixed = f"Several models are mixed: {', '.join(levels)}."
             return replace(self, notes=(*self.notes, mixed)) if column == "model" and len(levels) > 1 else self
         if level not in levels:
-            known = ", ".join(levels) or f"none; map a column to {column}"
-            raise ConfigurationError(f"{self.source}: no model call is of the {column} {level!r}; there are {known}")
+            choices = ", ".join(levels) or f"none; map a column to {column}"
+            raise ConfigurationError(f"{self.source}: no model call is of the {column} {level!r}; there are {choices}")
         rows = self.frame[column] == level
         if column == "model":
             rows |= self.frame["kind"] != "llm"

@@ -46,7 +46,7 @@ class RunDoorway:
             passage = _Passage(self, inputs, options)
             while passage.goes_on():
                 for chunk in inner(passage.input, *rest, **options):
-                    yield from passage.shown(chunk)
+                    yield from passage.chunks_for_caller(chunk)
 
     async def astream(
         self, inner: Callable[..., AsyncIterator[Any]], config: Any, inputs: Any, *rest: Any, **options: Any
@@ -56,7 +56,7 @@ class RunDoorway:
             passage = _Passage(self, inputs, options)
             while passage.goes_on():
                 async for chunk in inner(passage.input, *rest, **options):
-                    for each in passage.shown(chunk):
+                    for each in passage.chunks_for_caller(chunk):
                         yield each
 
     def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -67,7 +67,7 @@ class RunDoorway:
         """`invoke`, as a coroutine."""
         return free_state(await inner(*arguments, **options))
 
-    def seen(self, state: Any) -> FreeState:
+    def readable_state(self, state: Any) -> FreeState:
         """Convert a state of the graph to the form that alternatives read."""
         return free_state(state)
 
@@ -130,7 +130,7 @@ class _Passage:
         self._waiting: dict[str, None] | None = None
         self._state: Any = {}
 
-    def shown(self, chunk: Any) -> list[Any]:
+    def chunks_for_caller(self, chunk: Any) -> list[Any]:
         """Return what the alternative is shown of a chunk: nothing where an interrupt is to be answered."""
         if isinstance(chunk, tuple) and len(chunk) == 2 and chunk[0] == "values":
             self._state = chunk[1]

@@ -233,10 +233,10 @@ class RunObserver:
         with _lock:
             calls = self._calls_of.setdefault((call.role, visit, address), {})
             place = call.role, address, calls.setdefault(call.call_id, len(calls))
-            sent = self.sent.setdefault(call.role, {})
-            number = self._numbers.setdefault(place, len(sent) + 1)
+            requests = self.sent.setdefault(call.role, {})
+            number = self._numbers.setdefault(place, len(requests) + 1)
             at_s = self.recorder.clock.now() - self.recorder.started_at
-            sent.setdefault(number, SentRequest(address, kind, at_s))
+            requests.setdefault(number, SentRequest(address, kind, at_s))
         return number
 
     def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:

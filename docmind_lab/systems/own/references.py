@@ -350,10 +350,10 @@ def _entered_in_a_task(manager: AbstractAsyncContextManager[Any], stack: context
             entered.set_result((graph, lambda: loop.call_soon_threadsafe(leave.set)))
             await leave.wait()
 
-    held = shared_loop().submit(hold())
-    held.add_done_callback(lambda _: None if entered.done() else entered.set_exception(held.exception()))
+    future = shared_loop().submit(hold())
+    future.add_done_callback(lambda _: None if entered.done() else entered.set_exception(future.exception()))
     graph, leave = entered.result()
-    stack.callback(held.result, _LEAVING_PATIENCE_S)
+    stack.callback(future.result, _LEAVING_PATIENCE_S)
     stack.callback(leave)
     return graph
 

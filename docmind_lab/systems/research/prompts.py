@@ -83,8 +83,8 @@ def _interleave(items: Sequence[Item]) -> list[Item]:
     by_source: dict[str, list[Item]] = {name: [] for name in sorted({item.source for item in items})}
     for item in items:
         by_source[item.source].append(item)
-    longest = max((len(held) for held in by_source.values()), default=0)
-    return [held[place] for place in range(longest) for held in by_source.values() if place < len(held)]
+    longest = max((len(queue) for queue in by_source.values()), default=0)
+    return [queue[place] for place in range(longest) for queue in by_source.values() if place < len(queue)]
 
 
 def _history(history: Sequence[SearchAttempt]) -> list[dict[str, Any]]:

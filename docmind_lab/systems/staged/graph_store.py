@@ -181,8 +181,8 @@ class GraphStore(SqliteTables):
         return self._connection.execute(statement, values).rowcount > 0
 
 
-def _origin_values(written: Written) -> tuple[str, str, str]:
-    return written.origin, written.source, written.chunk
+def _origin_values(origin: Written) -> tuple[str, str, str]:
+    return origin.origin, origin.source, origin.chunk
 
 
 def _ok(kind: str, key: str, names: list[str], created: bool) -> dict[str, Any]:

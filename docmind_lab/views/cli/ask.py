@@ -98,11 +98,11 @@ def _print_end(response: AgentResponse, *, is_simulated: bool) -> None:
     budget_s = metadata["decision_timeout_s"]
     cited = [source for source in response.sources if f"[{source['id']}]" in response.content]
     # A live model may cite in another way, or not at all.
-    shown = cited if cited or is_simulated else response.sources
-    if shown:
+    sources = cited if cited or is_simulated else response.sources
+    if sources:
         out.print()
         out.print("Sources" if cited else "Documents found; the answer cites none", style="bold")
-        for source in shown:
+        for source in sources:
             section = source.get("metadata", {}).get("section", "")
             out.print(f"  {source['id']}  {section}", markup=False)
     out.print()

@@ -101,7 +101,7 @@ def compare(
 
 def _measured(values: Mapping[str, Any], settings: Settings, folder: Path, *, yes: bool, as_json: bool) -> Study:
     """The study, its progress shown. values: keywords of `compare`. Raises: typer.Exit when it is interrupted."""
-    shown = ProgressBar("runs", "measuring", shown=not as_json)
+    bar = ProgressBar("runs", "measuring", shown=not as_json)
     try:
         from docmind_lab.experiments.comparison import comparison_run as run
         from docmind_lab.experiments.measurement.simulation import live_endpoint_of
@@ -109,17 +109,17 @@ def _measured(values: Mapping[str, Any], settings: Settings, folder: Path, *, ye
         world = values["world"]
         may_send = isinstance(world, Live) or (live_endpoint_of(settings) and getattr(world, "clock", "") != "virtual")
         if may_send and not isinstance(world, Replay):
-            world = as_live(world, before_sending=confirm_sending(yes=yes, hidden=shown.hidden))
+            world = as_live(world, before_sending=confirm_sending(yes=yes, hidden=bar.hidden))
         with prints_on_stderr(on_terminal=as_json):
-            return run.compare(**{**values, "world": world}, out=folder, progress=shown.show)
+            return run.compare(**{**values, "world": world}, out=folder, progress=bar.show)
     except KeyboardInterrupt:
-        shown.close()
+        bar.close()
         saved = (folder / "runs.parquet").exists()
-        kept = f"the {shown.done} finished runs are in {folder}" if saved else "no run was finished, nothing is saved"
-        typer.echo(f"docmind-lab: interrupted; {kept}", err=True)
+        news = f"the {bar.done} finished runs are in {folder}" if saved else "no run was finished, nothing is saved"
+        typer.echo(f"docmind-lab: interrupted; {news}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     finally:
-        shown.close()
+        bar.close()
 
 
 def confirm_sending(

@@ -92,8 +92,8 @@ def _parameter(name: str, field: Any, text: str, panel: str) -> inspect.Paramete
     if "Sequence" in written and name != "command":
         return _option(list[str] | None, None, name, f"{text} May be repeated.", panel)
     # Here nothing goes to a user's own endpoints unless it is asked for.
-    shown = "simulated" if name == "services" else field.default if isinstance(field.default, str | float) else None
-    return _option(str | None, None if shown is None else str(shown), name, text, panel)
+    default = "simulated" if name == "services" else field.default if isinstance(field.default, str | float) else None
+    return _option(str | None, None if default is None else str(default), name, text, panel)
 
 
 def _parameters() -> dict[str, inspect.Parameter]:

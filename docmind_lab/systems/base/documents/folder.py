@@ -53,9 +53,9 @@ def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
     return tuple(topics)
 
 
-def resolve_link(target: str, known: Container[str]) -> str | None:
+def resolve_link(target: str, topics: Container[str]) -> str | None:
     """Return the known topic that a link means, with or without a suffix, as wikis write links; None if none."""
-    return next((topic for topic in (target, *(target + suffix for suffix in SUFFIXES)) if topic in known), None)
+    return next((topic for topic in (target, *(target + suffix for suffix in SUFFIXES)) if topic in topics), None)
 
 
 def find_documents(source: Path) -> tuple[list[str], dict[str, UnreadableDocument]]:

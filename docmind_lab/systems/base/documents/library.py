@@ -70,7 +70,7 @@ class Passages:
 def library_of(documents: Iterable[Passages]) -> Library:
     """Build the library of these documents, in the order of their topics."""
     ordered = sorted(documents, key=lambda document: document.topic)
-    known = {document.topic for document in ordered}
+    topics = {document.topic for document in ordered}
     chunks = tuple(
         Chunk(id=f"{document.topic}#{ordinal}", topic=document.topic, section=section, text=text)
         for document in ordered
@@ -78,7 +78,7 @@ def library_of(documents: Iterable[Passages]) -> Library:
     )
     references = {}
     for document in ordered:
-        targets = dict.fromkeys(resolve_link(link, known) for link in document.links)
+        targets = dict.fromkeys(resolve_link(link, topics) for link in document.links)
         if linked := tuple(target for target in targets if target is not None and target != document.topic):
             references[document.topic] = linked
     library = Library(chunks, references=references)

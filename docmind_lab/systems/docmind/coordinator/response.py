@@ -116,25 +116,25 @@ def decisions_of(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 def metrics_of(recorder: Recorder, returned_at: float) -> dict[str, float]:
     """Return the numbers of one run, up to its return."""
     snapshot = recorder.snapshot()
-    sent = [attempt for attempt in snapshot.attempts if attempt.outcome != "refused"]
+    attempts = [attempt for attempt in snapshot.attempts if attempt.outcome != "refused"]
     calls = [
         (event.detail["begun_at_s"], event.at - recorder.started_at)
         for event in snapshot.events
         if event.event == "call_ended"
     ]
     return {
-        "llm_calls": sum(attempt.call.kind == "llm" for attempt in sent),
-        "retrieval_calls": sum(attempt.call.kind == "retrieval" for attempt in sent),
-        "refused_calls": len(snapshot.attempts) - len(sent),
-        "input_tokens": _known_sum([attempt.input_tokens for attempt in sent]),
-        "output_tokens": _known_sum([attempt.output_tokens for attempt in sent]),
+        "llm_calls": sum(attempt.call.kind == "llm" for attempt in attempts),
+        "retrieval_calls": sum(attempt.call.kind == "retrieval" for attempt in attempts),
+        "refused_calls": len(snapshot.attempts) - len(attempts),
+        "input_tokens": _known_sum([attempt.input_tokens for attempt in attempts]),
+        "output_tokens": _known_sum([attempt.output_tokens for attempt in attempts]),
         "coordination_overhead_s": time_outside(calls, returned_at - recorder.started_at),
     }
 
 
 def _known_sum(counts: Sequence[int | None]) -> float:
-    known = [count for count in counts if count is not None]
-    return float(sum(known)) if known else math.nan
+    numbers = [count for count in counts if count is not None]
+    return float(sum(numbers)) if numbers else math.nan
 
 
 ROLE = "fallback"

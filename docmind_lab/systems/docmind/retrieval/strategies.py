@@ -166,11 +166,11 @@ def _graph(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Request
     among = models.Filter(must=[models.FieldCondition(key="topic", match=models.MatchAny(any=targets))])
     # The filter goes on both halves: outside of them it would come after the fusion, when all ranks are taken.
     halves = [half.model_copy(update={"filter": among}) for half in arguments["prefetch"]]
-    reached = read_documents(
+    neighbours = read_documents(
         (yield Request("query_points", {**arguments, "prefetch": halves, "limit": places})),
         lambda point: point.score * _REFERRED_WEIGHT,
     )
-    referred = [replace(one, metadata={**one.metadata, "referred_by": referring[one.topic]}) for one in reached]
+    referred = [replace(one, metadata={**one.metadata, "referred_by": referring[one.topic]}) for one in neighbours]
     return sort_best_first([*documents[: limit - len(referred)], *referred])
 
 
