@@ -159,7 +159,7 @@ written when the step is cut. Neither mode turns a model call into a streaming o
 class RunProgress:
     """What a run has streamed so far, from which an outcome is made if the run stops early.
 
-    channels: those of the graph by name, whose reducers apply the writes of finished nodes. seen: turns a state of the
+    channels: those of the graph by name, whose reducers apply the writes of finished nodes. view: turns a state of the
     graph into the shape that alternatives read.
     """
 
@@ -167,9 +167,9 @@ class RunProgress:
         self,
         state: Any = None,
         channels: Mapping[str, Any] | None = None,
-        seen: Callable[[Any], Any] = lambda state: state,
+        view: Callable[[Any], Any] = lambda state: state,
     ) -> None:
-        self._channels, self._seen = channels or {}, seen
+        self._channels, self._view = channels or {}, view
         # By id: each branch of a step that waits for a person has a chunk of its own.
         self._interrupts: dict[str, Any] = {}
         self._waits = self._has_result = self._has_written = False
@@ -196,12 +196,12 @@ class RunProgress:
             self._latest = (content, self._latest[1] if waits else [])
             self._note_result()
             return True
-        for node, written in content.items() if isinstance(content, dict) else ():
+        for node, update in content.items() if isinstance(content, dict) else ():
             if node == INTERRUPT:
-                self._interrupts |= {each.id: each for each in written or ()}
+                self._interrupts |= {each.id: each for each in update or ()}
                 self._waits = True
             elif node != "__metadata__":
-                writes = [each for each in (written if isinstance(written, list) else [written]) if each]
+                writes = [each for each in (update if isinstance(update, list) else [update]) if each]
                 self._latest[1].extend([write for write in writes if isinstance(write, dict | Mapping)])
                 self._has_written = self._has_written or bool(writes)
         self._note_result()
@@ -234,26 +234,26 @@ class RunProgress:
     @property
     def state(self) -> Mapping[str, Any]:
         """The latest state, with the writes of nodes that have finished in the current step."""
-        state, written = self._latest
-        if isinstance(state, Mapping) and written:
-            state = {**state, **self._apply_writes(state, list(written))}
+        state, writes = self._latest
+        if isinstance(state, Mapping) and writes:
+            state = {**state, **self._apply_writes(state, list(writes))}
         if isinstance(state, Mapping) and self._interrupts:
             state = {**state, INTERRUPT: self.interrupts}
-        seen = self._seen(state)
-        return seen if isinstance(seen, Mapping) else {}
+        view = self._view(state)
+        return view if isinstance(view, Mapping) else {}
 
-    def _apply_writes(self, state: Mapping[str, Any], written: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _apply_writes(self, state: Mapping[str, Any], writes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the values of the channels written to, by the reducers that LangGraph would use."""
         values = {}
-        for key in dict.fromkeys(key for write in written for key in write):
+        for key in dict.fromkeys(key for write in writes for key in write):
             channel = self._channels.get(key)
             if not isinstance(channel, BaseChannel):
                 continue
             try:
                 # From a copy: a reducer may change a list in place that the run still uses.
-                made = channel.from_checkpoint(copy.copy(state[key])) if key in state else channel.copy()
-                made.update([write[key] for write in written if key in write])
-                values[key] = made.get()
+                copied = channel.from_checkpoint(copy.copy(state[key])) if key in state else channel.copy()
+                copied.update([write[key] for write in writes if key in write])
+                values[key] = copied.get()
             except Exception:  # noqa: BLE001 - a reducer is anybody's code, and would have failed the step too
                 continue
         return values
@@ -266,8 +266,8 @@ class RunProgress:
         reason = str(state.get("stop_reason", "")) or _stop_reason_of_cut_reply()
         if reason:
             return self.stopped(reason)
-        said = _messages_since_question(state)
-        answer = said[-1].text if said and isinstance(said[-1], AIMessage) and not said[-1].tool_calls else ""
+        turn = _messages_since_question(state)
+        answer = turn[-1].text if turn and isinstance(turn[-1], AIMessage) and not turn[-1].tool_calls else ""
         if not answer and not isinstance(state, FreeState):
             return self.stopped("error", error_type="NoAnswer")
         # Only a supervisor's state counts visits; another graph may well answer without any.
@@ -289,8 +289,8 @@ class RunProgress:
 def _messages_since_question(state: Mapping[str, Any]) -> Sequence[AnyMessage]:
     """Return the messages after the last question: a thread may hold the answers to earlier ones."""
     messages = list(state.get("messages", ()))
-    asked = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    return messages[asked[-1] + 1 :] if asked else messages
+    places = [position for position, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    return messages[places[-1] + 1 :] if places else messages
 
 
 def _draft(state: Mapping[str, Any]) -> str:
@@ -395,6 +395,6 @@ def stream_graph(
         return await anext(chunks, _END)
 
     chunk = Operation(advance, advance_async)
-    while (shown := (yield chunk)) is not _END:
-        if progress.show(shown):
+    while (item := (yield chunk)) is not _END:
+        if progress.show(item):
             between_steps()

@@ -51,7 +51,7 @@ class Doorway(Protocol):
         """Run in place of the graph's `invoke`, which is `inner` and streams."""
         ...
 
-    def seen(self, state: Any) -> Any:
+    def readable_state(self, state: Any) -> Any:
         """Return a state of the graph in the shape that its caller reads."""
         ...
 
@@ -84,7 +84,7 @@ def state_reader(runnable: Compiled) -> Callable[[Any], Any]:
 
     def read(state: Any) -> Any:
         for doorway in doorways:
-            state = doorway.seen(state)
+            state = doorway.readable_state(state)
         return state
 
     return read
@@ -95,11 +95,11 @@ def copy_with(kind: type[Any], graph: Any, **changed: Any) -> Any:
 
     Not by the constructor, which drops what others have set on the graph, as a tracer may.
     """
-    made = object.__new__(kind)
-    vars(made).update(vars(graph))
+    result = object.__new__(kind)
+    vars(result).update(vars(graph))
     for name, value in changed.items():
-        setattr(made, name, value)
-    return made
+        setattr(result, name, value)
+    return result
 
 
 @functools.cache
@@ -116,9 +116,9 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
             changed = update or {}
             if changed.keys() <= {"config", "checkpointer"}:
                 return copy_with(type(self), self, binding=self.binding, **changed)
-            made = super().copy(update)
-            made.binding = self.binding
-            return made
+            result = super().copy(update)
+            result.binding = self.binding
+            return result
 
         def stream(self, *arguments: Any, context: Any = None, **options: Any) -> Iterator[Any]:
             through = self._through("stream", super().stream, self.config)
@@ -134,13 +134,13 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
         async def ainvoke(self, *arguments: Any, **options: Any) -> Any:
             return await self._through("ainvoke", super().ainvoke)(*arguments, **options)
 
-        def _through(self, name: str, inner: Callable[..., Any], *given: Any) -> Any:
+        def _through(self, name: str, inner: Callable[..., Any], *value: Any) -> Any:
             for doorway in self.binding.get("doorways", ()):
-                inner = functools.partial(getattr(doorway, name), inner, *given)
+                inner = functools.partial(getattr(doorway, name), inner, *value)
             return inner
 
-        def _context(self, given: Any) -> Any:
-            return self.binding.get("context") if given is None else given
+        def _context(self, value: Any) -> Any:
+            return self.binding.get("context") if value is None else value
 
     Bound.__name__ = Bound.__qualname__ = f"Bound{kind.__name__}"
     return Bound

@@ -106,8 +106,8 @@ os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 def _loop_of_run(clock: VirtualClock) -> LoopThread:
-    kept = _of_runs.get(clock)
-    loop = None if kept is None else kept()
+    reference = _of_runs.get(clock)
+    loop = None if reference is None else reference()
     if loop is None or not loop.is_alive:
         loop = LoopThread()
         _of_runs[clock] = weakref.ref(loop)

@@ -76,11 +76,11 @@ class Hybrid(Propagation):
         guard, loop = _Guard.around(runnable, recorder), asyncio.get_running_loop()
         # What the caller waits for: the outcome, or None when it is time to leave. The run gives it itself, so that the
         # caller goes on without waiting for the loop to see the end of the task.
-        given: asyncio.Future[Outcome | None] = loop.create_future()
+        handover: asyncio.Future[Outcome | None] = loop.create_future()
 
         def leave() -> None:
-            if not given.done():
-                given.set_result(None)
+            if not handover.done():
+                handover.set_result(None)
 
         async def answer() -> None:
             try:
@@ -89,16 +89,16 @@ class Hybrid(Propagation):
                 leave()
                 raise
             except Exception as error:  # noqa: BLE001 - raised in the caller's task
-                if not given.done():
-                    given.set_exception(error)
+                if not handover.done():
+                    handover.set_exception(error)
             else:
-                if not given.done():
-                    given.set_result(outcome)
+                if not handover.done():
+                    handover.set_result(outcome)
 
         task = asyncio.create_task(answer())
         timer = loop.call_later(max(0.0, deadline.remaining()) + RETURN_SLACK_S, leave)
         try:
-            outcome = await given
+            outcome = await handover
             return guard.left_behind(recorder) if outcome is None else outcome
         finally:
             timer.cancel()

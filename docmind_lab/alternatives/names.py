@@ -34,14 +34,14 @@ def parse_alternatives(
         items: Sequence[str | Alternative] = list(ALTERNATIVES)
     else:
         items = [part.strip() for part in chosen.split(",") if part.strip()] if isinstance(chosen, str) else chosen
-    found = [_with_retries(_parse_item(item), budgeted_retries) if isinstance(item, str) else item for item in items]
+    arms = [_with_retries(_parse_item(item), budgeted_retries) if isinstance(item, str) else item for item in items]
     if retries is not None:
         if retries < 0:
             raise ConfigurationError(f"retries must be 0 or more, not {retries}")
-        found = [_with_retries(alternative, retries) for alternative in found]
-    if len(set(found)) < len(found):
+        arms = [_with_retries(alternative, retries) for alternative in arms]
+    if len(set(arms)) < len(arms):
         raise ConfigurationError("an alternative is named twice; name each once")
-    return tuple(found)
+    return tuple(arms)
 
 
 def with_policies(alternative: Alternative, policies: TimePolicies) -> Alternative:

@@ -17,19 +17,19 @@ def _passes(operation: str) -> Any:
     signature = inspect.signature(original)
 
     def in_order(*arguments: Any, **options: Any) -> tuple[Any, ...]:
-        given = signature.bind(*arguments, **options)
-        given.apply_defaults()
-        return given.args
+        values = signature.bind(*arguments, **options)
+        values.apply_defaults()
+        return values.args
 
     @functools.wraps(original)
     def method(*arguments: Any, **options: Any) -> Any:
-        saver, *given = in_order(*arguments, **options)
-        return saver.passed(operation, *given)
+        saver, *values = in_order(*arguments, **options)
+        return saver.passed(operation, *values)
 
     @functools.wraps(original)
     async def method_async(*arguments: Any, **options: Any) -> Any:
-        saver, *given = in_order(*arguments, **options)
-        return await saver.passed_async(operation, *given)
+        saver, *values = in_order(*arguments, **options)
+        return await saver.passed_async(operation, *values)
 
     return method_async if inspect.iscoroutinefunction(original) else method
 

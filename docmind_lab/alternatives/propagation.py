@@ -83,5 +83,5 @@ class Propagation:
     ) -> Steps[None]:
         """Stream the graph to its end, under the policy. options: those of `stream_graph`."""
         with policy_scope(self.policy, deadline):
-            in_force, given = self._with_deadline(runnable, deadline), self._inputs(runnable, inputs, deadline)
-            yield from stream_graph(in_force, given, progress, **options)
+            in_force, held_inputs = self._with_deadline(runnable, deadline), self._inputs(runnable, inputs, deadline)
+            yield from stream_graph(in_force, held_inputs, progress, **options)

@@ -102,7 +102,7 @@ def hide_credentials_in_logs() -> None:
             logger.addFilter(_HideCredentials())
 
 
-# Cached: called for every request that is watched, for a few hosts.
+# Cached: called for every request that is observed, for a few hosts.
 @functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine itself, without asking a name server."""

@@ -167,11 +167,11 @@ def level_and_variant(text: str) -> tuple[str, str]:
     if name not in CATALOGUE:
         near = difflib.get_close_matches(name, default_alternatives(), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        known = ", ".join(f"{name} ({CATALOGUE[name].letter})" for name in default_alternatives())
-        raise ConfigurationError(f"unknown alternative {text!r}; {hint}the alternatives are {known}")
+        names = ", ".join(f"{name} ({CATALOGUE[name].letter})" for name in default_alternatives())
+        raise ConfigurationError(f"unknown alternative {text!r}; {hint}the alternatives are {names}")
     if variant and variant not in CATALOGUE[name].variants:
-        known = ", ".join(f"{each}:{option}" for each, entry in CATALOGUE.items() for option in entry.variants)
-        raise ConfigurationError(f"unknown variant {text!r}; the variants are {known}")
+        names = ", ".join(f"{each}:{option}" for each, entry in CATALOGUE.items() for option in entry.variants)
+        raise ConfigurationError(f"unknown variant {text!r}; the variants are {names}")
     return name, variant
 
 

@@ -213,9 +213,9 @@ class CappedTimeout(float):
     @classmethod
     def of(cls, own_s: float | None, deadline: Deadline) -> CappedTimeout:
         """Return what a client may wait: the smaller of its own timeout and what is left."""
-        made = cls(deadline.cap(own_s))
-        made.own_s, made.deadline = own_s, deadline
-        return made
+        timeout = cls(deadline.cap(own_s))
+        timeout.own_s, timeout.deadline = own_s, deadline
+        return timeout
 
     @property
     def is_lifted(self) -> bool:
@@ -293,15 +293,15 @@ def in_force() -> InForce:
 
 
 class in_force_scope:  # noqa: N801 - used as the functions beside it are
-    """Put something in force during a block. Entered for every read of a watched request, so it is no generator."""
+    """Put something in force during a block. Entered for every read of an observed request, so it is no generator."""
 
-    __slots__ = ("_made", "_token")
+    __slots__ = ("_entry", "_token")
 
-    def __init__(self, made: InForce) -> None:
-        self._made = made
+    def __init__(self, entry: InForce) -> None:
+        self._entry = entry
 
     def __enter__(self) -> None:
-        self._token = _in_force.set(self._made)
+        self._token = _in_force.set(self._entry)
 
     def __exit__(self, *exc_info: object) -> None:
         _in_force.reset(self._token)
@@ -333,8 +333,8 @@ class deadline_scope(in_force_scope):  # noqa: N801 - used as the functions besi
         around, deadline = _in_force.get(), self._deadline
         outer = None if around.deadline is None or not self._inherits else around.deadline.in_force
         effective = nearer(deadline, outer)
-        made = InForce(effective, around.policy, around.run, around.hold, around.meter)
-        self._token = _in_force.set(made)
+        inside = InForce(effective, around.policy, around.run, around.hold, around.meter)
+        self._token = _in_force.set(inside)
         return effective
 
 

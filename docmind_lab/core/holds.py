@@ -99,8 +99,8 @@ class Hold:
             self._outer = outer
             outer._inside.add(self)
         if self.deadline is not None and self.deadline.in_place != self._in_place:
-            made = self.deadline
-            self.deadline = Deadline(made.at_s, made.limit_s, made.clock, self._in_place)
+            own = self.deadline
+            self.deadline = Deadline(own.at_s, own.limit_s, own.clock, self._in_place)
 
     def release(self) -> None:
         """End the hold without a cut: what its block left behind goes on, under the hold around it if there is one.
@@ -294,7 +294,7 @@ class hold_scope(in_force_scope):  # noqa: N801 - used as the functions beside i
         hold = self._hold
         if hold is not None and hold._outer is not None:
             hold._outer._inside.discard(hold)
-        if in_force() is self._made:
+        if in_force() is self._entry:
             with contextlib.suppress(ValueError):
                 super().__exit__()
                 return

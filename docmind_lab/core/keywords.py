@@ -55,14 +55,14 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 def answers_wrong_names(called: Called) -> Called:
     """Return a function, or a class, that answers a keyword it does not have with the right one."""
     names = list(inspect.signature(called).parameters)
-    shown = str(getattr(called, "noun", "") or f"dl.{getattr(called, '__name__', 'call')}")
+    name_of_call = str(getattr(called, "noun", "") or f"dl.{getattr(called, '__name__', 'call')}")
     inner = called.__init__ if isinstance(called, type) else called  # type: ignore[misc]
 
     @functools.wraps(inner)
     def call(*arguments: Any, **keywords: Any) -> Any:
         for name in keywords:
             if name not in names:
-                raise ConfigurationError(f"{shown} has no argument {name!r}: {right_name(name, names)}")
+                raise ConfigurationError(f"{name_of_call} has no argument {name!r}: {right_name(name, names)}")
         return inner(*arguments, **keywords)
 
     if isinstance(called, type):

@@ -160,13 +160,13 @@ class ServerBehaviour(BaseModel):
         """
         if name.endswith(".json"):
             return cls.read(name)
-        known = {"stops": STOPS, "goes-on": GOES_ON} | {each.name: each for each in shipped_behaviours()}
-        if name not in known:
+        choices = {"stops": STOPS, "goes-on": GOES_ON} | {each.name: each for each in shipped_behaviours()}
+        if name not in choices:
             raise ConfigurationError(
-                f"server behaviour must be one of {', '.join(known)} or a .json file that docmind-lab probe server "
+                f"server behaviour must be one of {', '.join(choices)} or a .json file that docmind-lab probe server "
                 f"wrote, not {name!r}"
             )
-        return cls.model_validate(known[name].model_dump())
+        return cls.model_validate(choices[name].model_dump())
 
 
 STOPS: Final = ServerBehaviour(

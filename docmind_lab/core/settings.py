@@ -241,10 +241,10 @@ def variable_names() -> dict[str, str]:
 
 
 def _refuse_unknown_variables() -> None:
-    known = variable_names()
+    names = variable_names()
     for variable in sorted(os.environ):
-        if variable.upper().startswith(PREFIX) and variable.upper() not in known:
-            raise ConfigurationError(f"unknown setting {variable}; the settings are {', '.join(sorted(known))}")
+        if variable.upper().startswith(PREFIX) and variable.upper() not in names:
+            raise ConfigurationError(f"unknown setting {variable}; the settings are {', '.join(sorted(names))}")
 
 
 def _explain(error: ValidationError) -> str:
@@ -253,8 +253,8 @@ def _explain(error: ValidationError) -> str:
     for problem in error.errors():
         field = ".".join(str(part) for part in problem["loc"][:2])
         # The value of anything but a known setting may hold the key: under a misspelt name, or inside a section.
-        shown = field in variables and "api_key" not in field
-        value = f", not {without_credentials(repr(problem.get('input')))}" if shown else ""
+        is_public = field in variables and "api_key" not in field
+        value = f", not {without_credentials(repr(problem.get('input')))}" if is_public else ""
         message = problem["msg"].removeprefix("Value error, ")
         lines.append(f"setting {field} ({variables.get(field, 'unknown')}): {message}{value}")
     return "; ".join(lines)

@@ -35,8 +35,8 @@ class _Policy:
         """The policy as `TimePolicies.parse` reads it: its name, with its value where that is not the default."""
         options: tuple[Any, ...] = dataclasses.fields(self)  # type: ignore[arg-type]
         values = [getattr(self, option.name) for option in options if getattr(self, option.name) != option.default]
-        shown = [value if isinstance(value, str) else f"{value:g}{self.unit}" for value in values]
-        return ":".join([self.name, *shown])
+        parts = [value if isinstance(value, str) else f"{value:g}{self.unit}" for value in values]
+        return ":".join([self.name, *parts])
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,13 @@ class Anytime(_Policy):
         return cls()
 
 
-def _number(text: str, unit: str, below: float, asked: str) -> float:
+def _number(text: str, unit: str, below: float, request: str) -> float:
     try:
         value = float(text.removesuffix(unit))
     except ValueError:
         value = math.nan
     if not 0 < value < below:
-        raise ValueError(f"give {asked}, not {text!r}")
+        raise ValueError(f"give {request}, not {text!r}")
     return value
 
 

@@ -131,8 +131,8 @@ def _facts(chosen: Sequence[str], rows: Mapping[str, Row], runs: pd.DataFrame, c
 
 def _range(values: Sequence[float], digits: int = 0) -> str:
     """Return the common value, or the least and the greatest: "20", "18 to 20"."""
-    shown = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
-    return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+    texts = list(dict.fromkeys(f"{value:.{digits}f}" for value in sorted(values)))
+    return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
 
 
 def _no_choice(choice: Choice, rows: Mapping[str, Row]) -> str:

@@ -321,9 +321,9 @@ def _beaten(arms: Sequence[str], differences: _Differences, criterion: Criterion
     result: dict[str, Beaten] = {}
     for arm in arms:
         rivals = [(rival, differences.get((rival, arm, criterion.name))) for rival in arms if rival != arm]
-        shown = [(rival, by) for rival, by in rivals if by is not None and by.is_shown]
-        if shown:
-            rival, by = max(shown, key=lambda each: each[1].interval.low)
+        winners = [(rival, by) for rival, by in rivals if by is not None and by.is_shown]
+        if winners:
+            rival, by = max(winners, key=lambda each: each[1].interval.low)
             result[arm] = Beaten(rival, criterion, by.interval, by.runs_better, by.runs_worse, by.unseen)
     return result
 

@@ -120,12 +120,12 @@ class DecisionTable(MakesFinding):
 
     def finding(self) -> Finding:
         """Return scores and totals, with the weights in the headings, and which totals disagree."""
-        shown = pd.DataFrame({"option": [option.name for option in self.options]})
+        frame = pd.DataFrame({"option": [option.name for option in self.options]})
         for place, (name, percent) in enumerate(self.weights_percent.items()):
-            shown[f"{name} ({percent:g} %)"] = [f"{option.scores[place]}" for option in self.options]
-        shown["printed"] = [f"{option.printed_total}" for option in self.options]
-        shown["recomputed"] = [f"{value:g}" for value in self.recomputed()["recomputed"]]
-        words = (f"{self.name}: {self.title}", shown, self.sentences())
+            frame[f"{name} ({percent:g} %)"] = [f"{option.scores[place]}" for option in self.options]
+        frame["printed"] = [f"{option.printed_total}" for option in self.options]
+        frame["recomputed"] = [f"{value:g}" for value in self.recomputed()["recomputed"]]
+        words = (f"{self.name}: {self.title}", frame, self.sentences())
         return Finding(words, {"selected": self.selected}, {"totals": self.recomputed()})
 
     def winners(self, scores: Matrix | None = None, names: tuple[str, ...] = (), step_percent: int = 1) -> pd.DataFrame:

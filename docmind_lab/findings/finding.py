@@ -148,8 +148,8 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 def _markdown(block: Block) -> str:
     if isinstance(block, pd.DataFrame):
-        shown = block.rename_axis(index="").reset_index(allow_duplicates=True) if _has_names(block) else block
-        return markdown_table([*map(str, shown)], shown.to_numpy())
+        table = block.rename_axis(index="").reset_index(allow_duplicates=True) if _has_names(block) else block
+        return markdown_table([*map(str, table)], table.to_numpy())
     if isinstance(block, Paste):
         return f"```\n{block.line}\n```"
     if isinstance(block, Code):

@@ -80,8 +80,8 @@ class PerfMap(MakesFinding):
     def __post_init__(self) -> None:
         for name, zero, best in zip(COMPONENTS, self.zeros, _BEST, strict=True):
             if not (0 <= zero < 1 if best else 0 < zero < np.inf):
-                wanted = "a share from 0 to below 1" if best else "a number of decision timeouts above 0"
-                raise ConfigurationError(f"zeros: that of {name} must be {wanted}, not {zero}")
+                range_text = "a share from 0 to below 1" if best else "a number of decision timeouts above 0"
+                raise ConfigurationError(f"zeros: that of {name} must be {range_text}, not {zero}")
         if len(self.weights) != len(COMPONENTS) or min(self.weights) < 0 or not 0 < sum(self.weights) < np.inf:
             raise ConfigurationError("weights must be four numbers, 0 or more, and one of them above 0")
 

@@ -134,7 +134,7 @@ class Watch(MakesFinding):
     def finding(self) -> Finding:
         """Return sentences and table."""
         table = self.frame[[*_GROUP, "measure", "study", "production", "verdict"]]
-        shown = [] if table.empty else [table.rename(columns={"limit_s": "limit", "verdict": "it is"})]
+        tables = [] if table.empty else [table.rename(columns={"limit_s": "limit", "verdict": "it is"})]
         verdicts = [
             {"alternative": name, "limit_s": limit_s, "verdict": verdict}
             for (name, limit_s), verdict in self.verdicts.items()
@@ -147,7 +147,7 @@ class Watch(MakesFinding):
             "not_compared": self.not_compared,
             "sentences": self.sentences,
         }
-        return Finding((*self.sentences, *shown), numbers, {"measures": self.frame})
+        return Finding((*self.sentences, *tables), numbers, {"measures": self.frame})
 
 
 def watch(study: Study, calls: pd.DataFrame) -> Watch:

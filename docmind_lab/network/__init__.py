@@ -1,6 +1,6 @@
 """The seam: the one layer between every HTTP client and its sockets, where requests are timed and bounded.
 
-attempts.py           a logical call and its attempts on the wire; who watches them
+attempts.py           a logical call and its attempts on the wire; who observes them
 streams.py            network backends that observe bytes and hold every operation to the deadline
 exchange.py           one request under way: what it is allowed, what is noted, how it ends
 taps.py               functions called before each request is sent, and with its traffic at the end

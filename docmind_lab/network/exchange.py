@@ -92,10 +92,10 @@ class Exchange:
         self.deadline = deadline = current_deadline()
         self._hold = current_hold()
         if deadline is not None:
-            given = self.timeouts
+            own_timeouts = self.timeouts
             # Most clients wait equally long for everything: one is made for all that are equal.
-            capped = {own_s: CappedTimeout.of(own_s, deadline) for own_s in {*map(given.get, _TIMEOUT_NAMES)}}
-            self.timeouts = {name: capped[given.get(name)] for name in _TIMEOUT_NAMES}
+            capped = {own_s: CappedTimeout.of(own_s, deadline) for own_s in {*map(own_timeouts.get, _TIMEOUT_NAMES)}}
+            self.timeouts = {name: capped[own_timeouts.get(name)] for name in _TIMEOUT_NAMES}
         call = current_call()
         for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
             if bound_s is not None:
@@ -130,13 +130,13 @@ class Exchange:
         With a deadline on the wire, a host that is named gets the time left, and no other host does.
         """
         # What somebody copies off a request of a run may lead to another machine.
-        kept = [item for item in self._request.headers.raw if not item[0].lower().startswith(_PREFIX)]
+        headers = [item for item in self._request.headers.raw if not item[0].lower().startswith(_PREFIX)]
         wire = wire_in_force()
         if wire is not None:
             host, port = self.url.raw_host.decode("ascii"), self.url.port or default_port(self.url.scheme)
             deadline = self.deadline if self._hold is None else self._hold.in_force
-            kept = wire.outgoing_headers(kept, host, port, deadline)
-        return [*kept, *self._tags]
+            headers = wire.outgoing_headers(headers, host, port, deadline)
+        return [*headers, *self._tags]
 
     def core_request(self, core: ModuleType, request: Any, content: Any) -> Any:
         """Return the request for httpcore, with timeouts capped by the deadline."""
@@ -240,7 +240,7 @@ class Exchange:
 class _Operation:
     """A block for one operation of an attempt, under the attempt and the deadline of its request.
 
-    A class, since a generator for each of three scopes would be a large part of the cost of watching a request.
+    A class, since a generator for each of three scopes would be a large part of the cost of observing a request.
     """
 
     __slots__ = ("_attempt", "_deadline", "_exchange")

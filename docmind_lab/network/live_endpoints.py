@@ -80,8 +80,8 @@ def _model_endpoint(settings: Settings) -> Check:
     except (ValueError, KeyError, TypeError):
         return Check(MODEL_ENDPOINT, "failed", f"{where}: its list of models cannot be read", remedy)
     if settings.llm.model not in names:
-        known = ", ".join(names[:5]) or "none"
-        finding = f"{where} has no model {settings.llm.model!r}; it has {known}"
+        first_names = ", ".join(names[:5]) or "none"
+        finding = f"{where} has no model {settings.llm.model!r}; it has {first_names}"
         return Check(MODEL_ENDPOINT, "failed", finding, "set DOCMIND_LLM__MODEL")
     return Check(MODEL_ENDPOINT, "ok", f"{where} has {settings.llm.model}")
 

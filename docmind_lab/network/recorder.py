@@ -122,10 +122,10 @@ class Recorder:
 
         It is in no table; its quality may be.
         """
-        kept = tuple(documents)
+        snapshot = tuple(documents)
         with self._changed:
             last = self._results[-1] if self._results else Result(0.0, "", ())
-            result = Result(self.clock.now(), last.answer if answer is None else answer, kept)
+            result = Result(self.clock.now(), last.answer if answer is None else answer, snapshot)
             if (result.answer, result.documents) != (last.answer, last.documents):
                 self._results.append(result)
 

@@ -22,28 +22,28 @@ class Replacements:
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace `owner.name` by `make(owner.name)` until `remove`. owner: a module or class."""
         previous, is_own = getattr(owner, name), name in vars(owner)
-        made = make(previous)
-        setattr(owner, name, made)
-        self._put_back.append((owner, name, made, previous if is_own else None))
-        self._in_place = {**self._in_place, (owner, name): (vars(owner).get, name, made, make)}
+        new = make(previous)
+        setattr(owner, name, new)
+        self._put_back.append((owner, name, new, previous if is_own else None))
+        self._in_place = {**self._in_place, (owner, name): (vars(owner).get, name, new, make)}
 
     def renew(self) -> None:
         """Replace again what others have taken off: whoever was there first may put back the library's own."""
         # At the start of every call: one look at each attribute, as long as all are in place.
-        for look_up, name, made, _ in self._in_place.values():
-            if look_up(name) is not made:
+        for look_up, name, ours, _ in self._in_place.values():
+            if look_up(name) is not ours:
                 break
         else:
             return
-        for (owner, name), (look_up, _, made, make) in self._in_place.items():
-            if look_up(name) is not made and _is_own(owner, getattr(owner, name)):
+        for (owner, name), (look_up, _, ours, make) in self._in_place.items():
+            if look_up(name) is not ours and _is_own(owner, getattr(owner, name)):
                 self.replace(owner, name, make)
 
     def remove(self) -> None:
         """Restore the originals. A name that others have replaced since stays; our hook below it passes through."""
         while self._put_back:
-            owner, name, made, previous = self._put_back.pop()
-            if vars(owner).get(name) is not made:
+            owner, name, ours, previous = self._put_back.pop()
+            if vars(owner).get(name) is not ours:
                 continue
             if previous is None:
                 delattr(owner, name)

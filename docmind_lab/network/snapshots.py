@@ -65,10 +65,10 @@ def copy_attempt(attempt: Attempt) -> Attempt:
 
 def _as_of(attempt: Attempt, horizon_at: float) -> Attempt:
     """Return a copy of the attempt as it stood at an instant."""
-    made = copy_attempt(attempt)
+    copy = copy_attempt(attempt)
     for name in ("acquired_at", "sent_at", "first_byte_at"):
-        if (at := getattr(made, name)) is not None and at > horizon_at:
-            setattr(made, name, None)
-    if made.ended_at is not None and made.ended_at > horizon_at:
-        made.ended_at, made.outcome, made.error_type = None, "open", ""
-    return made
+        if (at := getattr(copy, name)) is not None and at > horizon_at:
+            setattr(copy, name, None)
+    if copy.ended_at is not None and copy.ended_at > horizon_at:
+        copy.ended_at, copy.outcome, copy.error_type = None, "open", ""
+    return copy

@@ -62,14 +62,14 @@ def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[s
         return [str(ipaddress.ip_address(host))]
     except ValueError:
         pass
-    found: list[str] = []
+    addresses: list[str] = []
     failure: list[OSError] = []
     done = threading.Event()
 
     def look_up() -> None:
         try:
             infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found.extend(dict.fromkeys(str(info[4][0]) for info in infos))
+            addresses.extend(dict.fromkeys(str(info[4][0]) for info in infos))
         except OSError as error:
             failure.append(error)
         done.set()
@@ -79,7 +79,7 @@ def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[s
         raise core.ConnectTimeout(f"looking up {host} passed the deadline")
     if failure:
         raise core.ConnectError(str(failure[0])) from failure[0]
-    return found
+    return addresses
 
 
 class _StreamLogic:

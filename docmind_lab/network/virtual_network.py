@@ -68,12 +68,12 @@ class _Stream:
 
     def get_extra_info(self, info: str) -> Any:
         """Return one fact about the stream: whether it is readable, or an address."""
-        known = {
+        values = {
             "is_readable": self._wire.readable,
             "client_addr": _CLIENT_ADDRESS,
             "server_addr": self._address,
         }
-        return known.get(info)
+        return values.get(info)
 
 
 class _SyncStream(_Stream):
@@ -202,8 +202,8 @@ class _Network:
     def _address(self, core: _Core, host: str, port: int) -> Address:
         address = self.addresses.get((host, port))
         if address is None:
-            known = ", ".join(f"{name}:{number}" for name, number in self.addresses)
-            raise core.module.ConnectError(f"nothing is at {host}:{port} in this run, only at {known}")
+            places = ", ".join(f"{name}:{number}" for name, number in self.addresses)
+            raise core.module.ConnectError(f"nothing is at {host}:{port} in this run, only at {places}")
         return address
 
     def _wire(self, address: Address) -> Wire:

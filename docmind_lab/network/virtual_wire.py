@@ -74,9 +74,9 @@ class Wire:
 
     def take(self, max_bytes: int) -> bytes:
         """Return the bytes that are there, b"" at the end; only for a readable wire."""
-        taken = bytes(self._there[:max_bytes])
+        data = bytes(self._there[:max_bytes])
         del self._there[:max_bytes]
-        return taken
+        return data
 
     def wait(self, timeout_s: float | None) -> bool:
         """Wait for virtual seconds until the wire is readable; return whether it is. A tie counts as late."""

@@ -33,13 +33,13 @@ def _chat(payload: Mapping[str, Any]) -> Refusal | None:
     asked_at = 0
     for position, message in enumerate(_mappings(payload.get("messages"))):
         if message.get("role") == "tool":
-            found = str(message.get("tool_call_id"))
-            if found in answered:
-                return _refused(f"Duplicate value for 'tool_call_id' of '{found}' in message[{position}]", position)
-            if found not in waiting:
+            call_id = str(message.get("tool_call_id"))
+            if call_id in answered:
+                return _refused(f"Duplicate value for 'tool_call_id' of '{call_id}' in message[{position}]", position)
+            if call_id not in waiting:
                 return _refused(_NO_CALL_OF_CHAT, position)
-            waiting.remove(found)
-            answered.add(found)
+            waiting.remove(call_id)
+            answered.add(call_id)
             continue
         if waiting:
             return _refused(_NO_RESULT_OF_CHAT + ", ".join(waiting), asked_at)
@@ -132,5 +132,5 @@ _RULES: Final = {
 }
 
 
-def _mappings(found: Any) -> list[Mapping[str, Any]]:
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list | tuple) else []
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []

@@ -50,13 +50,13 @@ class EndpointRequest:
             parts = self.path.strip("/").split("/")
             return parts[int(name) - 1] if name.isdecimal() and 0 < int(name) <= len(parts) else ""
         if source == "json":
-            found = self.json
+            value = self.json
             for part in name.split("."):
-                if isinstance(found, list) and part.isdecimal() and int(part) < len(found):
-                    found = found[int(part)]
+                if isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+                    value = value[int(part)]
                 else:
-                    found = found.get(part, "") if isinstance(found, Mapping) else ""
-            return found
+                    value = value.get(part, "") if isinstance(value, Mapping) else ""
+            return value
         return {"query": self.query, "form": self.form, "header": self.headers}[source].get(name, "")
 
 

@@ -131,20 +131,20 @@ class Endpoint:
         if self.folder and self.folder not in sys.path:
             sys.path.insert(0, self.folder)
         try:
-            found = getattr(importlib.import_module(place.removesuffix(".py")), attribute)
+            function = getattr(importlib.import_module(place.removesuffix(".py")), attribute)
         except Exception as error:  # whatever a user's module raises
             raise ConfigurationError(f"function {self.function!r} cannot be imported: {error}") from error
-        if not callable(found):
-            raise ConfigurationError(f"function {self.function!r} is a {type(found).__name__}, not a function")
-        return found  # type: ignore[no-any-return]
+        if not callable(function):
+            raise ConfigurationError(f"function {self.function!r} is a {type(function).__name__}, not a function")
+        return function  # type: ignore[no-any-return]
 
     def response(self, request: EndpointRequest) -> EndpointResponse:
         """Return the answer to a request. Raises: what a user's function raises."""
         if self.function:
-            made = self._call(request)
-            if isinstance(made, EndpointResponse):
-                return replace(made, headers={**self.headers, **made.headers})
-            return EndpointResponse(made, self.status, self.headers)
+            result = self._call(request)
+            if isinstance(result, EndpointResponse):
+                return replace(result, headers={**self.headers, **result.headers})
+            return EndpointResponse(result, self.status, self.headers)
         template = self.text if self.json is None else self.json
         return EndpointResponse(filled(template, request), self.status, self.headers)
 
@@ -199,17 +199,17 @@ def read_endpoints(file: str | Path) -> tuple[Endpoint, ...]:
     rows = data.get("endpoint")
     if set(data) != {"endpoint"} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ConfigurationError(f"endpoints: {place} must have rows [[endpoint]], and nothing else")
-    known = {each.name for each in fields(Endpoint)} - {"folder"}
-    made = []
+    columns = {each.name for each in fields(Endpoint)} - {"folder"}
+    endpoints = []
     for number, row in enumerate(rows, 1):
         where = f"endpoints: {place}, row {number}"
-        if unknown := sorted(row.keys() - known):
-            raise ConfigurationError(f"{where}: unknown {unknown[0]!r}; a row has {', '.join(sorted(known))}")
+        if unknown := sorted(row.keys() - columns):
+            raise ConfigurationError(f"{where}: unknown {unknown[0]!r}; a row has {', '.join(sorted(columns))}")
         try:
-            made.append(Endpoint(**{"host": "", **row}, folder=str(place.resolve().parent)))
+            endpoints.append(Endpoint(**{"host": "", **row}, folder=str(place.resolve().parent)))
         except (ConfigurationError, TypeError) as error:
             raise ConfigurationError(f"{where}: {error}") from error
-    return tuple(made)
+    return tuple(endpoints)
 
 
 def _known_rows(file: str) -> tuple[Endpoint, ...]:
@@ -269,9 +269,9 @@ class EndpointService:
         if fault is not None and fault.kind in REFUSALS:
             return refused(Plan((), "tool"), fault)
         query = query_of(request.query)
-        asked = EndpointRequest(request.method, host, path, query, request.headers, request.body)
+        call = EndpointRequest(request.method, host, path, query, request.headers, request.body)
         try:
-            response = row.response(asked)
+            response = row.response(call)
         except ODD_REQUEST as error:
             answer = {"error": f"the request cannot be answered: {type(error).__name__}: {error}"}
             return of_any_request(Plan(json_steps(500, answer), "tool"), request, self.faults, self.default_seed)
@@ -298,8 +298,8 @@ def _steps(response: EndpointResponse) -> tuple[Headers, Chunk]:
     if not isinstance(body, str | bytes):
         body, kind = json_text.dumps(body), "application/json"
     data = body.encode() if isinstance(body, str) else body
-    given = {name.lower(): value for name, value in response.headers.items()}
-    headers = {"content-type": kind, **given, "content-length": str(len(data))}
+    own = {name.lower(): value for name, value in response.headers.items()}
+    headers = {"content-type": kind, **own, "content-length": str(len(data))}
     return Headers(response.status, tuple(headers.items())), Chunk(data)
 
 

@@ -48,9 +48,9 @@ def of_any_request(plan: Plan, request: ServiceRequest, faults: Iterable[Fault],
     if plan.fault or not request.node_request:
         return plan
     service: ServiceKind = "retrieval" if plan.kind == "retrieval" else "llm"
-    known = (fault for fault in faults if fault.kind in _CHANGES or fault.kind in REFUSALS)
+    of_requests = (fault for fault in faults if fault.kind in _CHANGES or fault.kind in REFUSALS)
     key = request.draw_key("", "0", default_seed)
-    fault = first_that_strikes(known, service, key, request=request.node_request)
+    fault = first_that_strikes(of_requests, service, key, request=request.node_request)
     if fault is None:
         return plan
     return refused(plan, fault) if fault.kind in REFUSALS else under_fault(plan, fault)
@@ -123,24 +123,24 @@ def _trickle(steps: Steps, gap_s: float) -> Steps:
 def _keep_alive(steps: Steps, seconds: float, sign_in_stream: Chunk) -> Steps:
     """Send the headers at once, without a length, and a sign of life after each `KEEP_ALIVE_GAP_S` of silence."""
     sign = sign_in_stream if _is_stream(steps) else _SIGN_OF_LIFE_JSON
-    kept: list[Step] = []
+    changed_steps: list[Step] = []
     silent_s = 0.0
     for step in _headers_first(_delay(steps, seconds)):
         if isinstance(step, Headers):
             named = tuple((name, value) for name, value in step.headers if name != "content-length")
-            kept.append(replace(step, headers=named))
+            changed_steps.append(replace(step, headers=named))
         elif isinstance(step, Wait) and math.isfinite(step.seconds):
             begun_s = 0.0
             while step.seconds - begun_s > KEEP_ALIVE_GAP_S - silent_s:
                 ended_s = begun_s + KEEP_ALIVE_GAP_S - silent_s
-                kept += [_part_of_wait(step, begun_s, ended_s), sign]
+                changed_steps += [_part_of_wait(step, begun_s, ended_s), sign]
                 begun_s, silent_s = ended_s, 0.0
-            kept.append(_part_of_wait(step, begun_s, step.seconds))
+            changed_steps.append(_part_of_wait(step, begun_s, step.seconds))
             silent_s += step.seconds - begun_s
         else:
-            kept.append(step)
+            changed_steps.append(step)
             silent_s = 0.0
-    return tuple(kept)
+    return tuple(changed_steps)
 
 
 def _part_of_wait(wait: Wait, begun_s: float, ended_s: float) -> Wait:
@@ -154,15 +154,15 @@ def _disconnect(steps: Steps, seconds: float) -> Steps:
     """Send half of a JSON body, or an event stream up to half of its tokens; then close the connection."""
     if not _is_stream(steps):
         return (*(_halve(step) if isinstance(step, Chunk) else step for step in steps), Disconnect())
-    left, kept = _tokens(steps) // 2, list[Step]()
+    left, changed_steps = _tokens(steps) // 2, list[Step]()
     for step in steps:
         if isinstance(step, Wait) and step.tokens > left:
             # Token i of n is there after seconds × i / n, which is when the last one of this half is.
-            kept.append(Wait(step.seconds * left / step.tokens, left))
+            changed_steps.append(Wait(step.seconds * left / step.tokens, left))
             break
-        kept.append(step)
+        changed_steps.append(step)
         left -= step.tokens if isinstance(step, Wait) else 0
-    return (*kept, Disconnect())
+    return (*changed_steps, Disconnect())
 
 
 def _halve(chunk: Chunk) -> Chunk:
@@ -186,15 +186,15 @@ def _with_length(headers: Headers, length: str) -> Headers:
 def _malformed_stream(steps: Steps) -> Steps:
     half, generated, done = _tokens(steps) // 2, 0, False
     end = b"\n\n" if _content_type(steps) == "text/event-stream" else b"\n"
-    kept: list[Step] = []
+    whole_steps: list[Step] = []
     for step in steps:
         generated += step.tokens if isinstance(step, Wait) else 0
         if isinstance(step, Chunk) and not done and generated >= half:
-            kept.append(Chunk(_halve(step).data + end))
+            whole_steps.append(Chunk(_halve(step).data + end))
             done = True
         else:
-            kept.append(step)
-    return tuple(kept)
+            whole_steps.append(step)
+    return tuple(whole_steps)
 
 
 _CHANGES: Mapping[str, Callable[[Steps, float], Steps]] = {

@@ -53,8 +53,8 @@ class RequestRow:
     def moved(self, by_s: float) -> RequestRow:
         """Return the row with all of its instants later by so many seconds: as another clock would have seen it."""
         instants = ("received_at", "first_byte_at", "last_byte_at", "client_gone_at", "ended_at")
-        known = {name: getattr(self, name) for name in instants}
-        later: dict[str, Any] = {name: None if instant is None else instant + by_s for name, instant in known.items()}
+        times = {name: getattr(self, name) for name in instants}
+        later: dict[str, Any] = {name: None if instant is None else instant + by_s for name, instant in times.items()}
         spans = [(begun_at + by_s, ended_at + by_s, tokens) for begun_at, ended_at, tokens in self.token_spans]
         return replace(self, token_spans=spans, **later)
 

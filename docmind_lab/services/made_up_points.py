@@ -97,26 +97,26 @@ def _payload(name: str, number: Any) -> dict[str, Any]:
     return {**names, "title": title, "source": source, "metadata": {"title": title, "source": source}}
 
 
-def _selected(payload: dict[str, Any], wanted: Any) -> dict[str, Any] | None:
-    if wanted is None or wanted is True:
+def _selected(payload: dict[str, Any], selector: Any) -> dict[str, Any] | None:
+    if selector is None or selector is True:
         return payload
-    if wanted is False:
+    if selector is False:
         return None
-    excluded = getattr(wanted, "exclude", None)
+    excluded = getattr(selector, "exclude", None)
     if excluded is not None:
         return {key: value for key, value in payload.items() if key not in excluded}
-    included: Sequence[str] = wanted if isinstance(wanted, list) else wanted.include
+    included: Sequence[str] = selector if isinstance(selector, list) else selector.include
     keys = [key.partition(".")[0] for key in included]
     # A key that these payloads lack is one that the users' have.
     return {key: payload.get(key, payload["text"]) for key in keys}
 
 
-def _vectors(name: str, number: Any, wanted: Any, query: Any) -> Any:
+def _vectors(name: str, number: Any, selector: Any, query: Any) -> Any:
     """Return a vector, or those that have names; as long as that of the query, if it is a vector."""
-    asked = getattr(query, "query", None)
-    nearest = getattr(asked, "nearest", asked)
+    search = getattr(query, "query", None)
+    nearest = getattr(search, "nearest", search)
     size = len(nearest) if isinstance(nearest, list) and nearest else DEFAULT_SIZE
     using = getattr(query, "using", None)
-    names = wanted if isinstance(wanted, list) else [using] if using else []
-    made = {each: [share_of(name, number, each, place) for place in range(size)] for each in names or [""]}
-    return made if names else made[""]
+    names = selector if isinstance(selector, list) else [using] if using else []
+    vectors = {each: [share_of(name, number, each, place) for place in range(size)] for each in names or [""]}
+    return vectors if names else vectors[""]

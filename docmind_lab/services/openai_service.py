@@ -226,15 +226,15 @@ class OpenAIService:
         return Plan(steps, "llm", answer.input_tokens, tokens, takes_slot=True)
 
     def _embeddings(self, request: ServiceRequest, dialect: Dialect, route: Route, body: Mapping[str, Any]) -> Plan:
-        asked = dialect.embedding_request(route, body)
-        key = request.draw_key(EMBEDDING_ROLE, str(len(asked.texts)), self.default_seed)
+        wish = dialect.embedding_request(route, body)
+        key = request.draw_key(EMBEDDING_ROLE, str(len(wish.texts)), self.default_seed)
         fault = first_that_strikes(self.faults, "retrieval", key, request=request.node_request)
         if fault is not None and fault.kind == "retrieval_503":
             return replace(_refusal_plan(fault, dialect), kind="retrieval")
-        size = asked.size or size_of(asked.model)
-        vectors = [vector_of(text, size) for text in asked.texts]
-        tokens = sum(count_tokens(text) for text in asked.texts)
-        share = 1 + _SHARE_OF_A_FURTHER_TEXT * (len(asked.texts) - 1)
+        size = wish.size or size_of(wish.model)
+        vectors = [vector_of(text, size) for text in wish.texts]
+        tokens = sum(count_tokens(text) for text in wish.texts)
+        share = 1 + _SHARE_OF_A_FURTHER_TEXT * (len(wish.texts) - 1)
         reply = json_steps(200, dialect.embeddings(route, body, vectors, tokens))
         plan = Plan((Wait(self.profile.draw_retrieval(key) * share), *reply), "retrieval", input_tokens=tokens)
         return plan if fault is None else under_fault(plan, fault)

@@ -19,17 +19,17 @@ def _hits_of(query: str, count: Any) -> list[dict[str, str]]:
     """Return as many results as are asked for, at most 20."""
     number = count if isinstance(count, int) and not isinstance(count, bool) else _whole_number(count, 5)
     name = hashlib.sha256(query.encode()).hexdigest()[:8]
-    made = []
+    hits = []
     for place in range(max(0, min(number, _MOST_HITS))):
         kind = _KINDS[place % len(_KINDS)]
-        made.append(
+        hits.append(
             {
                 "title": f"{kind}: {query}",
                 "url": f"https://www.example.com/{name}/{place + 1}",
                 "text": f"{kind} of {query}. Page {place + 1} says what it is, how it is used, and what to mind.",
             }
         )
-    return made
+    return hits
 
 
 def _whole_number(text: Any, default: int) -> int:
@@ -39,20 +39,20 @@ def _whole_number(text: Any, default: int) -> int:
 
 def tavily_search(request: EndpointRequest) -> Any:
     """Return results as Tavily's /search does."""
-    given = request.fields
-    query = str(given.get("query", ""))
-    hits = _hits_of(query, given.get("max_results", 5))
+    fields = request.fields
+    query = str(fields.get("query", ""))
+    hits = _hits_of(query, fields.get("max_results", 5))
     results = [
         {
             "title": hit["title"],
             "url": hit["url"],
             "content": hit["text"],
             "score": round(0.95 - 0.05 * place, 2),
-            "raw_content": hit["text"] if given.get("include_raw_content") else None,
+            "raw_content": hit["text"] if fields.get("include_raw_content") else None,
         }
         for place, hit in enumerate(hits)
     ]
-    answer = hits[0]["text"] if hits and given.get("include_answer") else None
+    answer = hits[0]["text"] if hits and fields.get("include_answer") else None
     return {
         "query": query,
         "follow_up_questions": None,
@@ -105,23 +105,23 @@ def brave(request: EndpointRequest) -> Any:
 
 def wikipedia(request: EndpointRequest) -> Any:
     """Return search results, extracts or page information as the API of Wikipedia does."""
-    given = request.fields
-    if given.get("list") == "search" or given.get("action") == "opensearch":
-        query = str(given.get("srsearch", given.get("search", "")))
-        count = _whole_number(given.get("srlimit", given.get("limit")), 3)
+    fields = request.fields
+    if fields.get("list") == "search" or fields.get("action") == "opensearch":
+        query = str(fields.get("srsearch", fields.get("search", "")))
+        count = _whole_number(fields.get("srlimit", fields.get("limit")), 3)
         titles = [query if place == 0 else f"{query} ({place + 1})" for place in range(min(count, _MOST_HITS))]
-        if given.get("action") == "opensearch":
+        if fields.get("action") == "opensearch":
             urls = [f"https://en.wikipedia.org/wiki/{title.replace(' ', '_')}" for title in titles]
             return [query, titles, ["" for _ in titles], urls]
-        found = [{"ns": 0, "title": title, "pageid": _page_id(title), "snippet": title} for title in titles]
+        hits = [{"ns": 0, "title": title, "pageid": _page_id(title), "snippet": title} for title in titles]
         # Of the facts about a search, only those that are asked for; there is never another spelling to suggest.
-        facts = {"totalhits": len(found)} if "totalhits" in str(given.get("srinfo", "totalhits")) else {}
-        return {"batchcomplete": "", "query": {"searchinfo": facts, "search": found}}
-    title = str(given.get("titles", "")) or f"Page {given.get('pageids', '')}"
-    page_id = _page_id(title) if given.get("titles") else _whole_number(given.get("pageids"), 1)
+        facts = {"totalhits": len(hits)} if "totalhits" in str(fields.get("srinfo", "totalhits")) else {}
+        return {"batchcomplete": "", "query": {"searchinfo": facts, "search": hits}}
+    title = str(fields.get("titles", "")) or f"Page {fields.get('pageids', '')}"
+    page_id = _page_id(title) if fields.get("titles") else _whole_number(fields.get("pageids"), 1)
     # Properties that are not asked for are absent, as are those that a page has not: one with pageprops would be taken
     # for a list of pages of the same name.
-    known: dict[str, dict[str, Any]] = {
+    properties: dict[str, dict[str, Any]] = {
         "extracts": {
             "extract": f"{title} is a subject of this encyclopedia. It is described by what it is and how it is used."
         },
@@ -129,8 +129,8 @@ def wikipedia(request: EndpointRequest) -> Any:
         "revisions": {"revisions": [{"revid": 1, "parentid": 0}]},
     }
     page: dict[str, Any] = {"pageid": page_id, "ns": 0, "title": title}
-    for name in str(given.get("prop", "")).split("|"):
-        page |= known.get(name, {})
+    for name in str(fields.get("prop", "")).split("|"):
+        page |= properties.get(name, {})
     return {"batchcomplete": "", "query": {"pages": {str(page_id): page}}}
 
 

@@ -124,13 +124,13 @@ class ServiceOptions:
 
     def as_json(self) -> str:
         """The options as one line of JSON, for another process; `from_json` reads it back equal."""
-        written = {
+        values = {
             "profile": self.profile.to_dict(),
             "faults": [str(fault) for fault in self.faults],
             "peers": asdict(self.peers),
             "behaviour": None if self.behaviour is None else self.behaviour.model_dump(mode="json"),
         }
-        return json.dumps(vars(self) | written)
+        return json.dumps(vars(self) | values)
 
     @classmethod
     def from_json(cls, text: str) -> ServiceOptions:
@@ -159,8 +159,8 @@ class ServiceAddresses:
     log_url: str
 
     def __repr__(self) -> str:
-        shown = (f"{name}={redact_url(url)!r}" for name, url in vars(self).items())
-        return f"ServiceAddresses({', '.join(shown)})"
+        parts = (f"{name}={redact_url(url)!r}" for name, url in vars(self).items())
+        return f"ServiceAddresses({', '.join(parts)})"
 
     @classmethod
     def at_port(cls, port: int) -> ServiceAddresses:

@@ -52,11 +52,11 @@ def _rows(requests: Iterable[Unanswered]) -> Iterator[str]:
     for request in requests:
         of_host.setdefault((request.method, urlsplit(request.url).hostname or ""), []).append(request)
     for (method, host), each in of_host.items():
-        asked = dict.fromkeys(f"# {request} ({request.where})" for request in each)
+        comments = dict.fromkeys(f"# {request} ({request.where})" for request in each)
         values = {"host": host, "path": _pattern([urlsplit(request.url).path or "/" for request in each])}
         # Texts of JSON are texts of TOML.
         lines = [f"{name} = {json.dumps(value)}" for name, value in {**values, "method": method}.items()]
-        yield "\n".join([*asked, "[[endpoint]]", *lines, "json = {}", ""])
+        yield "\n".join([*comments, "[[endpoint]]", *lines, "json = {}", ""])
 
 
 def _pattern(paths: Sequence[str]) -> str:

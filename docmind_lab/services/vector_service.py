@@ -95,14 +95,14 @@ class VectorService:
             reply = json_steps(400, {"status": {"error": str(error) or type(error).__name__}, "time": 0.0})
         return Plan(reply, "retrieval")
 
-    def _search(self, found: Plan, request: ServiceRequest, pace: float) -> Plan:
+    def _search(self, answer: Plan, request: ServiceRequest, pace: float) -> Plan:
         """Return the plan of a search with a known answer: delay it as the profile says, and apply a fault."""
         key = request.draw_key("retrieval", "0", self.default_seed)
         fault = first_that_strikes(self.faults, "retrieval", key, request=request.node_request)
         if fault is not None and fault.kind == "retrieval_503":
             message = "Service unavailable: the search could not be done, try again later"
             return Plan(json_steps(503, {"status": {"error": message}, "time": 0.0}), "retrieval", fault=fault.kind)
-        plan = replace(found, steps=(Wait(pace * self.profile.draw_retrieval(key)), *found.steps))
+        plan = replace(answer, steps=(Wait(pace * self.profile.draw_retrieval(key)), *answer.steps))
         return plan if fault is None else under_fault(plan, fault)
 
     def _payload(self, request: ServiceRequest) -> Any:
@@ -135,8 +135,8 @@ class VectorService:
 
     def _has(self, match: re.Match[str], request: ServiceRequest) -> bool:
         """Whether the store itself answers a request: it has the collection, or is asked whether there is one."""
-        asked = request.method, match["rest"] or ""
-        return asked in _OF_EXISTENCE or self.engine.collection_exists(match["name"])
+        endpoint = request.method, match["rest"] or ""
+        return endpoint in _OF_EXISTENCE or self.engine.collection_exists(match["name"])
 
     def _handlers(self) -> _Handlers:
         return {
@@ -191,7 +191,7 @@ class _StoredPoints:
         return {"points": [_to_json(record) for record in records], "next_page_offset": next_offset}
 
     def query(self, name: str, body: models.QueryRequest) -> Any:
-        found = self.engine.query_points(
+        response = self.engine.query_points(
             name,
             query=_without_wrapper(body.query),
             using=body.using,
@@ -202,7 +202,7 @@ class _StoredPoints:
             score_threshold=body.score_threshold,
             **_shown(body),
         )
-        return _to_json(found)
+        return _to_json(response)
 
 
 def _shown(body: models.PointRequest | models.ScrollRequest | models.QueryRequest) -> dict[str, Any]:
@@ -218,8 +218,8 @@ def serves(method: str, path: str) -> bool:
     match = _COLLECTION.match(path)
     if match is None:
         return method == "GET" and path in ("", "/", "/collections")
-    asked = method, match["rest"] or ""
-    return asked in _OF_EXISTENCE or asked in _OF_MADE_UP_POINTS
+    endpoint = method, match["rest"] or ""
+    return endpoint in _OF_EXISTENCE or endpoint in _OF_MADE_UP_POINTS
 
 
 def _handlers_of(points: _StoredPoints | MadeUpPoints) -> _Handlers:

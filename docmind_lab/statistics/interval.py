@@ -33,8 +33,8 @@ class Interval(ShownAsCode):
 
     def text(self, digits: int = 2, unit: str = "") -> str:
         """Format the interval for people: "0.93 [0.81, 0.98]", or "6.2 s [5.1, ∞]" with digits=1 and unit="s"."""
-        shown = f"{_number(self.estimate, digits)}{f' {unit}' if unit else ''}"
-        return f"{shown} [{_number(self.low, digits)}, {_number(self.high, digits)}]"
+        text = f"{_number(self.estimate, digits)}{f' {unit}' if unit else ''}"
+        return f"{text} [{_number(self.low, digits)}, {_number(self.high, digits)}]"
 
     def __str__(self) -> str:
         return self.text()

@@ -79,7 +79,7 @@ def extra_table(names: Iterable[str], table: str, trusted: Collection[str] | Non
     # A graph of the user's own has no tables, so its module is not needed.
     names = [name for name in names if not name.startswith((OWN_PREFIX, PROGRAM_PREFIX))]
     unknown = not_imported(names, trusted)
-    there = {found.name: found for name in names if name not in unknown for found in workload_kind(name).tables}
+    there = {each.name: each for name in names if name not in unknown for each in workload_kind(name).tables}
     if table not in there:
         known = f"the tables are {', '.join(there)}" if there else "its workloads have none of their own"
         if unknown:

@@ -75,8 +75,8 @@ def _settings(settings: Settings) -> Iterator[Check]:
         source = "environment" if variable in os.environ else "default"
         if path == "llm.api_key" and variable in os.environ:
             value = "(set)"
-        shown = redact_url(value) if isinstance(value, str) and "://" in value else value
-        yield Check(variable, "ok", f"{shown} ({source})")
+        text = redact_url(value) if isinstance(value, str) and "://" in value else value
+        yield Check(variable, "ok", f"{text} ({source})")
 
 
 def _simulated_services() -> Check:

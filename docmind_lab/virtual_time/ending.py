@@ -146,8 +146,8 @@ _unread: weakref.WeakKeyDictionary[Any, tuple[int, str, str]] = weakref.WeakKeyD
 _unread_lock = RealLock()
 
 
-def _items(found: Any) -> int:
-    return int(found.is_set()) if isinstance(found, threading.Event) else int(found.qsize())
+def _items(work: Any) -> int:
+    return int(work.is_set()) if isinstance(work, threading.Event) else int(work.qsize())
 
 
 def _note_readers(actors: Iterable[Actor]) -> None:
@@ -155,26 +155,26 @@ def _note_readers(actors: Iterable[Actor]) -> None:
     frames = sys._current_frames()
     for actor in actors:
         if actor.started_at:
-            found = waiting_for_work(frames.get(actor.thread.ident or 0))
-            if found is not None:
+            work = waiting_for_work(frames.get(actor.thread.ident or 0))
+            if work is not None:
                 with _unread_lock:
-                    _unread[found] = _items(found), actor.name, actor.started_at
+                    _unread[work] = _items(work), actor.name, actor.started_at
 
 
 def _require_readers(kernel: Kernel) -> None:
     """Fail the run if it has put something into a queue, or set an event, whose reader ended with an earlier run."""
     with _unread_lock:
-        known = list(_unread.items())
-    for found, (size, name, started_at) in known:
-        if _items(found) > size and kernel.failure is None:
-            left = "event that this run has set" if isinstance(found, threading.Event) else "queue that this run put to"
+        noted_work = list(_unread.items())
+    for work, (size, name, started_at) in noted_work:
+        if _items(work) > size and kernel.failure is None:
+            left = "event that this run has set" if isinstance(work, threading.Event) else "queue that this run put to"
             kernel.failure = SimulationError(
                 f"the thread {name}, started at {started_at}, ended with the run in virtual time that it was started "
                 f"in, and nobody waits for the {left}; start it in each run"
             )
-        if _items(found) != size:
+        if _items(work) != size:
             with _unread_lock:
-                _unread.pop(found, None)
+                _unread.pop(work, None)
 
 
 @contextlib.contextmanager

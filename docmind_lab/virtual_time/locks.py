@@ -205,9 +205,9 @@ class SimulatedSimpleQueue(metaclass=ReplacementType):
     def __new__(cls) -> Any:  # noqa: D102 - what comes back is the first line of the class
         if this_thread.actor is None:
             return RealSimpleQueue()
-        made = object.__new__(cls)
-        made._items, made._waiters = RealSimpleQueue(), deque()
-        return made
+        simulated = object.__new__(cls)
+        simulated._items, simulated._waiters = RealSimpleQueue(), deque()
+        return simulated
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Add an item; never waits."""

@@ -68,7 +68,7 @@ class _Places:
         self._namespaces: list[dict[str, Any]] = []
         self._sizes: list[int] = []
         self._known: set[tuple[int, str]] = set()
-        self.found: list[tuple[dict[str, Any], str]] = []
+        self.spots: list[tuple[dict[str, Any], str]] = []
 
     def look(self) -> None:
         """Add the places that appeared since the last look."""
@@ -83,7 +83,7 @@ class _Places:
             self._sizes = [sizes.get(id(space), -1) for space in self._namespaces]
             kept = {id(space) for space in self._namespaces}
             self._known = {place for place in self._known if place[0] in kept}
-            self.found = [place for place in self.found if id(place[0]) in kept]
+            self.spots = [place for place in self.spots if id(place[0]) in kept]
             # Last, so that a look that fails is made again.
             self._modules = modules
         sizes_now = list(map(len, self._namespaces))
@@ -100,7 +100,7 @@ class _Places:
             identity = id(value)
             if (identity in _VIRTUAL_FOR or identity in _REAL_FOR) and (id(space), name) not in self._known:
                 self._known.add((id(space), name))
-                self.found.append((space, name))
+                self.spots.append((space, name))
 
 
 def _namespace(module: object) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _restore_all() -> None:
 
 
 def _rebind(replacement_for: dict[int, Any]) -> None:
-    for space, name in _places.found:
+    for space, name in _places.spots:
         replacement = replacement_for.get(id(space.get(name)))
         if replacement is not None:
             space[name] = replacement
@@ -205,9 +205,9 @@ def patched_for(kernel: Kernel, owner: Any, name: str, virtual: Callable[..., An
     """Make `owner.name` be `virtual(actor, ...)` for the actors of one run, and leave it for all other threads."""
     with _lock:
         if (owner, name) not in _of_kernels:
-            found: tuple[Any, dict[Kernel, Callable[..., Any]]] = vars(owner)[name], {}
-            setattr(owner, name, _dispatcher(*found))
-            _of_kernels[owner, name] = found
+            replacement: tuple[Any, dict[Kernel, Callable[..., Any]]] = vars(owner)[name], {}
+            setattr(owner, name, _dispatcher(*replacement))
+            _of_kernels[owner, name] = replacement
         real, virtuals = _of_kernels[owner, name]
         virtuals[kernel] = virtual
     try:

@@ -83,8 +83,8 @@ def _switches_of(thread_id: int | None) -> int | None:
         return None
     if b"\nState:\tS" not in status:
         return None
-    _, found, counts = status.partition(b"\nvoluntary_ctxt_switches:")
-    if not found:
+    _, separator, counts = status.partition(b"\nvoluntary_ctxt_switches:")
+    if not separator:
         return None
     voluntary, _, rest = counts.partition(b"\n")
     return int(voluntary) + int(rest.partition(b":")[2])

@@ -82,15 +82,15 @@ def start(actor: Actor, thread: threading.Thread) -> None:
 
 def _wait_virtually(pool: ThreadPoolExecutor, worker: threading.Thread) -> None:
     """Give a pool that was made outside every run a queue with virtual waiting, before its worker reads it."""
-    known, starting = cast(Any, pool), cast(Any, worker)
-    old = known._work_queue
+    any_pool, starting = cast(Any, pool), cast(Any, worker)
+    old = any_pool._work_queue
     if type(old) is not RealSimpleQueue:
         return
-    made = known._work_queue = SimulatedSimpleQueue()
+    simulated = any_pool._work_queue = SimulatedSimpleQueue()
     with contextlib.suppress(queue.Empty):
         while True:
-            made.put(old.get_nowait())
-    starting._args = tuple(made if argument is old else argument for argument in starting._args)
+            simulated.put(old.get_nowait())
+    starting._args = tuple(simulated if argument is old else argument for argument in starting._args)
 
 
 def join(actor: Actor, thread: threading.Thread, timeout: float | None = None) -> None:
@@ -146,9 +146,9 @@ def cancel_waiting_jobs(pool: ThreadPoolExecutor) -> None:
 
 def renew_pool(pool: ThreadPoolExecutor) -> None:
     """Let a pool whose workers ended with their run start new ones when it is used again."""
-    known: Any = pool
-    known._threads = {thread for thread in known._threads if actor_of(thread) is None}
-    known._idle_semaphore._value = 0
+    any_pool: Any = pool
+    any_pool._threads = {thread for thread in any_pool._threads if actor_of(thread) is None}
+    any_pool._idle_semaphore._value = 0
 
 
 def forget_pool_worker(thread: threading.Thread) -> None:

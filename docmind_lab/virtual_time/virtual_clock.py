@@ -290,9 +290,9 @@ def current_clock() -> VirtualClock | None:
 def require_supported_python(version: tuple[int, ...] = tuple(sys.version_info[:2])) -> None:
     """Require a Python version that virtual time knows. Raises: ConfigurationError for any other."""
     if version not in SUPPORTED_PYTHONS:
-        known = ", ".join(f"{major}.{minor}" for major, minor in SUPPORTED_PYTHONS)
+        versions = ", ".join(f"{major}.{minor}" for major, minor in SUPPORTED_PYTHONS)
         raise ConfigurationError(
-            f"virtual time works on Python {known}, not {version[0]}.{version[1]}; use one of those, or the wall "
+            f"virtual time works on Python {versions}, not {version[0]}.{version[1]}; use one of those, or the wall "
             "clock, which works on any"
         )
 

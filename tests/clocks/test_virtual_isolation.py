@@ -234,7 +234,7 @@ def failing_at(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(patches._Places, "look", lambda self: (_ for _ in ()).throw(RuntimeError("step")))
     elif step == "rebind":
         patches._places.look()
-        monkeypatch.setattr(patches._places, "found", [*patches._places.found, (Refusing(sleep=time.sleep), "sleep")])
+        monkeypatch.setattr(patches._places, "spots", [*patches._places.spots, (Refusing(sleep=time.sleep), "sleep")])
     else:
         replace = patches._replace
 

@@ -18,7 +18,7 @@ from docmind_lab.core.sync_async import Steps, afinish, finish, on_a_loop
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.systems.own.doorway import RunDoorway, free_state
 from docmind_lab.systems.own.graph_calls import NOWHERE, RunTree
-from docmind_lab.systems.own.own_requests import RunWatch, SimulatedDestinations, kind_of
+from docmind_lab.systems.own.own_requests import RunObserver, SimulatedDestinations, kind_of
 
 
 class Frozen:
@@ -79,7 +79,7 @@ def test_keys_of_a_foreign_state_mean_what_they_mean_to_it() -> None:
 
 def doorway(state_key: str = "") -> RunDoorway:
     recorder = Recorder("run", 7, DEADLINE, Frozen())
-    return RunDoorway(RunWatch(recorder, None), state_key)
+    return RunDoorway(RunObserver(recorder, None), state_key)
 
 
 def test_the_deadline_is_taken_out_of_what_goes_in_and_put_where_it_is_asked_for() -> None:

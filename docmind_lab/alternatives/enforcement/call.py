@@ -143,7 +143,7 @@ class Shape:
         return cls(modes, not isinstance(chosen, str), subgraphs, version)
 
     @property
-    def asked(self) -> list[Any]:
+    def modes_of_graph(self) -> list[Any]:
         """The modes to ask the graph for."""
         return [*_OWN_MODES, *sorted(self.modes - set(_OWN_MODES))]
 
@@ -206,11 +206,11 @@ class EnforcedCall:
     # ---- the doorway: see `alternatives.bound.Doorway`
 
     def stream(
-        self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+        self, inner: Callable[..., Iterator[Any]], config: Any, inputs: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
         """Stream from the graph for the alternative, and to the caller's sink."""
         shape, control = self._shape(), options.get("control")
-        for part in inner(self._input(given), *rest, **self._options(shape, options)):
+        for part in inner(self._input(inputs), *rest, **self._options(shape, options)):
             chunk, step = self._take(shape, part)
             if self.control is not None:
                 self._pass_drain(control)
@@ -220,11 +220,11 @@ class EnforcedCall:
                 yield step
 
     async def astream(
-        self, inner: Callable[..., AsyncIterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+        self, inner: Callable[..., AsyncIterator[Any]], config: Any, inputs: Any, *rest: Any, **options: Any
     ) -> AsyncIterator[Any]:
         """`stream`, as an async generator."""
         shape, control = self._shape(), options.get("control")
-        async for part in inner(self._input(given), *rest, **self._options(shape, options)):
+        async for part in inner(self._input(inputs), *rest, **self._options(shape, options)):
             chunk, step = self._take(shape, part)
             if self.control is not None:
                 self._pass_drain(control)
@@ -244,7 +244,7 @@ class EnforcedCall:
         """Return what the graph's own `ainvoke` returns."""
         return await inner(*arguments, **options)
 
-    def seen(self, state: Any) -> FreeState:
+    def readable_state(self, state: Any) -> FreeState:
         """Return what alternatives read of a state: whether it waits for a person."""
         if isinstance(state, FreeState):
             return state
@@ -260,15 +260,15 @@ class EnforcedCall:
         return {
             **self.options,
             **options,
-            "stream_mode": shape.asked,
+            "stream_mode": shape.modes_of_graph,
             "subgraphs": shape.subgraphs,
             "version": shape.version,
         }
 
-    def _input(self, given: Any) -> Any:
-        if not self.state_key or not isinstance(given, Mapping) or not self.alternative.propagates:
-            return given
-        return {**given, self.state_key: self.deadline.at_s}
+    def _input(self, inputs: Any) -> Any:
+        if not self.state_key or not isinstance(inputs, Mapping) or not self.alternative.propagates:
+            return inputs
+        return {**inputs, self.state_key: self.deadline.at_s}
 
     def _take(self, shape: Shape, part: Any) -> tuple[tuple[Any] | None, Any]:
         """Return the caller's chunk, if it is one for the caller, and the alternative's, if it is one for that."""

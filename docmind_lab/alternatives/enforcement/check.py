@@ -59,24 +59,24 @@ class Unheld:
 
 def unheld(graph: Any, alternative: Alternative) -> tuple[Unheld, ...]:
     """Return what the deadline does not reach in a graph under an alternative, node by node."""
-    found: dict[tuple[str, str], Unheld] = {}
+    reports: dict[tuple[str, str], Unheld] = {}
     for name, node in graph.nodes.items():
         if name == START:
             continue
-        for reached in _objects(node.bound):
-            package = _kind_of(reached)[0].partition(".")[0]
+        for item in _objects(node.bound):
+            package = _kind_of(item)[0].partition(".")[0]
             if package in _NOT_HELD:
-                found.setdefault((name, package), Unheld(name, package, _NOT_HELD[package]))
-            if _is_untold_session(reached):
-                found.setdefault((name, "mcp"), Unheld(name, "open MCP session", _MCP_WHY))
+                reports.setdefault((name, package), Unheld(name, package, _NOT_HELD[package]))
+            if _is_untold_session(item):
+                reports.setdefault((name, "mcp"), Unheld(name, "open MCP session", _MCP_WHY))
         if alternative.node_mode == "async" and _is_blocking(node.bound):
-            held = "its requests are held, and its own code" if alternative.propagates else "its requests and its code"
-            why = f"{held} runs on in a thread, which nothing cancels; make the node async"
-            found.setdefault((name, "thread"), Unheld(name, "blocking code", why))
+            what = "its requests are held, and its own code" if alternative.propagates else "its requests and its code"
+            why = f"{what} runs on in a thread, which nothing cancels; make the node async"
+            reports.setdefault((name, "thread"), Unheld(name, "blocking code", why))
         if not alternative.propagates and alternative.node_mode == "sync":
             why = f"{alternative.name} caps no request; choose A or E"
-            found.setdefault((name, "requests"), Unheld(name, "every request", why))
-    return tuple(found.values())
+            reports.setdefault((name, "requests"), Unheld(name, "every request", why))
+    return tuple(reports.values())
 
 
 def _is_blocking(bound: Any) -> bool:
@@ -89,52 +89,52 @@ def _is_blocking(bound: Any) -> bool:
     return function is not None and coroutine is None and not inspect.iscoroutinefunction(function)
 
 
-def _kind_of(reached: Any) -> tuple[str, str]:
+def _kind_of(item: Any) -> tuple[str, str]:
     """Return the module and the name of the class of an object, of a class itself, or of a module."""
-    if isinstance(reached, types.ModuleType):
-        return reached.__name__, ""
-    kind = reached if isinstance(reached, type) else type(reached)
+    if isinstance(item, types.ModuleType):
+        return item.__name__, ""
+    kind = item if isinstance(item, type) else type(item)
     return kind.__module__, kind.__name__
 
 
-def _is_untold_session(reached: Any) -> bool:
+def _is_untold_session(item: Any) -> bool:
     """Whether an object is an open session of MCP whose messages do not carry the deadline."""
-    if isinstance(reached, type) or _kind_of(reached) != _MCP_SESSION:
+    if isinstance(item, type) or _kind_of(item) != _MCP_SESSION:
         return False
-    return all(_kind_of(inner) != _MCP_WRAPPED for inner in _objects(reached))
+    return all(_kind_of(inner) != _MCP_WRAPPED for inner in _objects(item))
 
 
 def _objects(start: Any) -> Iterator[Any]:
     """Yield the objects that code can reach by its closure, its globals and attributes, but for what modules have."""
-    seen: set[int] = set()
+    ids: set[int] = set()
     waiting = [(start, 0)]
-    while waiting and len(seen) < _MOST_OBJECTS:
-        reached, steps = waiting.pop()
-        if id(reached) in seen or steps > _MOST_STEPS or isinstance(reached, str | bytes | int | float | type(None)):
+    while waiting and len(ids) < _MOST_OBJECTS:
+        item, steps = waiting.pop()
+        if id(item) in ids or steps > _MOST_STEPS or isinstance(item, str | bytes | int | float | type(None)):
             continue
-        seen.add(id(reached))
-        yield reached
-        if isinstance(reached, types.ModuleType):
+        ids.add(id(item))
+        yield item
+        if isinstance(item, types.ModuleType):
             continue
-        waiting.extend((inner, steps + 1) for inner in _inside(reached))
+        waiting.extend((inner, steps + 1) for inner in _inside(item))
 
 
-def _inside(reached: Any) -> Iterator[Any]:
-    if isinstance(reached, types.MethodType):
-        yield from (reached.__func__, reached.__self__)
-    elif isinstance(reached, types.FunctionType):
-        module = inspect.unwrap(reached).__globals__
-        yield from (module[name] for name in reached.__code__.co_names if name in module)
-        for cell in reached.__closure__ or ():
+def _inside(item: Any) -> Iterator[Any]:
+    if isinstance(item, types.MethodType):
+        yield from (item.__func__, item.__self__)
+    elif isinstance(item, types.FunctionType):
+        module = inspect.unwrap(item).__globals__
+        yield from (module[name] for name in item.__code__.co_names if name in module)
+        for cell in item.__closure__ or ():
             try:
                 yield cell.cell_contents
             except ValueError:
                 continue  # a cell that is not filled yet
-    elif isinstance(reached, functools.partial):
-        yield from (reached.func, *reached.args, *reached.keywords.values())
-    elif isinstance(reached, dict):
-        yield from reached.values()
-    elif isinstance(reached, list | tuple | set | frozenset):
-        yield from reached
-    elif not isinstance(reached, type):
-        yield from list(getattr(reached, "__dict__", {}).values())
+    elif isinstance(item, functools.partial):
+        yield from (item.func, *item.args, *item.keywords.values())
+    elif isinstance(item, dict):
+        yield from item.values()
+    elif isinstance(item, list | tuple | set | frozenset):
+        yield from item
+    elif not isinstance(item, type):
+        yield from list(getattr(item, "__dict__", {}).values())

@@ -132,7 +132,7 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
     ) -> list[Result[OutputT]]:
         """Run `ainvoke` for each input side by side, each with a deadline of its own."""
         configs = _config_for_each(config, len(inputs))
-        return list(await asyncio.gather(*map(lambda given, one: self.ainvoke(given, one, **options), inputs, configs)))
+        return list(await asyncio.gather(*map(lambda each, one: self.ainvoke(each, one, **options), inputs, configs)))
 
     def batch(
         self,
@@ -147,8 +147,8 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         with ThreadPoolExecutor(len(inputs), thread_name_prefix="docmind-batch") as pool:
             contexts = [contextvars.copy_context() for _ in inputs]
             running = [
-                pool.submit(context.run, functools.partial(self.invoke, given, one, **options))
-                for context, given, one in zip(contexts, inputs, configs, strict=True)
+                pool.submit(context.run, functools.partial(self.invoke, each, one, **options))
+                for context, each, one in zip(contexts, inputs, configs, strict=True)
             ]
             return [future.result() for future in running]
 
@@ -254,16 +254,16 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
 
     # ---- inside
 
-    def outcome_of(self, call: EnforcedCall, given: Any, config: RunnableConfig | None, log: RunLog = _LOG) -> Outcome:
+    def outcome_of(self, call: EnforcedCall, inputs: Any, config: RunnableConfig | None, log: RunLog = _LOG) -> Outcome:
         """Return the alternative's own outcome of a call that `call_for` has made; `log` takes note of what it does."""
         with hold_scope(call.hold):
-            return self.alternative.run(self._runnable(call, config), given, call.deadline, log)
+            return self.alternative.run(self._runnable(call, config), inputs, call.deadline, log)
 
     async def _outcome_of_async(
-        self, call: EnforcedCall, given: Any, config: RunnableConfig | None, cancel: Awaitable[Any] | None
+        self, call: EnforcedCall, inputs: Any, config: RunnableConfig | None, cancel: Awaitable[Any] | None
     ) -> Outcome:
         with hold_scope(call.hold):
-            running = self.alternative.run_async(self._runnable(call, config), given, call.deadline, _LOG)
+            running = self.alternative.run_async(self._runnable(call, config), inputs, call.deadline, _LOG)
             return await until_cancelled(running, call.hold, cancel)
 
     def call_for(
@@ -283,11 +283,11 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         install_lazily()
         policy = getattr(self.alternative, "policy", DEFAULT_POLICY)
         nearest = self._nearest(config, deadline)
-        held = nearest if self.alternative.propagates else None
+        limit = nearest if self.alternative.propagates else None
         return EnforcedCall(
             alternative=self.alternative,
             deadline=nearest,
-            hold=Hold(held, policy, label="graph", name_work=node_at_work),
+            hold=Hold(limit, policy, label="graph", name_work=node_at_work),
             channels=self.graph.channels,
             shape=shape,
             options={"context": context, **{name: value for name, value in options.items() if name != "control"}},
@@ -300,10 +300,10 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         if deadline is None:
             own = (config or {}).get("configurable", {}).get(TIMEOUT_KEY)
             deadline = self.decision_timeout_s if own is None else require_seconds(TIMEOUT_KEY, own)
-        made = deadline if isinstance(deadline, Deadline) else Deadline.after(deadline)
+        inner = deadline if isinstance(deadline, Deadline) else Deadline.after(deadline)
         around = current_hold()
         outer = None if around is None else around.ends_by
-        return outer if outer is not None and outer.at_s < made.at_s else made
+        return outer if outer is not None and outer.at_s < inner.at_s else inner
 
     def _runnable(self, call: EnforcedCall, config: RunnableConfig | None) -> Any:
         runnable = call.around(self.graph)
@@ -372,10 +372,10 @@ def enforce(
     Raises:
         ConfigurationError: A value that cannot be used.
     """
-    given: object = graph
-    if not isinstance(given, Pregel):
-        remedy = "call .compile()" if hasattr(given, "compile") else "give a compiled LangGraph graph"
-        raise ConfigurationError(f"graph is a {type(given).__name__}, not a compiled graph; {remedy}")
+    value: object = graph
+    if not isinstance(value, Pregel):
+        remedy = "call .compile()" if hasattr(value, "compile") else "give a compiled LangGraph graph"
+        raise ConfigurationError(f"graph is a {type(value).__name__}, not a compiled graph; {remedy}")
     if on_deadline not in ("partial", "raise"):
         raise ConfigurationError(f"on_deadline must be 'partial' or 'raise', not {on_deadline!r}")
     chosen = parse_alternatives([alternative])

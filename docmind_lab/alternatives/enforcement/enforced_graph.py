@@ -27,9 +27,9 @@ def _enforced_kind(kind: type[Any]) -> type[Any]:
         def copy(self, update: dict[str, Any] | None = None) -> Any:
             if (update or {}).keys() <= {"config", "checkpointer"}:
                 return copy_with(type(self), self, enforcement=self.enforcement, **(update or {}))
-            made = super().copy(update)
-            made.enforcement = self.enforcement
-            return made
+            result = super().copy(update)
+            result.enforcement = self.enforcement
+            return result
 
         def _agent(self) -> Any:
             """Return the agent over this graph as it is now, which may have another configuration or checkpointer."""

@@ -72,8 +72,8 @@ def install_lazily() -> None:
 
     Hooks that another library has taken off, since it put back what it had found before them, are installed again.
     """
-    wanted = CLIENTS if _chosen is None else _chosen
-    missing = [name for name in wanted if name not in _installed and HOLDING[name][0] in sys.modules]
+    names = CLIENTS if _chosen is None else _chosen
+    missing = [name for name in names if name not in _installed and HOLDING[name][0] in sys.modules]
     if missing:
         with _lock:
             _install(missing)

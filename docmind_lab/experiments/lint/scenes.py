@@ -37,7 +37,7 @@ from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.faults import Fault
 from docmind_lab.systems.own.graph_calls import Place, RunTree
-from docmind_lab.systems.own.own_requests import SentRequest, watch_of_calling_code
+from docmind_lab.systems.own.own_requests import SentRequest, observer_of_calling_code
 from docmind_lab.systems.own.references import one_line
 from docmind_lab.tables.records import CallRecord
 
@@ -151,7 +151,7 @@ class ObservedAlternative(AroundAlternative):
 
         visits = _NodeVisits(self.seen, since)
         watched: Any = runnable.with_config({"callbacks": [visits]})
-        watch = watch_of_calling_code()
+        watch = observer_of_calling_code()
         looking = None
         if self.alternative.node_mode == "async" and self.seen.tick_s:
             looking = shared_loop().submit(self._watch_loop(since))

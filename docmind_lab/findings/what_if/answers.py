@@ -144,7 +144,7 @@ def arm_rows(
     }
     late = np.where(np.isnan(outcomes.returned_at_s), np.inf, np.maximum(0.0, outcomes.returned_at_s - timeouts))
     overran = known & (late > HELD_WITHIN_S)
-    shown = np.where(overran, late, np.nan)
+    lateness = np.where(overran, late, np.nan)
     calls = traces.spans[traces.spans["kind"].isin(CALL_KINDS)]
     # Where no call was recorded it is not known what one would have gone on doing, and it is not nothing.
     has_calls, has_tokens = len(calls) > 0, calls["output_tokens"].notna().any()
@@ -153,8 +153,8 @@ def arm_rows(
         "known_runs": known.sum(axis=0),
         **counts,
         "overran": overran.sum(axis=0),
-        "caller_overrun_median_s": [_of(np.median, shown[:, i]) for i in range(len(timeouts))],
-        "caller_overrun_worst_s": [_of(np.max, shown[:, i]) for i in range(len(timeouts))],
+        "caller_overrun_median_s": [_of(np.median, lateness[:, i]) for i in range(len(timeouts))],
+        "caller_overrun_worst_s": [_of(np.max, lateness[:, i]) for i in range(len(timeouts))],
         "calls_after": _mean(outcomes.calls_after, known & has_calls & is_watched),
         "busy_after_s": _mean(outcomes.busy_after_s, known & has_calls & is_watched),
         "tokens_after": tokens,

@@ -88,8 +88,8 @@ def step_rows(spans: pd.DataFrame, step: NDArray[np.int64], runs: int) -> Rows:
     holds = set(zip(spans["run"], spans["parent_id"], strict=True))
     keys = zip(spans["run"], spans["span_id"], strict=True)
     is_leaf = np.array([key not in holds for key in keys], dtype=np.bool_)
-    wanted = np.unique(step[np.isin(kind, CALL_KINDS) | ((kind == "step") & is_leaf)])
-    chosen = spans.iloc[wanted]
+    places = np.unique(step[np.isin(kind, CALL_KINDS) | ((kind == "step") & is_leaf)])
+    chosen = spans.iloc[places]
     started, ended = chosen["started_at_s"].to_numpy(), chosen["ended_at_s"].fillna(np.inf).to_numpy()
     return Rows(chosen["run"].to_numpy(), runs, {"started": (started, np.inf), "ended": (ended, -np.inf)})
 

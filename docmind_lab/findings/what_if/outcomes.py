@@ -323,10 +323,10 @@ class _Part:
         begun, ended, tokens = stretches["begun"], stretches["ended"], stretches["tokens"]
         span = np.maximum(ended - begun, _SHORTEST_S)
         stop = np.minimum(ended, until[call])
-        made = np.where(stop >= ended, tokens, np.floor(tokens * np.maximum(0.0, stop - begun) / span))
+        tokens_by_stop = np.where(stop >= ended, tokens, np.floor(tokens * np.maximum(0.0, stop - begun) / span))
         length = np.maximum(stop - begun, _SHORTEST_S)
-        before = np.floor(made * np.clip((deadlines - begun) / length, 0.0, 1.0))
-        late = np.where(seen[call] & (stop > deadlines), made - before, 0.0)
+        before = np.floor(tokens_by_stop * np.clip((deadlines - begun) / length, 0.0, 1.0))
+        late = np.where(seen[call] & (stop > deadlines), tokens_by_stop - before, 0.0)
         return stretches.sum(late)
 
     def _result_step_from(self, steps: Rows) -> Floats:

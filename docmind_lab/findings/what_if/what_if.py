@@ -131,10 +131,10 @@ class WhatIf(MakesFinding, Answers):
         names = join_names([one_line(arm) for arm in choice.chosen], "or")
         late = sorted({number(_busy_s(arms[arm]), 2) for arm in choice.chosen}, key=float)
         apart = "these runs do not tell them apart, and " if len(late) > 1 else ""
-        shown = " to ".join(dict.fromkeys((late[0], late[-1])))
+        seconds = " to ".join(dict.fromkeys((late[0], late[-1])))
         text = (
             f"Where the deadline falls ({len(falls[at_s])} of {len(self.traces)} runs at {at_s:g} s), choose {names}: "
-            f"{apart}servers work {shown} s for such a run afterwards."
+            f"{apart}servers work {seconds} s for such a run afterwards."
         )
         others = [f"{one_line(arm)} {_left_behind(group)}" for arm, group in arms.items() if arm not in choice.chosen]
         bounds = self.frame.loc[self.frame["decision_timeout_s"] == at_s, "lower_bounds"].any()

@@ -1,6 +1,6 @@
 """Client libraries that the lab did not build: each has an adapter, which observes its requests and holds them.
 
-watching.py     who watches the requests of the calling code, and what they are held to
+watching.py     who observes the requests of the calling code, and what they are held to
 httpx.py        httpx and httpx2, over httpcore and httpcore2: observed and held
 http_client.py  http.client and urllib3, and so requests: observed, and held
 aiohttp.py      aiohttp: observed, and held

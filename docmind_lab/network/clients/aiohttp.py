@@ -22,7 +22,7 @@ from docmind_lab.core.errors import RunCut
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import is_sending, sending_scope
 from docmind_lab.network.clients.in_memory import MemoryTransport
-from docmind_lab.network.clients.watching import exchange_of, hold_in_force, is_late, note_head, watch_of_run
+from docmind_lab.network.clients.watching import exchange_of, hold_in_force, is_late, note_head, observer_of_run
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange
 from docmind_lab.network.replacements import Replacements
@@ -61,11 +61,11 @@ class AiohttpAdapter(Replacements):
 
     def _wrap_observed_send(self, previous: Any) -> Any:
         async def send(request: Any, connection: Any) -> Any:
-            watch = watch_of_run(str(request.url.host))
-            if watch is None or watch.is_simulated or is_sending() or request.method == "CONNECT":
+            observer = observer_of_run(str(request.url.host))
+            if observer is None or observer.is_simulated or is_sending() or request.method == "CONNECT":
                 return await previous(request, connection)
             body = getattr(request.body, "_value", request.body)
-            exchange = exchange_of(watch, request.method, str(request.url), body if isinstance(body, bytes) else b"")
+            exchange = exchange_of(observer, request.method, str(request.url), body if isinstance(body, bytes) else b"")
             exchange.note_sent(b"")
             self._under_way[connection.protocol] = _NotedResponse(exchange, request.method)
             with sending_scope():
@@ -94,9 +94,9 @@ class AiohttpAdapter(Replacements):
 
 def _wrap_get(previous: Any) -> Any:
     async def _get(connector: Any, key: Any, *arguments: Any, **options: Any) -> Any:
-        watch = watch_of_run(str(key.host))
+        observer = observer_of_run(str(key.host))
         # What is in the pool was made before the run, and leads to the real host.
-        if watch is not None and watch.is_simulated:
+        if observer is not None and observer.is_simulated:
             return None
         return await previous(connector, key, *arguments, **options)
 
@@ -106,8 +106,8 @@ def _wrap_get(previous: Any) -> Any:
 def _wrap_create(handler: Any) -> Callable[[Any], Any]:
     def make(previous: Any) -> Any:
         async def _create_connection(connector: Any, request: Any, traces: Any, timeout: Any) -> Any:
-            watch = watch_of_run(str(request.url.host))
-            if watch is None or not watch.is_simulated:
+            observer = observer_of_run(str(request.url.host))
+            if observer is None or not observer.is_simulated:
                 return await previous(connector, request, traces, timeout)
             protocol = handler(asyncio.get_running_loop())
             scheme = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
@@ -206,13 +206,13 @@ def _wrap_request(previous: Any) -> Any:
     return _request
 
 
-def _capped(session: Any, given: Any, deadline: Deadline) -> Any:
-    """Return the timeout of a request with its total capped by the deadline. given: the caller's own."""
+def _capped(session: Any, own: Any, deadline: Deadline) -> Any:
+    """Return the timeout of a request with its total capped by the deadline. own: the caller's own."""
     from aiohttp import ClientTimeout  # noqa: PLC0415 - it is there
 
-    if isinstance(given, int | float):
-        given = ClientTimeout(total=given)
-    timeout = given if isinstance(given, ClientTimeout) else session.timeout
+    if isinstance(own, int | float):
+        own = ClientTimeout(total=own)
+    timeout = own if isinstance(own, ClientTimeout) else session.timeout
     if isinstance(timeout.total, CappedTimeout):
         return timeout
     return ClientTimeout(

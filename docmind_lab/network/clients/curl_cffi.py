@@ -1,6 +1,6 @@
 """curl_cffi, the HTTP client below yfinance and many scrapers: observed where services are simulated.
 
-Its requests are sent by libcurl, which nothing in Python can watch, and which production does not hold. Where simulated
+Its requests are sent by libcurl, which nothing in Python can observe and production does not hold. Where simulated
 services answer, its sessions send with httpx in their place, and answer with curl_cffi's own responses; every other
 request is left to libcurl.
 """
@@ -15,7 +15,7 @@ import httpx
 
 from docmind_lab.core.deadlines import deadline_scope
 from docmind_lab.network.clients.in_memory import NO_CERTIFICATES
-from docmind_lab.network.clients.watching import watch_of_run
+from docmind_lab.network.clients.watching import observer_of_run
 from docmind_lab.network.replacements import Replacements
 from docmind_lab.virtual_time import current_clock
 
@@ -68,45 +68,45 @@ def _wrap_async(previous: Any) -> Any:
 
 
 def _is_simulated(url: str) -> bool:
-    """Whether httpx sends a request. Raises: curl_cffi's ConnectionError in virtual time where nobody watches."""
+    """Whether httpx sends a request. Raises: curl_cffi's ConnectionError in virtual time where nobody observes."""
     from curl_cffi.requests import exceptions  # noqa: PLC0415 - it is there
 
-    watch = watch_of_run(urlsplit(url).hostname or "")
-    if watch is None and current_clock() is not None:
+    observer = observer_of_run(urlsplit(url).hostname or "")
+    if observer is None and current_clock() is not None:
         raise exceptions.ConnectionError(_NOBODY_WATCHES)
-    return watch is not None and watch.is_simulated
+    return observer is not None and observer.is_simulated
 
 
 def _unheld() -> deadline_scope:
-    # As libcurl would be: of a run's own deadline the run's watch tells.
+    # As libcurl would be: of a run's own deadline the run's observer tells.
     return deadline_scope(None, inherits=False)
 
 
 def _of_client(session: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of httpx's client: the timeout of each wait, and whether redirects are followed."""
-    given = options.get("timeout", getattr(session, "timeout", None))
-    if isinstance(given, tuple):
-        given = max(given)
-    timeout_s = given if isinstance(given, int | float) and given else _DEFAULT_TIMEOUT_S
+    timeout = options.get("timeout", getattr(session, "timeout", None))
+    if isinstance(timeout, tuple):
+        timeout = max(timeout)
+    timeout_s = timeout if isinstance(timeout, int | float) and timeout else _DEFAULT_TIMEOUT_S
     return {"timeout": timeout_s, "follow_redirects": options.get("allow_redirects") is not False, "trust_env": False}
 
 
 def _of_request(session: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: options[name] for name in _TAKEN if options.get(name) is not None}
-    return {**given, "headers": {**dict(session.headers or {}), **dict(options.get("headers") or {})}}
+    settings = {name: options[name] for name in _TAKEN if options.get(name) is not None}
+    return {**settings, "headers": {**dict(session.headers or {}), **dict(options.get("headers") or {})}}
 
 
-def _response(answered: httpx.Response) -> Any:
+def _response(answer: httpx.Response) -> Any:
     """Return curl_cffi's response of what httpx was answered."""
     from curl_cffi import requests as curl  # noqa: PLC0415 - it is there
 
-    made = curl.Response()
-    made.url, made.content, made.status_code = str(answered.url), answered.content, answered.status_code
-    made.reason, made.ok = answered.reason_phrase, answered.is_success or answered.is_redirect
-    made.headers, made.elapsed = curl.Headers(answered.headers.multi_items()), answered.elapsed
-    for name, value in answered.cookies.items():
-        made.cookies.set(name, value)
-    return made
+    response = curl.Response()
+    response.url, response.content, response.status_code = str(answer.url), answer.content, answer.status_code
+    response.reason, response.ok = answer.reason_phrase, answer.is_success or answer.is_redirect
+    response.headers, response.elapsed = curl.Headers(answer.headers.multi_items()), answer.elapsed
+    for name, value in answer.cookies.items():
+        response.cookies.set(name, value)
+    return response
 
 
 def _translated(error: httpx.HTTPError) -> Exception:

@@ -26,13 +26,13 @@ from docmind_lab.core.holds import Hold, blocking_on, current_hold
 from docmind_lab.network.attempts import is_sending, sending_scope
 from docmind_lab.network.clients.in_memory import MemorySocket, socket_error
 from docmind_lab.network.clients.watching import (
-    Watch,
+    Observer,
     exchange_of,
     hold_in_force,
     is_late,
     note_failures,
     note_head,
-    watch_of_run,
+    observer_of_run,
 )
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange
@@ -80,14 +80,14 @@ class HttpClientAdapter(Replacements):
 
     def _wrap_putrequest(self, previous: Any) -> Any:
         def putrequest(connection: Any, method: str, url: str, *arguments: Any, **options: Any) -> Any:
-            watch = _watch(connection)
+            observer = _observer(connection)
             in_memory = _is_in_memory(connection)
-            if watch is not None and watch.is_simulated:
+            if observer is not None and observer.is_simulated:
                 # Made before the run, it leads to the real host.
                 if connection.sock is not None and not in_memory:
                     connection.close()
-            elif watch is not None and not is_sending():
-                self._under_way[connection] = exchange_of(watch, method, _address(connection, url))
+            elif observer is not None and not is_sending():
+                self._under_way[connection] = exchange_of(observer, method, _address(connection, url))
             elif in_memory and not connection.sock.is_in_force():
                 connection.close()
             with sending_scope():
@@ -132,8 +132,8 @@ def _opens_tunnel(connection: Any) -> bool:
     return bool(getattr(connection, "_tunnel_host", None)) and connection.sock is not None and not is_wrapped
 
 
-def _watch(connection: Any) -> Watch | None:
-    return watch_of_run(str(_host_of(connection)))
+def _observer(connection: Any) -> Observer | None:
+    return observer_of_run(str(_host_of(connection)))
 
 
 def _is_in_memory(connection: Any) -> bool:
@@ -143,13 +143,13 @@ def _is_in_memory(connection: Any) -> bool:
 
 def _wrap_connect_in_memory(previous: Any) -> Any:
     def connect(connection: Any) -> Any:
-        watch = _watch(connection)
-        if watch is None or not watch.is_simulated:
+        observer = _observer(connection)
+        if observer is None or not observer.is_simulated:
             return previous(connection)
 
         def is_in_force() -> bool:
-            watch = _watch(connection)
-            return watch is not None and watch.is_simulated
+            observer = _observer(connection)
+            return observer is not None and observer.is_simulated
 
         scheme = "https" if connection.default_port == _TLS_PORT else "http"
         timeout_s = _default_timeout_s(connection.timeout)
@@ -161,9 +161,9 @@ def _wrap_connect_in_memory(previous: Any) -> Any:
     return connect
 
 
-def _default_timeout_s(given: Any) -> float | None:
-    """Return a timeout of http.client in seconds; None for no limit. given: a number, None, or "the default"."""
-    return given if given is None or isinstance(given, int | float) else socket.getdefaulttimeout()
+def _default_timeout_s(timeout: Any) -> float | None:
+    """Return a timeout of http.client in seconds; None for no limit. timeout: a number, None, or "the default"."""
+    return timeout if timeout is None or isinstance(timeout, int | float) else socket.getdefaulttimeout()
 
 
 def _translator(connection: Any) -> Callable[[Exception], Exception]:
@@ -189,8 +189,8 @@ def _address(connection: Any, target: str) -> str:
     host = _host_of(connection)
     port = getattr(connection, "_tunnel_port", None) or connection.port
     scheme = "https" if connection.default_port == _TLS_PORT else "http"
-    shown = f"[{host}]" if ":" in host else host
-    place = shown if port in (None, connection.default_port) else f"{shown}:{port}"
+    name = f"[{host}]" if ":" in host else host
+    place = name if port in (None, connection.default_port) else f"{name}:{port}"
     return f"{scheme}://{place}{target}"
 
 

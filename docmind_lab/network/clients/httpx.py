@@ -2,11 +2,11 @@
 
     adapter = HttpxAdapter()
     adapter.hold()
-    ...                  # requests through httpx and httpx2, whoever built the client, are those of whoever watches
+    ...                  # requests through httpx and httpx2, whoever built the client, are those of whoever observes
     adapter.remove()
 
 The public methods of the two libraries' transports, of httpcore's backends and of its pools are replaced, and put back.
-Where nobody watches and nothing holds, each calls the original with its own arguments. A connection that was made
+Where nobody observes and nothing holds, each calls the original with its own arguments. A connection that was made
 before, or where nothing is held, is not used by a held request: nobody would hold its reads to the deadline.
 """
 
@@ -28,7 +28,7 @@ import httpx2
 
 from docmind_lab.core.deadlines import deadline_scope
 from docmind_lab.network.attempts import call_scope, is_sending, sending_scope
-from docmind_lab.network.clients.watching import Passage, Watch, as_work, held_code, watch_of_run
+from docmind_lab.network.clients.watching import Observer, Passage, as_work, held_code, observer_of_run
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.replacements import Replacements
@@ -73,7 +73,7 @@ class HttpxAdapter(Replacements):
         self.replace(asyncio.BaseEventLoop, "run_in_executor", _wrap_executor)
 
     def close_idle(self) -> None:
-        """Close idle connections that were made for watched requests.
+        """Close idle connections that were made for observed requests.
 
         A client keeps them in its pool, and an async one belongs to the event loop that the runs had; they are closed
         in that loop with `aclose_idle`.
@@ -83,7 +83,7 @@ class HttpxAdapter(Replacements):
                 connection.close()
 
     async def aclose_idle(self) -> None:
-        """Close idle async connections that were made for watched requests."""
+        """Close idle async connections that were made for observed requests."""
         for connection in [connection for connection in list(self._seen) if hasattr(connection, "aclose")]:
             if connection.is_idle():
                 await connection.aclose()
@@ -93,12 +93,12 @@ class HttpxAdapter(Replacements):
     def _wrap_handle(self, web: Any, body: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def handle_request(transport: Any, request: Any) -> Any:
-                watch = _watch()
-                if watch is None:
+                observer = _observer()
+                if observer is None:
                     return previous(transport, request)
-                made, exchange = _prepare(web, request, watch)
+                copy, exchange = _prepare(web, request, observer)
                 with sending_scope(), exchange.operation():
-                    response = previous(transport, made)
+                    response = previous(transport, copy)
                 return _noted(response, body, exchange)
 
             return handle_request
@@ -108,12 +108,12 @@ class HttpxAdapter(Replacements):
     def _wrap_handle_async(self, web: Any, body: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             async def handle_async_request(transport: Any, request: Any) -> Any:
-                watch = _watch()
-                if watch is None:
+                observer = _observer()
+                if observer is None:
                     return await previous(transport, request)
-                made, exchange = _prepare(web, request, watch)
+                copy, exchange = _prepare(web, request, observer)
                 with sending_scope(), exchange.operation():
-                    response = await previous(transport, made)
+                    response = await previous(transport, copy)
                 return _noted(response, body, exchange)
 
             return handle_async_request
@@ -176,9 +176,9 @@ class HttpxAdapter(Replacements):
         return make
 
 
-def _watch() -> Watch | None:
+def _observer() -> Observer | None:
     # A request of a request's own (a proxy's, a nested hook's) is the same one.
-    return None if is_sending() else watch_of_run() or held_code()
+    return None if is_sending() else observer_of_run() or held_code()
 
 
 def _wrap_executor(previous: Any) -> Any:
@@ -196,15 +196,15 @@ def _noted(response: Any, body: Any, exchange: Exchange) -> Any:
     return response
 
 
-def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
-    """Return the request to send and its exchange. Raises what the watch raises for a refused request."""
-    if not watch.records:
-        return _held(web, request, watch.passage(request.method, "", False), watch)
+def _prepare(web: Any, request: Any, observer: Observer) -> tuple[Any, Exchange]:
+    """Return the request to send and its exchange. Raises what the observer raises for a refused request."""
+    if not observer.records:
+        return _held(web, request, observer.passage(request.method, "", False), observer)
     is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
-    passage = watch.passage(request.method, str(request.url), is_retry)
+    passage = observer.passage(request.method, str(request.url), is_retry)
     url = request.url if passage.to is None else _parse_url(web, passage.to)
     with call_scope(passage.call), deadline_scope(passage.deadline):
-        exchange = Exchange(request, admit_all, watch.cut, url=url, read_timeout_s=passage.read_timeout_s)
+        exchange = Exchange(request, admit_all, observer.cut, url=url, read_timeout_s=passage.read_timeout_s)
     headers = exchange.headers
     if passage.to is not None:
         readdressed = [item for item in headers if item[0].lower() not in _OF_THE_ENDPOINT]
@@ -213,12 +213,12 @@ def _prepare(web: Any, request: Any, watch: Watch) -> tuple[Any, Exchange]:
     return _copy(web, request, url, headers, exchange), exchange
 
 
-def _held(web: Any, request: Any, passage: Passage, watch: Watch) -> tuple[Any, Exchange]:
+def _held(web: Any, request: Any, passage: Passage, observer: Observer) -> tuple[Any, Exchange]:
     """Return the request itself, with its waits bounded, and its exchange: nothing but its time is changed.
 
     With a deadline on the wire it is a copy: the caller's own, sent again, has another time left.
     """
-    exchange = Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
+    exchange = Exchange(request, admit_all, observer.cut, read_timeout_s=passage.read_timeout_s)
     if wire_in_force() is not None:
         return _copy(web, request, request.url, exchange.headers, exchange), exchange
     if exchange.timeouts:
@@ -232,12 +232,12 @@ def _copy(web: Any, request: Any, url: Any, headers: list[tuple[bytes, bytes]], 
     if exchange.timeouts:
         extensions["timeout"] = exchange.timeouts
     # Made once, with everything that is known: httpx looks at every header again whenever one is changed.
-    made = web.Request(request.method, url, headers=headers, stream=request.stream, extensions=extensions)
+    copy = web.Request(request.method, url, headers=headers, stream=request.stream, extensions=extensions)
     with contextlib.suppress(web.RequestNotRead):
         # What can be read again, whoever looks on may read too; a body that is a stream is for the server alone.
         assert request.content is not None
-        made.read()
-    return made
+        copy.read()
+    return copy
 
 
 def _is_connected(connection: Any) -> bool:

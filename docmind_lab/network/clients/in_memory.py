@@ -89,7 +89,7 @@ class HttpWire:
     def head(self, response: httpx.Response) -> bytes:
         """Return the bytes of the status line and the headers."""
         raw = response.headers.raw
-        kept = [(name, value) for name, value in raw if name.lower() not in _OF_THE_CONNECTION]
+        rest = [(name, value) for name, value in raw if name.lower() not in _OF_THE_CONNECTION]
         assert self._request is not None, "what is answered was asked"
         if response.status_code in (204, 304) or self._request.method == b"HEAD":
             self._left = 0
@@ -97,8 +97,8 @@ class HttpWire:
             length = response.headers.get("content-length", "")
             self._left = int(length) if length.isdecimal() else None
         reason = response.extensions.get("reason_phrase", b"")
-        made = h11.Response(status_code=response.status_code, headers=[*kept, (b"connection", b"close")], reason=reason)
-        return self._unless_last(self._h11.send(made) or b"")
+        head = h11.Response(status_code=response.status_code, headers=[*rest, (b"connection", b"close")], reason=reason)
+        return self._unless_last(self._h11.send(head) or b"")
 
     def data(self, part: bytes) -> bytes:
         """Return the bytes of a part of the body."""

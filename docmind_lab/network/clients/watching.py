@@ -1,7 +1,7 @@
-"""Who watches the requests of the calling code, and what they are held to: what each library's adapter asks.
+"""Who observes the requests of the calling code, and what they are held to: what each library's adapter asks.
 
-A run of the lab has a watch, which says where a request goes and records it. A hold, which production has alone, says
-until when it may go on.
+A run of the lab has an observer, which says where a request goes and records it. A hold says until when the request
+may go on; production has only a hold.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Passage:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class Watch(Protocol):
-    """What watches the requests of the calling code.
+class Observer(Protocol):
+    """What observes the requests of the calling code.
 
     records: whether requests become attempts of calls; without, they are held and nothing else.
     """
@@ -69,15 +69,15 @@ class Watch(Protocol):
         ...
 
 
-Finder = Callable[[str], Watch | None]
-"""Host, or empty for a request of httpx → the watch of the calling code; None for code that it does not watch."""
+Finder = Callable[[str], Observer | None]
+"""Host, or empty for a request of httpx → the observer of the calling code; None for code that it does not observer."""
 
 _lock = threading.Lock()
 _finders: tuple[Finder, ...] = ()
 
 
 def add_finder(finder: Finder) -> Callable[[], None]:
-    """Have all adapters ask `finder` who watches the calling code. Returns: what ends that."""
+    """Have all adapters ask `finder` who observes the calling code. Returns: what ends that."""
     global _finders
 
     def remove() -> None:
@@ -92,13 +92,13 @@ def add_finder(finder: Finder) -> Callable[[], None]:
     return remove
 
 
-def watch_of_run(host: str = "") -> Watch | None:
-    """Return the watch of the run that the calling code belongs to; None outside every run of the lab."""
+def observer_of_run(host: str = "") -> Observer | None:
+    """Return the observer of the run that the calling code belongs to; None outside every run of the lab."""
     # The latest first: of two that would answer it is the nearer.
     for finder in reversed(_finders):
-        watch = finder(host)
-        if watch is not None:
-            return watch
+        observer = finder(host)
+        if observer is not None:
+            return observer
     return None
 
 
@@ -129,7 +129,7 @@ _HELD_IN_TOTAL = Passage(None)
 
 
 class HeldCode:
-    """The calling code of a held block outside every run of the lab: a `Watch` that records nothing."""
+    """The calling code of a held block outside every run of the lab: an `Observer` that records nothing."""
 
     __slots__ = ("_hold",)
     records = is_simulated = False
@@ -181,21 +181,21 @@ def as_work(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function that an event loop hands to a thread, once: it counts as work of the calling code."""
     if isinstance(function, _Work):
         return function
-    hold, watch = current_hold(), watch_of_run()
-    if watch is None:
+    hold, observer = current_hold(), observer_of_run()
+    if observer is None:
         return function if hold is None else _Work(hold.as_thread_work(function))
-    return _Work(watch.as_work(function))
+    return _Work(observer.as_work(function))
 
 
 # ---- a request that its library sends itself
 
 
-def exchange_of(watch: Watch, method: str, url: str, body: bytes = b"") -> Exchange:
-    """Return the exchange of a request that its library sends itself. Raises: what the watch raises."""
-    passage = watch.passage(method, url, False)
+def exchange_of(observer: Observer, method: str, url: str, body: bytes = b"") -> Exchange:
+    """Return the exchange of a request that its library sends itself. Raises: what the observer raises."""
+    passage = observer.passage(method, url, False)
     request = httpx.Request(method, url, content=body)
     with call_scope(passage.call), deadline_scope(passage.deadline):
-        return Exchange(request, admit_all, watch.cut, read_timeout_s=passage.read_timeout_s)
+        return Exchange(request, admit_all, observer.cut, read_timeout_s=passage.read_timeout_s)
 
 
 @contextlib.contextmanager

@@ -41,8 +41,8 @@ class AnthropicMessages(Dialect):
             return Route("generate")
         if path.endswith("/v1/messages/count_tokens"):
             return Route("count")
-        _, found, name = path.partition("/v1/models")
-        if found and "anthropic-version" in request.headers:
+        _, prefix, name = path.partition("/v1/models")
+        if prefix and "anthropic-version" in request.headers:
             return Route("model" if name else "models", "GET", name.removeprefix("/"))
         return None
 

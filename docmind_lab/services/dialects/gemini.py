@@ -97,19 +97,19 @@ class Gemini(Dialect):
 
     def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
         """See `Dialect`."""
-        asked = [payload] if route.variant == "embedContent" else objects_in(payload.get("requests"), "requests")
-        texts = [_text_of(each.get("content") or {}) for each in asked]
+        requests = [payload] if route.variant == "embedContent" else objects_in(payload.get("requests"), "requests")
+        texts = [_text_of(each.get("content") or {}) for each in requests]
         if not texts:
             raise Refusal(400, "'requests' must be a non-empty array of objects.", param="requests")
-        size = _either(asked[0], "outputDimensionality")
+        size = _either(requests[0], "outputDimensionality")
         return EmbeddingRequest(tuple(texts), route.model, size_in(size, "outputDimensionality"))
 
     def embeddings(
         self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
     ) -> Any:
         """See `Dialect`."""
-        found = [{"values": list(vector)} for vector in vectors]
-        return {"embedding": found[0]} if route.variant == "embedContent" else {"embeddings": found}
+        embeddings = [{"values": list(vector)} for vector in vectors]
+        return {"embedding": embeddings[0]} if route.variant == "embedContent" else {"embeddings": embeddings}
 
     def information(self, route: Route, model: str, tokens: int) -> Any:
         """See `Dialect`."""
@@ -155,15 +155,15 @@ def json_schema_of(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     counts = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "type" and isinstance(value, str):
-            made[key] = value.lower()
+            result[key] = value.lower()
         elif key in counts and isinstance(value, str) and value.isdigit():
-            made[key] = int(value)
+            result[key] = int(value)
         else:
-            made[key] = json_schema_of(value)
-    return made
+            result[key] = json_schema_of(value)
+    return result
 
 
 def _text_of(content: Any) -> str:
@@ -204,14 +204,14 @@ class GeminiRendering(Rendering):
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
         if is_last:
             candidate["finishReason"] = "MAX_TOKENS" if answer.finish == "length" else "STOP"
-        made: dict[str, Any] = {"candidates": [candidate], "modelVersion": answer.model, "responseId": answer.digest}
+        body: dict[str, Any] = {"candidates": [candidate], "modelVersion": answer.model, "responseId": answer.digest}
         if is_last:
-            made["usageMetadata"] = {
+            body["usageMetadata"] = {
                 "promptTokenCount": answer.input_tokens,
                 "candidatesTokenCount": answer.output_tokens,
                 "totalTokenCount": answer.input_tokens + answer.output_tokens,
             }
-        return made
+        return body
 
     def _call_parts(self) -> list[dict[str, Any]]:
         return [

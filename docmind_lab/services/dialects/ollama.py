@@ -92,10 +92,10 @@ class Ollama(Dialect):
         """See `Dialect`."""
         if route.variant == "embeddings":
             return {"embedding": list(vectors[0])}
-        model, found = payload.get("model"), [list(vector) for vector in vectors]
+        model, embeddings = payload.get("model"), [list(vector) for vector in vectors]
         return {
             "model": model,
-            "embeddings": found,
+            "embeddings": embeddings,
             "total_duration": 0,
             "load_duration": 0,
             "prompt_eval_count": tokens,
@@ -130,12 +130,12 @@ def _messages(route: Route, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
             for call in objects_in(message.get("tool_calls"), "messages")
             if isinstance(function := call.get("function"), dict)
         ]
-        made = {key: value for key, value in message.items() if key in ("role", "content", "name")}
+        fields = {key: value for key, value in message.items() if key in ("role", "content", "name")}
         if calls:
-            made["tool_calls"] = calls
+            fields["tool_calls"] = calls
         if message.get("role") == "tool":
-            made["tool_call_id"] = message.get("tool_name") or message.get("tool_call_id")
-        messages.append(made)
+            fields["tool_call_id"] = message.get("tool_name") or message.get("tool_call_id")
+        messages.append(fields)
     return messages
 
 
@@ -151,16 +151,16 @@ class OllamaRendering(Rendering):
 
     def _part(self, text: str, calls: Sequence[Any] = (), *, is_last: bool = False) -> dict[str, Any]:
         answer = self.answer
-        made: dict[str, Any] = {"model": answer.model, "created_at": _MADE_AT}
+        body: dict[str, Any] = {"model": answer.model, "created_at": _MADE_AT}
         if answer.route.variant == "generate":
-            made["response"] = text
+            body["response"] = text
         else:
-            made["message"] = {"role": "assistant", "content": text} | ({"tool_calls": list(calls)} if calls else {})
-        made["done"] = is_last
+            body["message"] = {"role": "assistant", "content": text} | ({"tool_calls": list(calls)} if calls else {})
+        body["done"] = is_last
         if is_last:
             first_ns = round(answer.latency.first_token_s * 1e9)
             rest_ns = round(answer.latency.inter_token_s * answer.output_tokens * 1e9)
-            made |= {
+            body |= {
                 "done_reason": "length" if answer.finish == "length" else "stop",
                 "total_duration": first_ns + rest_ns,
                 "load_duration": 0,
@@ -169,7 +169,7 @@ class OllamaRendering(Rendering):
                 "eval_count": answer.output_tokens,
                 "eval_duration": rest_ns,
             }
-        return made
+        return body
 
     def _calls(self) -> list[dict[str, Any]]:
         return [{"function": {"name": name, "arguments": values}} for _, name, values in self.answer.calls()]

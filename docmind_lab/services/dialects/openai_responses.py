@@ -74,10 +74,10 @@ class OpenAIResponses(OpenAIErrors):
                 message = f"Previous response with id '{previous}' not found."
                 raise Refusal(400, message, param="previous_response_id", code="previous_response_not_found")
             before = self._conversations[previous]
-        asked = payload.get("input")
-        if isinstance(asked, str):
-            return [*before, {"role": "user", "content": asked}]
-        return [*before, *_messages_of(objects_in(asked, "input", needed=True))]
+        items = payload.get("input")
+        if isinstance(items, str):
+            return [*before, {"role": "user", "content": items}]
+        return [*before, *_messages_of(objects_in(items, "input", needed=True))]
 
     def rendering(self, answer: Answer) -> ResponseRendering:
         """See `Dialect`."""
@@ -172,7 +172,7 @@ class ResponseRendering(Rendering):
         return "incomplete" if self.answer.finish == "length" else "completed"
 
     def _response(self, status: str, output: Sequence[Any]) -> dict[str, Any]:
-        answer, asked = self.answer, self.answer.payload
+        answer, request = self.answer, self.answer.payload
         response = {
             "id": self.id,
             "object": "response",
@@ -180,19 +180,19 @@ class ResponseRendering(Rendering):
             "status": status,
             "error": None,
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
-            "instructions": asked.get("instructions"),
-            "max_output_tokens": asked.get("max_output_tokens"),
-            "metadata": asked.get("metadata") or {},
+            "instructions": request.get("instructions"),
+            "max_output_tokens": request.get("max_output_tokens"),
+            "metadata": request.get("metadata") or {},
             "model": answer.model,
             "output": list(output),
-            "parallel_tool_calls": asked.get("parallel_tool_calls") is not False,
-            "previous_response_id": asked.get("previous_response_id"),
-            "store": asked.get("store") is not False,
-            "temperature": asked.get("temperature", 1.0),
-            "text": asked.get("text") or {"format": {"type": "text"}},
-            "tool_choice": asked.get("tool_choice") or "auto",
-            "tools": asked.get("tools") or [],
-            "top_p": asked.get("top_p", 1.0),
+            "parallel_tool_calls": request.get("parallel_tool_calls") is not False,
+            "previous_response_id": request.get("previous_response_id"),
+            "store": request.get("store") is not False,
+            "temperature": request.get("temperature", 1.0),
+            "text": request.get("text") or {"format": {"type": "text"}},
+            "tool_choice": request.get("tool_choice") or "auto",
+            "tools": request.get("tools") or [],
+            "top_p": request.get("top_p", 1.0),
             "truncation": "disabled",
             "usage": None,
         }

@@ -29,8 +29,8 @@ class Dialects:
 
     def find(self, request: ServiceRequest) -> tuple[Dialect, Route]:
         """Return the dialect of a request and what it asks for; of a path that none has, OpenAI's, and "unknown"."""
-        found = ((dialect, dialect.route(request)) for dialect in self._all)
-        return next(((dialect, route) for dialect, route in found if route), (self._chat, Route("unknown")))
+        routes = ((dialect, dialect.route(request)) for dialect in self._all)
+        return next(((dialect, route) for dialect, route in routes if route), (self._chat, Route("unknown")))
 
     @staticmethod
     def check(request: ServiceRequest, route: Route) -> None:

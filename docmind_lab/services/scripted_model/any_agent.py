@@ -116,12 +116,12 @@ def call_of(conversation: Conversation, name: str, answer: str = "") -> ToolCall
     schema = conversation.tools[name]
     properties = schema.get("properties") or {}
     required = schema.get("required") or ()
-    given = [each for each in properties if each in required or not _has_default(properties[each])]
+    names = [each for each in properties if each in required or not _has_default(properties[each])]
     if required and conversation.named_tool != name and not _SCHEMA_TOOL.match(name):
         # What a tool says need not be given is left out. A schema of an answer has it, where there is something to say.
-        given = [each for each in properties if each in required]
-    known = {each: properties[each] for each in given}
-    values = value_for({**schema, "type": "object", "properties": known}, conversation, answer=answer)
+        names = [each for each in properties if each in required]
+    chosen_properties = {each: properties[each] for each in names}
+    values = value_for({**schema, "type": "object", "properties": chosen_properties}, conversation, answer=answer)
     return ToolCall(name, values)
 
 

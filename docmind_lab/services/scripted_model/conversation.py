@@ -147,8 +147,8 @@ class Conversation:
 
     def reports(self) -> list[dict[str, Any]]:
         """Return the JSON objects that tools returned since the question, oldest first."""
-        found = [_parse_json(message_text(m)) for m in self.current_turn() if m.get("role") == "tool"]
-        return [report for report in found if isinstance(report, dict)]
+        results = [_parse_json(message_text(m)) for m in self.current_turn() if m.get("role") == "tool"]
+        return [report for report in results if isinstance(report, dict)]
 
     def latest_report(self, key: str) -> dict[str, Any] | None:
         """Return the newest tool result that has `key`; None without one."""
@@ -164,7 +164,7 @@ class Conversation:
 
     def documents(self) -> list[Document]:
         """Return the documents of tool results, from "documents" or any other text, oldest first, each id once."""
-        found: dict[str, Document] = {}
+        documents: dict[str, Document] = {}
         for position, message in enumerate(self.messages):
             if message.get("role") != "tool":
                 continue
@@ -176,8 +176,8 @@ class Conversation:
                 for item in items if isinstance(items, list) else ():
                     if isinstance(item, dict) and item.get("content"):
                         document = Document(str(item.get("id", position)), str(item["content"]))
-                        found.setdefault(document.id, document)
+                        documents.setdefault(document.id, document)
             elif payload is None and text and HANDOFF_PREFIX not in text and not text.startswith("Successfully"):
                 document = Document(str(message.get("name") or message.get("tool_call_id") or position), text)
-                found.setdefault(document.id, document)
-        return list(found.values())
+                documents.setdefault(document.id, document)
+        return list(documents.values())

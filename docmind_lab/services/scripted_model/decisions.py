@@ -59,15 +59,15 @@ def options_in(description: str) -> tuple[str, ...]:
     quoted = tuple(dict.fromkeys(_QUOTED.findall(description)))
     if len(quoted) > 1 and re.search(r"\bor\b|\beither\b|\bone of\b|\||/", description):
         return quoted
-    written = _ALTERNATIVES.search(description) if "|" in description else None
-    parts = tuple(part.strip() for part in re.split(r"[|/]", written[1])) if written else ()
+    match = _ALTERNATIVES.search(description) if "|" in description else None
+    parts = tuple(part.strip() for part in re.split(r"[|/]", match[1])) if match else ()
     return parts if len(parts) > 1 else ()
 
 
 def options_in_words(prompt: str) -> tuple[str, ...]:
     """Return the options that a line of a prompt names without quotes; else none."""
-    found = _ONE_OF.search(prompt)
-    return tuple(dict.fromkeys(re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", found["options"]))) if found else ()
+    match = _ONE_OF.search(prompt)
+    return tuple(dict.fromkeys(re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", match["options"]))) if match else ()
 
 
 def listed_in(description: str) -> tuple[str, ...]:
@@ -137,8 +137,8 @@ def _next_of(conversation: Conversation, options: Sequence[Any], end: str) -> An
     rounds = (int(step[1]) - 1) // 2 if step else 0
     if max(rounds, len(later) // 2) >= _ROUNDS_OF_AN_OPTION * len(options):
         return end
-    shown = {_plain(name) for name in _names_in(conversation)}
-    visited = [option for option in options if any(_is_same(_plain(str(option)), name) for name in shown)]
+    names = {_plain(name) for name in _names_in(conversation)}
+    visited = [option for option in options if any(_is_same(_plain(str(option)), name) for name in names)]
     if visited:
         return next((option for option in options if option not in visited), end)
     if step:

@@ -66,29 +66,29 @@ class _Candidate:
 
 def extract_answer(question: str, documents: list[Document]) -> str:
     """Return up to four sentences that answer, each with its document's id ("Sentence. [id]"), or `NOT_FOUND`."""
-    asked = set(content_words(question))
+    query = set(content_words(question))
     candidates = [
         _Candidate(text, document.id, frozenset(content_words(text)), order)
         for order, (document, text) in enumerate((d, s) for d in documents for s in sentences(d.content))
     ]
     frequency = Counter(word for candidate in candidates for word in candidate.words)
-    weight = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in asked}
-    needed = min(MIN_SHARED_WORDS, len(asked))
-    pool = [c for c in candidates if needed and len(asked & c.words) >= needed]
+    weight = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in query}
+    needed = min(MIN_SHARED_WORDS, len(query))
+    pool = [c for c in candidates if needed and len(query & c.words) >= needed]
     chosen: list[_Candidate] = []
     covered: set[str] = set()
     while pool and len(chosen) < MAX_SENTENCES:
-        best = max(pool, key=lambda c: (_score(c, asked, covered, weight), -c.order))
+        best = max(pool, key=lambda c: (_score(c, query, covered, weight), -c.order))
         pool = [c for c in pool if c.text != best.text]
         chosen.append(best)
-        covered |= best.words & asked
+        covered |= best.words & query
     if not chosen:
         return NOT_FOUND
     return " ".join(f"{c.text} [{c.document_id}]" for c in sorted(chosen, key=lambda c: c.order))
 
 
-def _score(candidate: _Candidate, asked: set[str], covered: set[str], weight: dict[str, float]) -> float:
-    shared = asked & candidate.words
+def _score(candidate: _Candidate, query: set[str], covered: set[str], weight: dict[str, float]) -> float:
+    shared = query & candidate.words
     # A word that is covered already counts half; long sentences share words by their length alone.
     value = math.fsum(weight[word] * (0.5 if word in covered else 1.0) for word in sorted(shared))
     return value / math.log(8 + len(candidate.words))

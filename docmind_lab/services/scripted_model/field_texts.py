@@ -45,14 +45,14 @@ _WITH_DIGIT = re.compile(r"(?<![\w.-])[A-Za-z]{0,8}-?\d[\w-]{0,30}")
 def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: float = 0.0) -> str:
     """Return a text for an argument or a field of this name. answer: the model's in words. draw: which, from 0 to 1."""
     task = _short_task(conversation)
-    if shown := _one_thing(name, task):
-        return shown
+    if text := _one_thing(name, task):
+        return text
     if _FEW_WORDS.search(name):
         return " ".join(dict.fromkeys(content_words(task)))[:40].strip() or task
     if _WHOLE_TASK.search(name) and not answer:
         return task
-    said = sentences(answer) or sentences("\n\n".join(_said(conversation)))
-    return said[int(draw * len(said))] if said else first_tokens(answer or task, LONGEST_RESULT)
+    texts = sentences(answer) or sentences("\n\n".join(_said(conversation)))
+    return texts[int(draw * len(texts))] if texts else first_tokens(answer or task, LONGEST_RESULT)
 
 
 def _one_thing(name: str, task: str) -> str:
@@ -82,8 +82,8 @@ def _short_task(conversation: Conversation) -> str:
     )
     if len(task) <= LONGEST_TASK:
         return task
-    said = sentences(task)
-    return next((each for each in reversed(said) if each.endswith("?")), said[-1] if said else task[:LONGEST_TASK])
+    parts = sentences(task)
+    return next((each for each in reversed(parts) if each.endswith("?")), parts[-1] if parts else task[:LONGEST_TASK])
 
 
 def _said(conversation: Conversation) -> Iterator[str]:

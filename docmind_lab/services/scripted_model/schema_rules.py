@@ -16,30 +16,30 @@ _SCALE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)\s*(?:-|–|to|and)\s*(\d+(?:\.\d
 
 def merged(first: Schema, second: Schema) -> dict[str, Any]:
     """Return a schema that holds what two schemas ask for together."""
-    made = dict(first)
+    result = dict(first)
     for key, value in second.items():
-        if key not in made:
-            made[key] = value
+        if key not in result:
+            result[key] = value
         elif key == "properties":
-            mine = made[key]
-            made[key] = {**value, **mine} | {
+            mine = result[key]
+            result[key] = {**value, **mine} | {
                 name: {"allOf": [mine[name], value[name]]}
                 for name in mine
                 if name in value and mine[name] != value[name]
             }
         elif key == "required":
-            made[key] = [*made[key], *(name for name in value if name not in made[key])]
+            result[key] = [*result[key], *(name for name in value if name not in result[key])]
         elif key == "enum":
-            made[key] = [each for each in made[key] if each in value]
+            result[key] = [each for each in result[key] if each in value]
         elif key in ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"):
-            made[key] = max(made[key], value)
+            result[key] = max(result[key], value)
         elif key in ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"):
-            made[key] = min(made[key], value)
+            result[key] = min(result[key], value)
         elif key == "type" and value == "integer":
-            made[key] = value
+            result[key] = value
         elif key in ("anyOf", "oneOf", "allOf"):
-            made["allOf"] = [*made.get("allOf", ()), {key: value}] if key != "allOf" else [*made[key], *value]
-    return made
+            result["allOf"] = [*result.get("allOf", ()), {key: value}] if key != "allOf" else [*result[key], *value]
+    return result
 
 
 def bounds_of(schema: Schema) -> tuple[float | None, float | None]:
@@ -62,31 +62,31 @@ def bounds_of(schema: Schema) -> tuple[float | None, float | None]:
 
 def scale_of(schema: Schema, low: float | None, high: float | None, most: float) -> tuple[float, float]:
     """Return the scale of a score: its bounds, else what its description says ("from 1 to 10"), else up to `most`."""
-    said = _SCALE.search(str(schema.get("description", "")))
-    if said and float(said[1]) < float(said[2]):
-        low = float(said[1]) if low is None else low
-        high = float(said[2]) if high is None else high
+    match = _SCALE.search(str(schema.get("description", "")))
+    if match and float(match[1]) < float(match[2]):
+        low = float(match[1]) if low is None else low
+        high = float(match[2]) if high is None else high
     low = 0.0 if low is None else low
     return low, max(low, most) if high is None else high
 
 
-def rounded(wanted: float, low: float | None, high: float | None, step: float | None, *, is_whole: bool) -> float:
+def rounded(target: float, low: float | None, high: float | None, step: float | None, *, is_whole: bool) -> float:
     """Return the number nearest to the wanted one that is a multiple of the step and within the bounds."""
-    wanted = wanted if low is None else max(wanted, low)
-    wanted = wanted if high is None else min(wanted, high)
+    target = target if low is None else max(target, low)
+    target = target if high is None else min(target, high)
     if step is None:
-        near = round(wanted, 3)
+        near = round(target, 3)
         fits = (low is None or near >= low) and (high is None or near <= high)
-        return near if fits else wanted
+        return near if fits else target
     if is_whole and step != int(step):
         step = step * _whole_factor(step)
-    number = math.floor(wanted / step)
+    number = math.floor(target / step)
     while low is not None and number * step < low:
         number += 1
     while high is not None and number * step > high:
         number -= 1
-    made = number * step
-    return int(made) if is_whole else float(made)
+    multiple = number * step
+    return int(multiple) if is_whole else float(multiple)
 
 
 def _whole_factor(step: float) -> int:

@@ -83,38 +83,38 @@ class _Values:
         """Return a schema without "$ref" and "allOf" at its top."""
         if not isinstance(schema, Mapping):  # true and false
             return {}
-        found = dict(schema)
+        resolved = dict(schema)
         for _ in range(_DEEPEST):
-            if isinstance(found.get("$ref"), str):
-                reference = found.pop("$ref")
-                found = merged(found, self.target(reference))
-            elif found.get("allOf"):
-                parts = found.pop("allOf")
+            if isinstance(resolved.get("$ref"), str):
+                reference = resolved.pop("$ref")
+                resolved = merged(resolved, self.target(reference))
+            elif resolved.get("allOf"):
+                parts = resolved.pop("allOf")
                 for part in parts:
-                    found = merged(found, self.resolve(part))
+                    resolved = merged(resolved, self.resolve(part))
             else:
                 break
-        return found
+        return resolved
 
     def target(self, reference: str) -> Schema:
         """Return the part of the schema that a reference names; an empty one if there is none."""
-        found: Any = self.root
+        value: Any = self.root
         for part in reference.removeprefix("#").split("/")[1:]:
             part = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Mapping) and part in found:
-                found = found[part]
-            elif isinstance(found, list) and part.isdigit() and int(part) < len(found):
-                found = found[int(part)]
+            if isinstance(value, Mapping) and part in value:
+                value = value[part]
+            elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+                value = value[int(part)]
             else:
                 return {}
-        return found if isinstance(found, Mapping) else {}
+        return value if isinstance(value, Mapping) else {}
 
     def branch(self, branches: Sequence[Any], path: str, depth: int) -> dict[str, Any]:
         """Return one of several schemas: no null, nothing that nests when it is deep, and an end before more work."""
-        known = [self.resolve(each) for each in branches]
-        open_ones = [each for each in known if self.kind_of(each) != "null"] or known
+        schemas = [self.resolve(each) for each in branches]
+        open_ones = [each for each in schemas if self.kind_of(each) != "null"] or schemas
         if depth > 2:
-            plain = [each for each in known if self.kind_of(each) not in ("object", "array")]
+            plain = [each for each in schemas if self.kind_of(each) not in ("object", "array")]
             open_ones = plain or open_ones
         objects = [each for each in open_ones if self.kind_of(each) == "object"]
         ends = [each for each in objects if _FINAL.search(str(each.get("title", "")))]
@@ -145,7 +145,7 @@ class _Values:
         names = [name for name in names if name in required or not _ERROR.fullmatch(name)]
         names += [name for name in required if name not in names]
         extra = schema.get("additionalProperties")
-        made = {
+        data = {
             name: self.value(properties.get(name, {}), name, f"{path}/{name}", depth + 1)
             for name in names
             if depth < _DEEPEST or name in required
@@ -154,15 +154,15 @@ class _Values:
         if not properties and isinstance(extra, Mapping):
             least = max(least, 1)
         if extra is not False:
-            free = (f"{word}_{number}" for number, word in enumerate(["field"] * (least + len(made))))
+            free = (f"{word}_{number}" for number, word in enumerate(["field"] * (least + len(data))))
             for name in free:
-                if len(made) >= least:
+                if len(data) >= least:
                     break
-                made[name] = self.value(extra if isinstance(extra, Mapping) else {}, name, f"{path}/{name}", depth + 1)
+                data[name] = self.value(extra if isinstance(extra, Mapping) else {}, name, f"{path}/{name}", depth + 1)
         most = schema.get("maxProperties")
-        if isinstance(most, int) and len(made) > most:
-            made = {name: value for name, value in made.items() if name in required}
-        return made
+        if isinstance(most, int) and len(data) > most:
+            data = {name: value for name, value in data.items() if name in required}
+        return data
 
     def is_deep(self, schema: Any) -> bool:
         """Whether a schema refers to one that it stands in, so that a value could go on for ever."""
@@ -178,49 +178,49 @@ class _Values:
         items = schema.get("items", {})
         least = int(schema.get("minItems") or 0)
         most = schema.get("maxItems")
-        wanted = 0 if depth > _WIDEST else 1 + int(self.draw(f"{path}/length") * 2)
-        length = max(least, len(fixed), wanted)
+        count = 0 if depth > _WIDEST else 1 + int(self.draw(f"{path}/length") * 2)
+        length = max(least, len(fixed), count)
         length = length if most is None else min(length, int(most))
         if items is False:
             length = min(length, len(fixed))
-        made: list[Any] = []
+        result: list[Any] = []
         for place in range(length * (4 if schema.get("uniqueItems") else 1)):
-            if len(made) == length:
+            if len(result) == length:
                 break
             part = fixed[place] if place < len(fixed) else items
             one = self.value(part, name.removesuffix("s"), f"{path}/{place}", depth + 1)
-            one = self.another(one, part, made, place) if schema.get("uniqueItems") and one in made else one
-            one = self.told_apart(one, part, made, place)
-            if not schema.get("uniqueItems") or one not in made:
-                made.append(one)
-        return made
+            one = self.another(one, part, result, place) if schema.get("uniqueItems") and one in result else one
+            one = self.distinct(one, part, result, place)
+            if not schema.get("uniqueItems") or one not in result:
+                result.append(one)
+        return result
 
-    def told_apart(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
+    def distinct(self, value: Any, schema: Any, items: Sequence[Any], place: int) -> Any:
         """Return an item of a list, with another text where an earlier item has the same one in its place."""
         resolved = self.resolve(schema)
         if isinstance(value, str):
             is_free = not resolved.keys() & {"enum", "const", "anyOf", "oneOf"}
-            return self.another(value, resolved, made, place) if is_free and value in made else value
+            return self.another(value, resolved, items, place) if is_free and value in items else value
         if not isinstance(value, dict):
             return value
         branches = [resolved, *(resolved.get("anyOf") or ()), *(resolved.get("oneOf") or ())]
-        known = [properties for branch in branches if (properties := self.resolve(branch).get("properties"))]
-        earlier = [each for each in made if isinstance(each, dict)]
-        told = dict(value)
+        object_fields = [properties for branch in branches if (properties := self.resolve(branch).get("properties"))]
+        earlier = [each for each in items if isinstance(each, dict)]
+        fields = dict(value)
         for name, each in value.items():
             if isinstance(each, str):
                 texts = [one.get(name) for one in earlier]
-                schemas = [properties[name] for properties in known if name in properties] or [{}]
-                others = {self.told_apart(each, schema, texts, place) for schema in schemas}
+                schemas = [properties[name] for properties in object_fields if name in properties] or [{}]
+                others = {self.distinct(each, schema, texts, place) for schema in schemas}
                 # Where branches want different texts, nobody says which of them this one is of.
-                told[name] = others.pop() if len(others) == 1 else each
-        return told
+                fields[name] = others.pop() if len(others) == 1 else each
+        return fields
 
-    def another(self, value: Any, schema: Any, made: Sequence[Any], place: int) -> Any:
+    def another(self, value: Any, schema: Any, items: Sequence[Any], place: int) -> Any:
         """Return another value where one like it is there already."""
         resolved = self.resolve(schema)
         if resolved.get("enum"):
-            return next((each for each in resolved["enum"] if each not in made), value)
+            return next((each for each in resolved["enum"] if each not in items), value)
         if isinstance(value, str) and not resolved.keys() & {"pattern", "format"}:
             return fitted(f"{place} {value}", resolved)
         if isinstance(value, bool):
@@ -243,22 +243,22 @@ class _Values:
         drawn = self.draw(path)
         if _SCORE.search(name):
             low, high = scale_of(schema, low, high, 10 if is_whole else 1)
-            wanted = low + (high - low) * (0.8 + 0.2 * drawn)
+            target = low + (high - low) * (0.8 + 0.2 * drawn)
         elif _COUNT.search(name):
-            wanted = (low or 0) + 1 + int(4 * drawn)
-        elif (said := self.said_number()) is not None:
-            wanted = said
+            target = (low or 0) + 1 + int(4 * drawn)
+        elif (stated_number := self.number_of_task()) is not None:
+            target = stated_number
         else:
             start = low if low is not None else (min(1, high - 9) if high is not None else 1)
             end = high if high is not None else start + 9
-            wanted = start + (end - start) * drawn
-        return rounded(wanted, low, high, step, is_whole=is_whole)
+            target = start + (end - start) * drawn
+        return rounded(target, low, high, step, is_whole=is_whole)
 
-    def said_number(self) -> float | None:
+    def number_of_task(self) -> float | None:
         """Return the next number of the task, in the order in which it says them."""
-        said = _NUMBER.findall(self.conversation.task[:LONGEST_TASK])
+        numbers = _NUMBER.findall(self.conversation.task[:LONGEST_TASK])
         self.numbers_used += 1
-        return float(said[self.numbers_used - 1]) if self.numbers_used <= len(said) else None
+        return float(numbers[self.numbers_used - 1]) if self.numbers_used <= len(numbers) else None
 
     def text(self, schema: Schema, name: str, path: str) -> str:
         form = schema.get("format")

@@ -47,10 +47,10 @@ _LONGEST = 8_000
 
 def example_shown(prompt: str) -> Schema | None:
     """Return a schema of the example of JSON that a prompt shows; None if it shows none."""
-    asked = WANTS_JSON.search(prompt)
-    is_list = _asks_for_list(prompt, asked)
-    if is_list and asked:
-        after = next(_examples(prompt[asked.start() :], plain=True), None)
+    match = WANTS_JSON.search(prompt)
+    is_list = _asks_for_list(prompt, match)
+    if is_list and match:
+        after = next(_examples(prompt[match.start() :], plain=True), None)
         if after and after.get("type") == "array":
             return {"minItems": 1, **after}
     example = next(_examples(prompt), None)
@@ -59,11 +59,11 @@ def example_shown(prompt: str) -> Schema | None:
 
 def guessed_schema(prompt: str) -> Schema:
     """Return a schema of JSON without an example: the quoted names near the word JSON, or a text `answer`."""
-    asked = WANTS_JSON.search(prompt)
-    near = prompt[asked.start() : asked.end() + 300] if asked else ""
+    request = WANTS_JSON.search(prompt)
+    near = prompt[request.start() : request.end() + 300] if request else ""
     quoted = {match[1]: match["words"] for match in _QUOTED_KEY.finditer(near)}
     fields = {name: _guessed_field(name, words, prompt) for name, words in quoted.items()}
-    if _asks_for_list(prompt, asked):
+    if _asks_for_list(prompt, request):
         return _list_of(_object(fields) if fields else {"type": "string"})
     return _object(fields or {"answer": {"type": "string"}})
 
@@ -74,12 +74,12 @@ def _guessed_field(name: str, words: str, prompt: str) -> Schema:
     named = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
     # A line that asks for JSON quotes the names of the fields, which are no options.
     lines = (line for line in prompt.splitlines() if named.search(line) and not WANTS_JSON.search(line))
-    options = next((found for line in lines if (found := options_in(line)) and name not in found), ())
+    options = next((choices for line in lines if (choices := options_in(line)) and name not in choices), ())
     return {"enum": list(options)} if options and field == {"type": "string"} else field
 
 
-def _asks_for_list(prompt: str, asked: re.Match[str] | None) -> bool:
-    return asked is not None and bool(_LIST.search(prompt[asked.start() : asked.end() + 20]))
+def _asks_for_list(prompt: str, match: re.Match[str] | None) -> bool:
+    return match is not None and bool(_LIST.search(prompt[match.start() : match.end() + 20]))
 
 
 def _list_of(items: Schema) -> Schema:
@@ -121,19 +121,19 @@ def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
             continue
         try:
             value, end = json.JSONDecoder().raw_decode(prompt, start)
-            found = schema_of(value)
+            schema = schema_of(value)
         except (ValueError, RecursionError):
             reader = _Reader(prompt[: start + _LONGEST], start)
             try:
-                found = reader.value()
+                schema = reader.value()
             except (ValueError, IndexError, RecursionError):
                 continue
             end = reader.at
-        inner = found.get("items", found)
+        inner = schema.get("items", schema)
         if inner.get("properties") or (
-            plain and found["type"] == "array" and prompt[start + 1 :].lstrip()[:1] in "\"'"
+            plain and schema["type"] == "array" and prompt[start + 1 :].lstrip()[:1] in "\"'"
         ):
-            yield found
+            yield schema
 
 
 def described(words: str) -> Schema:
@@ -141,7 +141,7 @@ def described(words: str) -> Schema:
     items = _ITEMS.fullmatch(words)
     if items:
         return {"type": "array", "items": described(items["kind"]), "minItems": 1}
-    kind = next((kind for kind, said in _KINDS if said.search(words)), "")
+    kind = next((kind for kind, pattern in _KINDS if pattern.search(words)), "")
     if kind == "array":
         least = _bounds(words).get("minimum", 1)
         return {"type": "array", "items": {"type": "string"}, "minItems": min(max(1, int(least)), _MOST_ITEMS)}
@@ -154,10 +154,10 @@ def described(words: str) -> Schema:
 
 
 def _bounds(words: str) -> Schema:
-    found = _RANGE.search(words)
-    if not found or float(found[1]) > float(found[2]):
+    match = _RANGE.search(words)
+    if not match or float(match[1]) > float(match[2]):
         return {}
-    low, high = (float(part) if "." in part else int(part) for part in found.groups())
+    low, high = (float(part) if "." in part else int(part) for part in match.groups())
     return {"minimum": low, "maximum": high}
 
 
@@ -176,13 +176,13 @@ class _Reader:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise ValueError("too deep")
-        found = self._fields() if sign == "{" else self._items()
+        schema = self._fields() if sign == "{" else self._items()
         self.depth -= 1
-        return found
+        return schema
 
     def _skip(self, what: re.Pattern[str]) -> None:
-        while found := what.match(self.text, self.at):
-            self.at = found.end()
+        while match := what.match(self.text, self.at):
+            self.at = match.end()
 
     def _fields(self) -> Schema:
         # In a template of Python's, each brace is there twice.
@@ -210,19 +210,19 @@ class _Reader:
             items.append(self.value())
 
     def _scalar(self) -> Schema:
-        found = _SCALAR.match(self.text, self.at)
-        if found is None:
+        match = _SCALAR.match(self.text, self.at)
+        if match is None:
             raise ValueError("no value")
-        self.at = found.end()
-        said = re.split(r"\s(?://|#)", found[0])[0].strip()
+        self.at = match.end()
+        text = re.split(r"\s(?://|#)", match[0])[0].strip()
         try:
-            return schema_of(json.loads(said))
+            return schema_of(json.loads(text))
         except ValueError:
             pass
-        parts = [part.strip(" \"'`") for part in re.split(r"\s*\|\s*|\s+or\s+|(?<=[\"'])\s*/\s*(?=[\"'])", said)]
+        parts = [part.strip(" \"'`") for part in re.split(r"\s*\|\s*|\s+or\s+|(?<=[\"'])\s*/\s*(?=[\"'])", text)]
         is_choice = len(parts) > 1 and all(_CHOICE.fullmatch(part) for part in parts)
         if is_choice and {part.lower() for part in parts} <= {"true", "false"}:
             return {"type": "boolean"}
         if is_choice and not {"null", "none", "None"} & set(parts):
             return {"enum": parts}
-        return described(said)
+        return described(text)

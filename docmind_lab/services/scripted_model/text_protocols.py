@@ -39,7 +39,7 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
     if _schema_in(prompt) is not None or WANTS_JSON.search(prompt):
         return json_in_words(conversation)
     lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
-    if options := next((found for line in lines if (found := options_in(line))), ()):
+    if options := next((choices for line in lines if (choices := options_in(line))), ()):
         return Reply(str(decide(conversation, "word", options)))
     options = options_in_words(prompt)
     return Reply(str(decide(conversation, "word", options)), is_guess=True) if options else None
@@ -63,14 +63,14 @@ def _prompt(conversation: Conversation) -> str:
 
 def _react(prompt: str, conversation: Conversation) -> str:
     """Return the next action, each tool once, or the final answer from the last observation."""
-    rules, begun, scratchpad = prompt.partition("Begin!")
-    after = scratchpad if begun else ""
-    offered = _OFFERED.search(rules if begun else prompt)
+    rules, marker, scratchpad = prompt.partition("Begin!")
+    after = scratchpad if marker else ""
+    offered = _OFFERED.search(rules if marker else prompt)
     names = [name.strip(" '\"") for name in offered["names"].split(",")] if offered else []
     replies = "\n".join(message_text(m) for m in conversation.messages if m.get("role") == "assistant")
     called = {match["name"] for match in _ACTION.finditer(f"{after}\n{replies}")}
-    asked = _ASKED.search(after)
-    question = asked["question"].strip() if asked else conversation.question
+    request = _ASKED.search(after)
+    question = request["question"].strip() if request else conversation.question
     upcoming = next((name for name in names if name not in called), None)
     if upcoming is not None:
         return f"I should use {upcoming}.\nAction: {upcoming}\nAction Input: {question}"
@@ -87,22 +87,22 @@ def _code(conversation: Conversation) -> str:
 
 def _schema_in(prompt: str) -> Mapping[str, Any] | None:
     """Return the JSON schema that a prompt shows, as LangChain's and LlamaIndex's output parsers write it."""
-    found: dict[str, Any] | None = None
+    schema: dict[str, Any] | None = None
     end = 0
-    for shown in re.finditer(r"schema", prompt, re.IGNORECASE):
+    for word in re.finditer(r"schema", prompt, re.IGNORECASE):
         # The word also stands inside schemas.
-        start = prompt.find("{", shown.end()) if shown.end() > end else -1
-        while 0 <= start < shown.end() + 400:
+        start = prompt.find("{", word.end()) if word.end() > end else -1
+        while 0 <= start < word.end() + 400:
             try:
                 value, after = json.JSONDecoder().raw_decode(prompt, start)
             except (ValueError, RecursionError):
                 value, after = None, start
             if isinstance(value, dict) and _is_schema(value):
                 # The last one: LangChain explains before what a schema is, by an example.
-                found, end = value, after
+                schema, end = value, after
                 break
             start = prompt.find("{", start + 1)
-    return found
+    return schema
 
 
 def _is_schema(value: Mapping[str, Any]) -> bool:

@@ -57,9 +57,9 @@ def _shorten_query(call: ToolCall, drawn: float) -> ToolCall:
     words = _WORD.findall(str(call.arguments.get("query", "")))
     if len(words) < 2:
         return call
-    kept = max(1, int(len(words) * (0.5 + drawn / 2)))
-    first = int(drawn * 7919) % (len(words) - kept + 1)
-    return replace(call, arguments={**call.arguments, "query": " ".join(words[first : first + kept])})
+    count = max(1, int(len(words) * (0.5 + drawn / 2)))
+    first = int(drawn * 7919) % (len(words) - count + 1)
+    return replace(call, arguments={**call.arguments, "query": " ".join(words[first : first + count])})
 
 
 def shorten_answer(text: str, drawn: float) -> str:

@@ -91,8 +91,8 @@ def _from_spans(records: Callable[[Wanted], Iterator[Record]], source: str) -> O
 def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet", *_JSON):
-        known = ", ".join((".csv", ".parquet", *_JSON))
-        raise ConfigurationError(f"{path} is no file that can be read: its name must end in one of {known}")
+        endings = ", ".join((".csv", ".parquet", *_JSON))
+        raise ConfigurationError(f"{path} is no file that can be read: its name must end in one of {endings}")
     try:
         if path.stat().st_size == 0:
             raise ConfigurationError(f"{path} is empty: give a file with a row for each call")

@@ -101,13 +101,13 @@ def _split_by_first_token(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
     )
     slowness = _slowness("first_token_s", llm[begun], first.observed_s)
     assumptions = []
-    told = begun & (llm["output_tokens"] > 0)
+    countable = begun & (llm["output_tokens"] > 0)
     rest_s = (llm["latency_s"] - llm["first_token_s"]).clip(lower=0.0)
-    inter = np.asarray((rest_s / llm["output_tokens"])[told], dtype="float64")
+    inter = np.asarray((rest_s / llm["output_tokens"])[countable], dtype="float64")
     if not len(inter):
         assumptions.append("No call has both its first token and its output tokens: tokens count as taking no time.")
         return Parts(first, None, retrieval, 0.0, tuple(assumptions), slowness)
-    unknown = int((~llm["complete"] & begun & ~told).sum())
+    unknown = int((~llm["complete"] & begun & ~countable).sum())
     if unknown:
         assumptions.append(
             f"{unknown} calls were cut after their first token and do not say how many had come; without them the time "
@@ -116,8 +116,8 @@ def _split_by_first_token(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
     in_pieces = int((llm["complete"] & ~begun).sum())
     if in_pieces:
         assumptions.append(f"{in_pieces} complete calls without a first token were left out.")
-    rho = _spearman(llm.loc[told, "first_token_s"].to_numpy(dtype="float64"), inter)
-    slowness = pd.concat([slowness, _slowness("inter_token_s", llm[told], inter)], ignore_index=True)
+    rho = _spearman(llm.loc[countable, "first_token_s"].to_numpy(dtype="float64"), inter)
+    slowness = pd.concat([slowness, _slowness("inter_token_s", llm[countable], inter)], ignore_index=True)
     return Parts(first, Sample(inter, np.empty(0)), retrieval, rho, tuple(assumptions), slowness)
 
 
@@ -135,12 +135,12 @@ def _has_factor(llm: pd.DataFrame) -> pd.Series[bool]:
 
 def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, Sample, str] | None:
     """Return seconds to first token and per token at factor 1, and each call's factor; None if it cannot be told."""
-    known = _has_factor(llm)
+    rows_with_factor = _has_factor(llm)
     cut = ~llm["complete"] & (llm["latency_s"] > 0)
-    tokens = llm.loc[known, "output_tokens"].to_numpy(dtype="float64")
-    if known.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
+    tokens = llm.loc[rows_with_factor, "output_tokens"].to_numpy(dtype="float64")
+    if rows_with_factor.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
         return None
-    whole_s, cut_s = (llm.loc[rows, "latency_s"].to_numpy(dtype="float64") for rows in (known, cut))
+    whole_s, cut_s = (llm.loc[rows, "latency_s"].to_numpy(dtype="float64") for rows in (rows_with_factor, cut))
     result = fit_pace(whole_s, tokens, cut_s, hang_probability)
     if result is None:
         return None

@@ -84,8 +84,8 @@ def correlation_in(name: str) -> float:
 def without_correlation(name: str) -> str:
     """Return the name of a profile without its correlation, and with its other options."""
     base = base_name(name)
-    kept = [part for part in name.removeprefix(base)[1:].split("&") if part and not part.startswith("correlation=")]
-    return f"{base}?{'&'.join(kept)}" if kept else base
+    parts = [part for part in name.removeprefix(base)[1:].split("&") if part and not part.startswith("correlation=")]
+    return f"{base}?{'&'.join(parts)}" if parts else base
 
 
 def normal_score(level: float) -> float:

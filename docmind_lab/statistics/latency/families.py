@@ -89,12 +89,12 @@ class FittedFamily:
 
     def quantile(self, levels: Floats) -> Floats:
         """Return the seconds at levels strictly between 0 and 1."""
-        wanted = np.log1p(-np.asarray(levels, dtype="float64"))
-        low, high = np.full(wanted.shape, -40.0), np.full(wanted.shape, 40.0)
+        target = np.log1p(-np.asarray(levels, dtype="float64"))
+        low, high = np.full(target.shape, -40.0), np.full(target.shape, 40.0)
         # The whole range of e^±40 s halved so often is below the spacing of doubles.
         for _ in range(60):
             middle = (low + high) / 2
-            late = self._log_survival(np.exp(middle)) > wanted
+            late = self._log_survival(np.exp(middle)) > target
             low, high = np.where(late, middle, low), np.where(late, high, middle)
         return np.exp((low + high) / 2)
 

@@ -61,10 +61,10 @@ class ObservedCalls:
                 f"{source}: first_token_s ({row['first_token_s']:g} s) is longer than latency_s "
                 f"({row['latency_s']:g} s) in {late.sum()} rows; both count from the request: check their units"
             )
-        known = frame["latency_s"].notna()
-        if not known.all():
-            notes = (*notes, f"{(~known).sum()} rows without a latency were left out.")
-        return cls(frame[known].reset_index(drop=True), source, notes)
+        has_latency = frame["latency_s"].notna()
+        if not has_latency.all():
+            notes = (*notes, f"{(~has_latency).sum()} rows without a latency were left out.")
+        return cls(frame[has_latency].reset_index(drop=True), source, notes)
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{(self.frame['kind'] == kind).sum()} {kind}" for kind in ("llm", "retrieval"))
@@ -89,12 +89,12 @@ class ObservedCalls:
             mixed = f"Several models are mixed: {', '.join(levels)}."
             return replace(self, notes=(*self.notes, mixed)) if column == "model" and len(levels) > 1 else self
         if level not in levels:
-            known = ", ".join(levels) or f"none; map a column to {column}"
-            raise ConfigurationError(f"{self.source}: no model call is of the {column} {level!r}; there are {known}")
-        kept = self.frame[column] == level
+            choices = ", ".join(levels) or f"none; map a column to {column}"
+            raise ConfigurationError(f"{self.source}: no model call is of the {column} {level!r}; there are {choices}")
+        rows = self.frame[column] == level
         if column == "model":
-            kept |= self.frame["kind"] != "llm"
-        return replace(self, frame=self.frame[kept].reset_index(drop=True), source=f"{self.source}, {column} {level}")
+            rows |= self.frame["kind"] != "llm"
+        return replace(self, frame=self.frame[rows].reset_index(drop=True), source=f"{self.source}, {column} {level}")
 
 
 def calls_of_spans(spans: Iterable[ExportedSpan], source: str, tool: str) -> ObservedCalls:
@@ -181,16 +181,16 @@ def calls_of_table(
     kind = pd.Series("llm", index=frame.index)
     if "kind" in located:
         kind = _words(frame, located["kind"]).map(_KINDS)
-    kept = kind.notna().to_numpy()
-    if not kept.all():
-        notes = (*notes, f"{(~kept).sum()} rows are neither llm nor retrieval and were left out.")
+    rows = kind.notna().to_numpy()
+    if not rows.all():
+        notes = (*notes, f"{(~rows).sum()} rows are neither llm nor retrieval and were left out.")
     result: dict[str, Any] = {**numbers, "complete": complete, "kind": kind.to_numpy()}
     for name in ("model", "node", "session"):
         texts = (
             frame[located[name]].astype("object").fillna("") if name in located else pd.Series("", index=frame.index)
         )
         result[name] = texts.astype("str").to_numpy()
-    return ObservedCalls.of({name: values[kept] for name, values in result.items()}, source, notes)
+    return ObservedCalls.of({name: values[rows] for name, values in result.items()}, source, notes)
 
 
 def _locate_columns(frame: pd.DataFrame, source: str, columns: Mapping[str, str]) -> dict[str, str]:

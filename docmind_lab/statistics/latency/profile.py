@@ -229,8 +229,8 @@ class LatencyProfile:
         if name not in PROFILE_NAMES:
             nearest = difflib.get_close_matches(name, PROFILE_NAMES, n=1, cutoff=0.4)
             hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-            known = f"{', '.join(PROFILE_NAMES)}, and files that end in .json"
-            raise ConfigurationError(f"no latency profile is named {name!r}.{hint} Known: {known}")
+            names = f"{', '.join(PROFILE_NAMES)}, and files that end in .json"
+            raise ConfigurationError(f"no latency profile is named {name!r}.{hint} Known: {names}")
         data = _load_shipped(name)
         stored = data["profiles"][name]["profile"]
         tables = {column: {"levels": data["levels"], "values_s": stored[column]} for column in _TABLE_FIELDS}
@@ -436,20 +436,20 @@ def latency_profile(chosen: ProfileChoice | Sequence[str], rest: str = "typical"
         return chosen
     by_role = dict(chosen) if isinstance(chosen, Mapping) else _profiles_by_role(chosen)
     named = {EVERY_ROLE: rest} | by_role
-    made = {role: LatencyProfile.named(one) if isinstance(one, str) else one for role, one in named.items()}
-    of_all = made.pop(EVERY_ROLE)
-    for role, one in made.items():
+    profiles = {role: LatencyProfile.named(one) if isinstance(one, str) else one for role, one in named.items()}
+    of_all = profiles.pop(EVERY_ROLE)
+    for role, one in profiles.items():
         if one.of_roles:
             raise ConfigurationError(f"profile {role}={one.level}: a role has one profile; name one without a comma")
-    return replace(of_all, of_roles={**of_all.of_roles, **made}) if made else of_all
+    return replace(of_all, of_roles={**of_all.of_roles, **profiles}) if profiles else of_all
 
 
-def require_roles(profile: LatencyProfile, known: Collection[str]) -> None:
+def require_roles(profile: LatencyProfile, roles: Collection[str]) -> None:
     """Return if each role that has a profile of its own is among the known ones; else raise ConfigurationError."""
     for role, one in profile.of_roles.items():
-        if role not in known:
+        if role not in roles:
             raise ConfigurationError(
-                f"profile {role}={one.name}: no role is {role!r}; name one of {', '.join(known)}, or leave {role}= out "
+                f"profile {role}={one.name}: no role is {role!r}; name one of {', '.join(roles)}, or leave {role}= out "
                 "for all of them"
             )
 

@@ -54,11 +54,11 @@ def fit_correlation(slowness: pd.DataFrame) -> SessionCorrelation | None:
     slowness: one row per call and part of its latency. Columns: session (str; empty: not known), part (str: only equal
     parts are compared), seconds (float).
     """
-    known = slowness[(slowness["session"] != "") & slowness["seconds"].notna()]
-    grouped = known.groupby("part", sort=True)["seconds"]
+    rows = slowness[(slowness["session"] != "") & slowness["seconds"].notna()]
+    grouped = rows.groupby("part", sort=True)["seconds"]
     scores = special.ndtri((grouped.rank() - 0.5) / grouped.transform("size"))
     sums = (
-        known.assign(score=scores, square=scores**2)
+        rows.assign(score=scores, square=scores**2)
         .groupby(["part", "session"], sort=True)
         .agg(total=("score", "sum"), squares=("square", "sum"), calls=("score", "size"))
         .reset_index()
@@ -67,7 +67,7 @@ def fit_correlation(slowness: pd.DataFrame) -> SessionCorrelation | None:
     sums["products"] = sums["total"] ** 2 - sums["squares"]
     # Scores of midranks, with their ties, have a variance a little below 1.
     sums["pairs"] = (
-        sums["calls"] * (sums["calls"] - 1) * _variances(scores, known["part"]).reindex(sums["part"]).to_numpy()
+        sums["calls"] * (sums["calls"] - 1) * _variances(scores, rows["part"]).reindex(sums["part"]).to_numpy()
     )
     of_session = sums.groupby("session", sort=True)[["products", "pairs"]].sum()
     of_session = of_session[of_session["pairs"] > 0]

@@ -164,9 +164,9 @@ def _weigh(
     counts: Mapping[str, int], columns: Mapping[str, int], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the columns and tf-idf values of the known words; the values together have length 1."""
-    known = sorted((columns[token], count) for token, count in counts.items() if token in columns)
-    indices = np.array([column for column, _ in known], dtype=np.int64)
-    values = (1 + np.log(np.array([count for _, count in known], dtype=np.float64))) * weights[indices]
+    counts_by_column = sorted((columns[token], count) for token, count in counts.items() if token in columns)
+    indices = np.array([column for column, _ in counts_by_column], dtype=np.int64)
+    values = (1 + np.log(np.array([count for _, count in counts_by_column], dtype=np.float64))) * weights[indices]
     length = float(np.linalg.norm(values))
     return indices, values / length if length else values
 

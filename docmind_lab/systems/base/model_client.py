@@ -42,13 +42,13 @@ class ModelClient:
         `ModelCalls` raises: BudgetRefused, DeadlineExceeded, and what the client raises. A call that is made inside
         another one, such as a router engine's, is recorded as that one's child.
         """
-        carried: Any = {"messages": [], **state}
+        whole_state: Any = {"messages": [], **state}
         request = ModelRequest(
             model=self.model,
             messages=list(messages),
             system_message=SystemMessage(system) if system else None,
             tools=list(tools),
-            state=carried,
+            state=whole_state,
         )
         parent = current_call()
 

@@ -33,9 +33,9 @@ Result = TypeVar("Result")
 
 def checked_node_mode(mode: str) -> NodeMode:
     """Return the mode if it exists. Raises: ConfigurationError naming the modes."""
-    for known in NODE_MODES:
-        if mode == known:
-            return known
+    for each in NODE_MODES:
+        if mode == each:
+            return each
     raise ConfigurationError(f"node_mode must be one of {', '.join(NODE_MODES)}, not {mode!r}")
 
 

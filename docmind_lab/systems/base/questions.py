@@ -198,10 +198,10 @@ def _read_sentence(sentence: str, texts: dict[str, str]) -> tuple[str, tuple[str
 
     def take(match: re.Match[str]) -> str:
         names = [name.strip() for name in re.split("[,;]", match[1])]
-        known = [name for name in names if name in texts]
-        cited.extend(texts[name] for name in known)
+        citable = [name for name in names if name in texts]
+        cited.extend(texts[name] for name in citable)
         # Other brackets belong to the text, such as the index in `a[i]`.
-        return " " if known else match[0]
+        return " " if citable else match[0]
 
     return normalise(_CITATION.sub(take, sentence)), tuple(cited)
 

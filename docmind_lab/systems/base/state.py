@@ -38,9 +38,9 @@ class Merged(BinaryOperatorAggregate[Any]):
 
     def copy(self) -> Self:
         """Return a copy of the channel with its value."""
-        made = object.__new__(type(self))
-        made.typ, made.key, made.operator, made.value = self.typ, self.key, self.operator, self.value
-        return made
+        result = object.__new__(type(self))
+        result.typ, result.key, result.operator, result.value = self.typ, self.key, self.operator, self.value
+        return result
 
 
 class SystemState(AgentState[Any]):

@@ -219,13 +219,13 @@ def shown_name(workload: str) -> str:
         return workload
     reference, mark, query = workload.removeprefix(OWN_PREFIX).partition("?")
     options = [option.partition("=") for option in query.split("&")]
-    shown = "&".join(
+    options_text = "&".join(
         f"{name}={quote_plus(_without_folders(unquote_plus(value)))}"
         if name in _FILE_OPTIONS
         else f"{name}{sign}{value}"
         for name, sign, value in options
     )
-    return f"{OWN_PREFIX}{_without_folders(reference)}{mark}{shown}"
+    return f"{OWN_PREFIX}{_without_folders(reference)}{mark}{options_text}"
 
 
 def _without_folders(reference: str) -> str:

@@ -76,11 +76,11 @@ class RouterEngine:
             [HumanMessage(query)], self.place, system=SELECTOR_PROMPT, tools=[_SELECT_ENGINE]
         )
         strategy, async_client = _choice(message), self.async_client
-        found = yield Operation(
+        documents = yield Operation(
             lambda: search(self.client, self.index, strategy, query),
             lambda: search_async(async_client, self.index, strategy, query),  # type: ignore[arg-type]
         )
-        return RouterAnswer(found, {"strategy": strategy})
+        return RouterAnswer(documents, {"strategy": strategy})
 
 
 def _choice(message: AIMessage) -> str:

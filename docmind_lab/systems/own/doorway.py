@@ -20,7 +20,7 @@ from docmind_lab.alternatives.base import INTERRUPT, FreeState
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.systems.own.inputs import BOXED
-from docmind_lab.systems.own.own_requests import RunWatch
+from docmind_lab.systems.own.own_requests import RunObserver
 
 _ERROR_KEY = re.compile(r"(^|_)(errors?|exceptions?)(_(message|msg|text|detail)s?)?$", re.IGNORECASE)
 
@@ -34,29 +34,29 @@ class RunDoorway:
     """
 
     def __init__(
-        self, watch: RunWatch, state_key: str = "", resume: Sequence[Any] = (), outputs: Sequence[str] = ()
+        self, observer: RunObserver, state_key: str = "", resume: Sequence[Any] = (), outputs: Sequence[str] = ()
     ) -> None:
-        self.watch, self.state_key, self.resume, self.outputs = watch, state_key, resume, outputs
+        self.observer, self.state_key, self.resume, self.outputs = observer, state_key, resume, outputs
 
     def stream(
-        self, inner: Callable[..., Iterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+        self, inner: Callable[..., Iterator[Any]], config: Any, inputs: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
         """Stream from the graph with the deadline in force; whole states are converted to `FreeState`."""
         with self._deadline_in_force(config, rest, options):
-            passage = _Passage(self, given, options)
+            passage = _Passage(self, inputs, options)
             while passage.goes_on():
                 for chunk in inner(passage.input, *rest, **options):
-                    yield from passage.shown(chunk)
+                    yield from passage.chunks_for_caller(chunk)
 
     async def astream(
-        self, inner: Callable[..., AsyncIterator[Any]], config: Any, given: Any, *rest: Any, **options: Any
+        self, inner: Callable[..., AsyncIterator[Any]], config: Any, inputs: Any, *rest: Any, **options: Any
     ) -> AsyncIterator[Any]:
         """`stream`, as an async generator."""
         with self._deadline_in_force(config, rest, options):
-            passage = _Passage(self, given, options)
+            passage = _Passage(self, inputs, options)
             while passage.goes_on():
                 async for chunk in inner(passage.input, *rest, **options):
-                    for each in passage.shown(chunk):
+                    for each in passage.chunks_for_caller(chunk):
                         yield each
 
     def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -67,27 +67,27 @@ class RunDoorway:
         """`invoke`, as a coroutine."""
         return free_state(await inner(*arguments, **options))
 
-    def seen(self, state: Any) -> FreeState:
+    def readable_state(self, state: Any) -> FreeState:
         """Convert a state of the graph to the form that alternatives read."""
         return free_state(state)
 
     @contextlib.contextmanager
     def _deadline_in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:
-        watch, hold = self.watch, current_hold()
+        observer, hold = self.observer, current_hold()
         in_force = None if hold is None else hold.in_force
         if in_force is not None:
             # As production runs it: the deadline comes in a hold, and nothing else holds the run's requests.
-            watch.is_enforced = True
-            watch.let_deadline_travel(in_force.at_s)
+            observer.is_enforced = True
+            observer.let_deadline_travel(in_force.at_s)
             yield
             return
-        given = options.get("config") or (rest[0] if rest else None)
-        instants = map(_deadline_instant, (given, config))
+        own_config = options.get("config") or (rest[0] if rest else None)
+        instants = map(_deadline_instant, (own_config, config))
         at_s = next((instant for instant in instants if instant is not None), None)
         if at_s is None:
             yield
             return
-        deadline, policy = watch.let_deadline_travel(at_s)
+        deadline, policy = observer.let_deadline_travel(at_s)
         own = Hold(deadline, policy, label="graph", every_client=True)
         scope = hold_scope(own)
         scope.__enter__()
@@ -99,15 +99,15 @@ class RunDoorway:
             if current_hold() is own:
                 scope.__exit__(None, None, None)
 
-    def input(self, given: Any) -> Any:
+    def input(self, inputs: Any) -> Any:
         """Return the graph's input without the lab's key of the deadline, and with the graph's own."""
-        if isinstance(given, Command) and isinstance(given.update, Mapping) and DEADLINE_KEY in given.update:
-            update = self._with_own_key(given.update)
+        if isinstance(inputs, Command) and isinstance(inputs.update, Mapping) and DEADLINE_KEY in inputs.update:
+            update = self._with_own_key(inputs.update)
             return Command(update=update) if update else None
-        if not isinstance(given, Mapping):
-            return given
-        made = self._with_own_key(given) if DEADLINE_KEY in given else given
-        return made.get(BOXED, made)
+        if not isinstance(inputs, Mapping):
+            return inputs
+        result = self._with_own_key(inputs) if DEADLINE_KEY in inputs else inputs
+        return result.get(BOXED, result)
 
     def _with_own_key(self, values: Mapping[str, Any]) -> dict[str, Any]:
         rest = {name: value for name, value in values.items() if name != DEADLINE_KEY}
@@ -120,17 +120,17 @@ class _Passage:
     input: what the graph is begun with, or goes on with.
     """
 
-    def __init__(self, doorway: RunDoorway, given: Any, options: Mapping[str, Any]) -> None:
-        self.input = doorway.input(given)
-        self._given = given if isinstance(given, Mapping) else {}
+    def __init__(self, doorway: RunDoorway, inputs: Any, options: Mapping[str, Any]) -> None:
+        self.input = doorway.input(inputs)
+        self._inputs = inputs if isinstance(inputs, Mapping) else {}
         self._is_of_states = options.get("stream_mode") == "values"
         self._answers, self._outputs = list(doorway.resume), doorway.outputs
-        self._recorder = doorway.watch.recorder
+        self._recorder = doorway.observer.recorder
         self._has_begun = False
         self._waiting: dict[str, None] | None = None
         self._state: Any = {}
 
-    def shown(self, chunk: Any) -> list[Any]:
+    def chunks_for_caller(self, chunk: Any) -> list[Any]:
         """Return what the alternative is shown of a chunk: nothing where an interrupt is to be answered."""
         if isinstance(chunk, tuple) and len(chunk) == 2 and chunk[0] == "values":
             self._state = chunk[1]
@@ -158,11 +158,11 @@ class _Passage:
         """
         ids, self._waiting = list(self._waiting or ()), None
         # A breakpoint asks nothing, and takes an answer all the same.
-        given = [self._answers.pop(0) for _ in range(min(max(1, len(ids)), len(self._answers)))]
+        values = [self._answers.pop(0) for _ in range(min(max(1, len(ids)), len(self._answers)))]
         self._recorder.event("interrupt_answered", interrupts=len(ids), left=len(self._answers))
         if not ids:
             return None
-        answers = [*given, *[given[-1]] * (len(ids) - len(given))]
+        answers = [*values, *[values[-1]] * (len(ids) - len(values))]
         return Command(resume=answers[0] if len(ids) == 1 else dict(zip(ids, answers, strict=True)))
 
     def _record_last_state(self) -> None:
@@ -171,7 +171,7 @@ class _Passage:
         for key, value in values.items():
             # The truth of other values, such as a table of pandas, may be an error.
             says_one = isinstance(value, str | Sequence | Mapping | BaseException) and bool(value)
-            if says_one and _ERROR_KEY.search(str(key)) and value != self._given.get(key):
+            if says_one and _ERROR_KEY.search(str(key)) and value != self._inputs.get(key):
                 self._recorder.event("error_in_state", key=str(key))
         for key in self._outputs if values and INTERRUPT not in values else ():
             if values.get(key) is None:
@@ -186,8 +186,8 @@ def _deadline_instant(config: Any) -> float | None:
 def free_state(state: Any) -> FreeState:
     """Convert a graph's state to the messages and documents that alternatives read."""
     values = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
-    found = values.get("documents", ())
-    documents = found if isinstance(found, list | tuple) else ()
+    documents_value = values.get("documents", ())
+    documents = documents_value if isinstance(documents_value, list | tuple) else ()
     waiting = values.get(INTERRUPT)
     return FreeState(
         **({INTERRUPT: waiting} if waiting else {}),
@@ -205,7 +205,7 @@ def _messages(values: Any) -> list[Any]:
         return []  # a kind of message that LangChain does not know
 
 
-def _document(found: Any) -> Mapping[str, Any] | None:
-    if isinstance(found, Document):
-        return {"id": found.id or "", "content": found.page_content, "metadata": found.metadata, "score": 0.0}
-    return found if isinstance(found, Mapping) else None
+def _document(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, Document):
+        return {"id": value.id or "", "content": value.page_content, "metadata": value.metadata, "score": 0.0}
+    return value if isinstance(value, Mapping) else None

@@ -95,28 +95,28 @@ def read_inputs(
     items = _lines(Path(inputs)) if is_file else enumerate(inputs, 1)  # type: ignore[arg-type]
     named = f"{Path(inputs).name} line" if is_file else "inputs item"  # type: ignore[arg-type]
     placed = ((f"{named} {number}", item, number) for number, item in items)
-    made = tuple(
+    result = tuple(
         _parse_item(schema, item if convert is None else convert(item, where), where, number)
         for where, item, number in placed
     )
-    if not made:
+    if not result:
         raise ConfigurationError(f"{named.rpartition(' ')[0]}: there are no inputs; give one at least")
-    ids = [one.id for one in made]
+    ids = [one.id for one in result]
     twice = next((one for one in ids if ids.count(one) > 1), None)
     if twice is not None:
         raise ConfigurationError(f"{named.rpartition(' ')[0]}: two inputs have the id {twice!r}")
-    return made
+    return result
 
 
 _registered: dict[str, tuple[GraphInput, ...]] = {}
 
 
-def register(made: Any, own: str, registry: dict[str, Any]) -> str:
+def register(value: Any, own: str, registry: dict[str, Any]) -> str:
     """Register a live object and return its name, with a number if another object has the name already."""
     number = 1
     while True:
         name = own if number == 1 else f"{own}-{number}"
-        if registry.setdefault(name, made) == made:
+        if registry.setdefault(name, value) == value:
             return name
         number += 1
 
@@ -144,8 +144,8 @@ def share_of_gold(question: Question, answer: str) -> float:
 def fingerprint(inputs: Sequence[GraphInput]) -> str:
     """Return a short digest of the inputs; equal inputs have equal ones."""
     besides = [[] if one.settings == RunSettings() else [vars(one.settings)] for one in inputs]
-    asked = [[one.id, one.given, one.gold_facts, *more] for one, more in zip(inputs, besides, strict=True)]
-    content = json.dumps(asked, sort_keys=True, default=repr)
+    rows = [[one.id, one.given, one.gold_facts, *more] for one, more in zip(inputs, besides, strict=True)]
+    content = json.dumps(rows, sort_keys=True, default=repr)
     return hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
 
 
@@ -198,10 +198,10 @@ class _Schema:
         for key, value in item.items():
             if self.keys and key not in self.keys:
                 raise ConfigurationError(f"{where}: the graph's input has no key {key!r}; it has {self._known()}")
-            wanted = str(self.keys.get(key, {}).get("type"))
-            if key != "messages" and wanted in _JSON_TYPES and not _is_a(value, wanted):
+            kind = str(self.keys.get(key, {}).get("type"))
+            if key != "messages" and kind in _JSON_TYPES and not _is_a(value, kind):
                 raise ConfigurationError(
-                    f"{where}: {key} must be {_article(wanted)}, not {json.dumps(value, default=repr)}"
+                    f"{where}: {key} must be {_article(kind)}, not {json.dumps(value, default=repr)}"
                 )
         self._checked_by_model(item, where)
         return {key: self._as_declared(key, value) for key, value in item.items()}
@@ -234,16 +234,16 @@ class _Schema:
 
     def _reduced(self, item: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Return an item as the first node sees it, with what each key's reducer makes of its value."""
-        made = dict(item)
+        values = dict(item)
         for key, channel in self.graph.channels.items():
-            if key in made and isinstance(channel, BinaryOperatorAggregate):
+            if key in values and isinstance(channel, BinaryOperatorAggregate):
                 empty = channel.copy()
                 try:
-                    empty.update([made[key]])
-                    made[key] = empty.get()
+                    empty.update([values[key]])
+                    values[key] = empty.get()
                 except Exception as error:
                     raise ConfigurationError(f"{where}: {key}: {one_line(error)}") from error
-        return made
+        return values
 
     def _known(self) -> str:
         return ", ".join(self.keys) or "none that can be told"
@@ -276,11 +276,11 @@ def _parse_item(schema: _Schema, item: Any, where: str, number: int) -> GraphInp
     gold = item.get("gold", ()) if is_wrapped else ()
     if not isinstance(gold, list | tuple) or not all(isinstance(fact, str) and fact for fact in gold):
         raise ConfigurationError(f"{where}: gold must be a list of texts, each something that a good answer states")
-    given = schema.to_input(item["input"] if is_wrapped else item, where)
+    value = schema.to_input(item["input"] if is_wrapped else item, where)
     name = str(item.get("id", "")) if is_wrapped else ""
     besides = {key: item[key] for key in ("context", "config", "resume") if is_wrapped and key in item}
     settings = RunSettings.of(**besides, where=where).over(schema.general).for_graph(schema.graph, where)
-    return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=given, settings=settings)
+    return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=value, settings=settings)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -299,10 +299,10 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
             raise ConfigurationError(f"{path.name} line {number}: not JSON: {error}") from error
 
 
-def _is_a(value: Any, wanted: str) -> bool:
-    is_bool_for_number = isinstance(value, bool) and wanted in ("integer", "number")
-    return isinstance(value, _JSON_TYPES[wanted]) and not is_bool_for_number
+def _is_a(value: Any, kind: str) -> bool:
+    is_bool_for_number = isinstance(value, bool) and kind in ("integer", "number")
+    return isinstance(value, _JSON_TYPES[kind]) and not is_bool_for_number
 
 
-def _article(wanted: str) -> str:
-    return f"{'an' if wanted[0] in 'aio' else 'a'} {wanted}"
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aio' else 'a'} {noun}"

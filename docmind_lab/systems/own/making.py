@@ -31,10 +31,10 @@ def simulated_while_made(endpoints: str = "") -> Iterator[None]:
     endpoints: file with the user's endpoints of other services, beside the ready ones; empty for none.
     """
     with contextlib.ExitStack() as stack:
-        watch = _Watch(stack, endpoints)
+        observer = _Observer(stack, endpoints)
         hooks = LabAdapters()
         hooks.install()
-        hooks.at_removal(add_finder(watch.for_host))
+        hooks.at_removal(add_finder(observer.for_host))
         provide_vocabularies(hooks, lambda: True)
         hooks.replace(builtins, "input", lambda _: _nobody_answers)
         try:
@@ -48,7 +48,7 @@ def _nobody_answers(prompt: object = "") -> str:
     raise EOFError(f"nobody answers input({prompt!r}) while a graph is made")
 
 
-class _Watch:
+class _Observer:
     """Sends each request that simulated services answer to them. stack: ends them. endpoints: the user's file."""
 
     records = is_simulated = True
@@ -58,8 +58,8 @@ class _Watch:
         self._stack, self._lock = stack, threading.Lock()
         self._to: SimulatedDestinations | None = None
 
-    def for_host(self, host: str) -> _Watch | None:
-        """Return the watch for a request of httpx, or for one of another library to a host that has endpoints."""
+    def for_host(self, host: str) -> _Observer | None:
+        """Return the observer for a request of httpx, or for one of another library to a host that has endpoints."""
         return self if not host or self.anywhere.endpoints.has_host(host) else None
 
     def passage(self, method: str, url: str, is_retry: bool = False) -> Passage:

@@ -118,17 +118,17 @@ def own_graph(
                 if takes_config(load_object(graph)):
                     options["config"] = _as_json(general.config)
         name = graph
-        found = _load_once(graph, options.get("config", ""), services, options.get("endpoints", ""))
+        compiled = _load_once(graph, options.get("config", ""), services, options.get("endpoints", ""))
         # Files of one name in two folders are two systems, and so are two versions of one.
         options |= {"text": digest} if (digest := digest_of(graph)) else {}
     else:
         with _making(services, options.get("endpoints", "")):
-            found = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
-        name = register(found, str(found.get_name()).replace("?", "_").replace(":", "_"), _live)
+            compiled = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
+        name = register(compiled, str(compiled.get_name()).replace("?", "_").replace(":", "_"), _live)
     query = f"?{urlencode(options)}" if options else ""
-    convert = functools.partial(as_question, found.agent) if isinstance(found, AgentGraph) else None
-    asked = read_inputs(found, inputs, general, convert)
-    return OwnGraph(f"{OWN_PREFIX}{name}{query}", register_inputs(asked), len(asked))
+    convert = functools.partial(as_question, compiled.agent) if isinstance(compiled, AgentGraph) else None
+    items = read_inputs(compiled, inputs, general, convert)
+    return OwnGraph(f"{OWN_PREFIX}{name}{query}", register_inputs(items), len(items))
 
 
 def graph_named(workload: str) -> AnyGraph:
@@ -157,8 +157,8 @@ def own_kind(workload: str) -> WorkloadKind:
 
     def build(around: Surroundings) -> OwnWorkload:
         simulated = SimulatedDestinations.at(around.addresses, EndpointTable(options.get("endpoints", "")))
-        made = OwnWorkload(name, graph, None if services == "own" else simulated, key, store, make)
-        return made.in_node_mode(around.node_mode)
+        kind = OwnWorkload(name, graph, None if services == "own" else simulated, key, store, make)
+        return kind.in_node_mode(around.node_mode)
 
     more: dict[str, Any] = {"notes": notes_on_module(reference)}
     if isinstance(graph, AgentGraph):
@@ -213,22 +213,22 @@ def _as_json(config: Mapping[str, Any]) -> str:
 def _store_maker(reference: str) -> StoreMaker | None:
     if not reference:
         return None
-    found = _live_stores[reference] if reference in _live_stores else load_object(reference, "store")
-    if not callable(found):
+    maker = _live_stores[reference] if reference in _live_stores else load_object(reference, "store")
+    if not callable(maker):
         raise ConfigurationError(
-            f"store {reference!r} is a {type(found).__name__}, not a function: each run needs a store of its own"
+            f"store {reference!r} is a {type(maker).__name__}, not a function: each run needs a store of its own"
         )
-    return found
+    return maker
 
 
 def is_async_only(graph: AnyGraph) -> bool:
     """Whether a node or a tool of a graph, or of a graph within it, is async and has no sync form."""
     for node in graph.nodes.values():
-        found = without_wrappers(node.bound)
-        if isinstance(found, Pregel):
-            if is_async_only(found):
+        runnable = without_wrappers(node.bound)
+        if isinstance(runnable, Pregel):
+            if is_async_only(runnable):
                 return True
-        elif getattr(found, "func", True) is None and getattr(found, "afunc", None) is not None:
+        elif getattr(runnable, "func", True) is None and getattr(runnable, "afunc", None) is not None:
             return True
     tools = tools_of(graph).values()
     return any(getattr(tool, "func", True) is None and getattr(tool, "coroutine", None) for tool in tools)
@@ -243,8 +243,8 @@ def tools_of(graph: AnyGraph) -> dict[str, Any]:
     """Return the tools of a graph's nodes, and of the graphs within it, by name."""
     tools: dict[str, Any] = {}
     for node in graph.nodes.values():
-        found = without_wrappers(node.bound)
-        tools |= tools_of(found) if isinstance(found, Pregel) else getattr(found, "tools_by_name", {})
+        runnable = without_wrappers(node.bound)
+        tools |= tools_of(runnable) if isinstance(runnable, Pregel) else getattr(runnable, "tools_by_name", {})
     return tools
 
 

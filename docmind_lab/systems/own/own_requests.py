@@ -1,6 +1,6 @@
-"""Watch the requests of a run of a user's graph: which call each belongs to, where it goes, and when it is cut.
+"""Observe the requests of a run of a user's graph: which call each belongs to, where it goes, and when it is cut.
 
-The hooks below HTTP clients are in place while there are runs to watch; they ask which one the calling code belongs to.
+The hooks below HTTP clients are in place while runs are observed. They ask which run the calling code belongs to.
 """
 
 from __future__ import annotations
@@ -138,10 +138,10 @@ class SentRequest:
     at_s: float
 
 
-class RunWatch:
-    """Watches and limits the requests of one run.
+class RunObserver:
+    """Observes and limits the requests of one run.
 
-    is_enforced: whether requests are held as production holds them, and this watch only records. missing: the error for
+    is_enforced: whether requests are held as production holds them, and this only records. missing: the error for
     the first thing that has no simulated counterpart and ended the run. unanswered: how often each request was made
     that no service answers, and that got a made-up answer. answered: how often each other request was made, by method,
     address and node; an address may hold a key, so it is redacted before anybody reads it. sent: the numbered requests
@@ -170,7 +170,7 @@ class RunWatch:
         calls.policy = current_policy()
         return calls.deadline, calls.policy
 
-    # ---- requests: `network.clients.watching.Watch`
+    # ---- requests: `network.clients.watching.Observer`
 
     @property
     def is_simulated(self) -> bool:
@@ -233,16 +233,16 @@ class RunWatch:
         with _lock:
             calls = self._calls_of.setdefault((call.role, visit, address), {})
             place = call.role, address, calls.setdefault(call.call_id, len(calls))
-            sent = self.sent.setdefault(call.role, {})
-            number = self._numbers.setdefault(place, len(sent) + 1)
+            requests = self.sent.setdefault(call.role, {})
+            number = self._numbers.setdefault(place, len(requests) + 1)
             at_s = self.recorder.clock.now() - self.recorder.started_at
-            sent.setdefault(number, SentRequest(address, kind, at_s))
+            requests.setdefault(number, SentRequest(address, kind, at_s))
         return number
 
     def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
         """Return a call for one request outside every reported call; the previous one if this is its retry."""
         opened = latest_request() if is_retry else None
-        if opened is None or opened.call.observer.watch is not self:  # type: ignore[attr-defined]
+        if opened is None or opened.call.observer.run_observer is not self:  # type: ignore[attr-defined]
             opened = self.calls.begin(kind, place)
             opened.call.observer = _SingleAttempt(self, opened)
             note_request(opened)
@@ -255,12 +255,12 @@ class RunWatch:
         self.recorder.event("deadline_cut", role, kind=attempt.call.kind, source="network")
         error = None if deadline is None else deadline.exceeded(role, "network")
         if hold is not None:
-            made = hold.cut(None if hold.was_cancelled else error)
+            run_cut = hold.cut(None if hold.was_cancelled else error)
         else:
             assert error is not None, "a deadline cuts a request, or whoever cancels its hold"
-            made = RunCut(error)
-        self.calls.cut(made)
-        return made
+            run_cut = RunCut(error)
+        self.calls.cut(run_cut)
+        return run_cut
 
     def as_work(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function so that its execution in a thread is recorded as work of the run."""
@@ -302,56 +302,56 @@ def _in_words(place: Place) -> str:
 class _SingleAttempt:
     """Observes the only attempt of a call, and ends the call with it."""
 
-    def __init__(self, watch: RunWatch, opened: OpenCall) -> None:
-        self.watch, self._opened = watch, opened
+    def __init__(self, run_observer: RunObserver, opened: OpenCall) -> None:
+        self.run_observer, self._opened = run_observer, opened
 
     def attempt_started(self, attempt: Attempt) -> None:
-        self.watch.recorder.attempt_started(attempt)
+        self.run_observer.recorder.attempt_started(attempt)
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        self.watch.recorder.attempt_ended(attempt)
-        self.watch.calls.end(self._opened, attempt.outcome)
+        self.run_observer.recorder.attempt_ended(attempt)
+        self.run_observer.calls.end(self._opened, attempt.outcome)
 
 
-# ---- which runs are watched, and the hooks while any is
+# ---- which runs are observed, and the hooks while any is
 
 _lock = threading.Lock()
-_watched: dict[int, RunWatch] = {}
+_observed: dict[int, RunObserver] = {}
 _holds: dict[VirtualClock | None, int] = {}
 _hooks: dict[VirtualClock | None, LabAdapters] = {}
 
 
-def watch_of_calling_code(host: str = "") -> RunWatch | None:
-    """Return the watch of the run that the calling code belongs to, whatever host it asks; None outside every run.
+def observer_of_calling_code(host: str = "") -> RunObserver | None:
+    """Return the observer of the run that the calling code belongs to, whatever host it asks; None outside every run.
 
     Code in a thread that was started without the run's context is known in virtual time only, where a run is alone.
     """
     clock, recorder = current_clock(), current_recorder()
     if recorder is not None:
-        watch = _watched.get(id(recorder))
-        return None if watch is None or watch.clock is not clock else watch
+        observer = _observed.get(id(recorder))
+        return None if observer is None or observer.clock is not clock else observer
     if clock is None:
         return None
-    return next((watch for watch in list(_watched.values()) if watch.clock is clock), None)
+    return next((observer for observer in list(_observed.values()) if observer.clock is clock), None)
 
 
-def begin_watching(watch: RunWatch) -> None:
-    """Start to watch the requests of a run."""
+def begin_observing(observer: RunObserver) -> None:
+    """Start to observe the requests of a run."""
     with _lock:
-        _watched[id(watch.recorder)] = watch
-    hold(watch.clock)
-    if watch.clock is not None:
-        watch.clock.where, watch.clock.remedy = watch.where, REMEDY
+        _observed[id(observer.recorder)] = observer
+    hold(observer.clock)
+    if observer.clock is not None:
+        observer.clock.where, observer.clock.remedy = observer.where, REMEDY
         # A run that was given up does not come to its own end.
-        watch.clock.at_end(functools.partial(end_watching, watch))
+        observer.clock.at_end(functools.partial(end_observing, observer))
 
 
-def end_watching(watch: RunWatch) -> None:
-    """Stop watching the requests of a run."""
+def end_observing(observer: RunObserver) -> None:
+    """Stop observing the requests of a run."""
     with _lock:
-        if _watched.pop(id(watch.recorder), None) is None:
+        if _observed.pop(id(observer.recorder), None) is None:
             return
-    release(watch.clock)
+    release(observer.clock)
 
 
 def hold(world: VirtualClock | None) -> None:
@@ -362,16 +362,16 @@ def hold(world: VirtualClock | None) -> None:
             return
         hooks = _hooks[world] = LabAdapters()
         hooks.install()
-        hooks.at_removal(add_finder(watch_of_calling_code))
+        hooks.at_removal(add_finder(observer_of_calling_code))
         provide_vocabularies(hooks, _is_simulated)
         if world is not None:
-            refuse_unsimulated(hooks, lambda: None if current_clock() is None else watch_of_calling_code())
+            refuse_unsimulated(hooks, lambda: None if current_clock() is None else observer_of_calling_code())
 
 
 def _is_simulated() -> bool:
     """Whether the calling code is of a run that simulated services answer."""
-    watch = watch_of_calling_code()
-    return watch is not None and watch.destinations is not None
+    observer = observer_of_calling_code()
+    return observer is not None and observer.destinations is not None
 
 
 def release(world: VirtualClock | None) -> None:

@@ -30,9 +30,9 @@ from docmind_lab.systems.own.inputs import GraphInput, declared_outputs, input_k
 from docmind_lab.systems.own.own_requests import (
     ANSWERED_BY_A_ROW,
     Destinations,
-    RunWatch,
-    begin_watching,
-    end_watching,
+    RunObserver,
+    begin_observing,
+    end_observing,
     hold,
     release,
 )
@@ -97,7 +97,7 @@ class OutsideSaver(PassingSaver):
             return asyncio.run_coroutine_threadsafe(work, loop).result()
 
 
-# A thread that sleeps longer than this in a node is no longer watched when it wakes up.
+# A thread that sleeps longer than this in a node is no longer observed when it wakes up.
 _ORPHAN_PATIENCE_S = 3600.0
 
 
@@ -131,7 +131,7 @@ class OwnWorkload:
         self._outputs = declared_outputs(graph)
         self.goes_on_made_up = False
         self.unanswered: dict[Unanswered, None] = {}
-        self._watches: dict[str, RunWatch] = {}
+        self._observers: dict[str, RunObserver] = {}
         self._of_runs: dict[str, contextlib.ExitStack] = {}
         self._holding = False
         self._lock = threading.Lock()
@@ -140,9 +140,9 @@ class OwnWorkload:
         """Return the graph, observed by the recorder, with a thread, a store and the question's settings of its own."""
         if current_clock() is None:
             self._hold_until_closed()
-        watch = RunWatch(recorder, self.destinations)
-        self._watches[recorder.run_id] = watch
-        begin_watching(watch)
+        observer = RunObserver(recorder, self.destinations)
+        self._observers[recorder.run_id] = observer
+        begin_observing(observer)
         settings = question.settings if isinstance(question, GraphInput) else RunSettings()
         config = dict(settings.config)
         # Runs in a thread of one name go on from each other, where the graph's own checkpointer keeps it.
@@ -161,11 +161,11 @@ class OwnWorkload:
         if graph.store is None or self._store is not None:
             changed["store"] = store_for_run(self._store)
         graph = copy_with(type(graph), graph, **changed)
-        doorway = RunDoorway(watch, self.state_key, settings.resume, self._outputs)
-        made = bound(graph, context=settings.context_for(graph), doorway=doorway).with_config(
+        doorway = RunDoorway(observer, self.state_key, settings.resume, self._outputs)
+        runnable = bound(graph, context=settings.context_for(graph), doorway=doorway).with_config(
             cast(RunnableConfig, config)
         )
-        return made.with_config({"configurable": of_run, "callbacks": [GraphCallbacks(watch.calls)]})
+        return runnable.with_config({"configurable": of_run, "callbacks": [GraphCallbacks(observer.calls)]})
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return the graph's input for a question."""
@@ -182,13 +182,13 @@ class OwnWorkload:
 
         Raises: NotSimulated for what ended a run, or else all the requests that no simulated service answers.
         """
-        watches = list(self._watches.values())
-        missing = next((watch.missing for watch in watches if watch.missing is not None), None)
-        unanswered = list(dict.fromkeys(request for watch in watches for request in watch.unanswered))
+        observers = list(self._observers.values())
+        missing = next((observer.missing for observer in observers if observer.missing is not None), None)
+        unanswered = list(dict.fromkeys(request for observer in observers for request in observer.unanswered))
         if missing is None and unanswered and not self.goes_on_made_up:
             missing = NotSimulated(f"{in_words(unanswered)}; {ANSWERED_BY_A_ROW}", unanswered)
         if missing is not None:
-            self._watches.clear()
+            self._observers.clear()
             raise missing
 
     def in_node_mode(self, node_mode: NodeMode) -> Self:
@@ -198,21 +198,21 @@ class OwnWorkload:
         return self
 
     def forget(self, run_id: str) -> None:
-        """Drop a run's checkpoints, and stop watching its requests."""
-        watch = self._watches.get(run_id)
-        if watch is None:
+        """Drop a run's checkpoints, and stop observing its requests."""
+        observer = self._observers.get(run_id)
+        if observer is None:
             return
         with outside_simulation(), contextlib.suppress(Exception):  # what closing raises is no more of the run
             self._of_runs.pop(run_id, contextlib.ExitStack()).close()
         # In virtual time the clock's end does it, when no thread of the run is left that could send anything.
-        if watch.clock is None and watch.recorder.quiet():
-            end_watching(watch)
-        elif watch.clock is None:
+        if observer.clock is None and observer.recorder.quiet():
+            end_observing(observer)
+        elif observer.clock is None:
             # It is still redirected, and refused by the services, until it ends.
-            threading.Thread(target=_end_when_quiet, args=(watch,), name="docmind-own-orphan", daemon=True).start()
-        self.unanswered |= dict.fromkeys(watch.unanswered)
-        if watch.missing is None and (self.goes_on_made_up or not watch.unanswered):
-            del self._watches[run_id]
+            threading.Thread(target=_end_when_quiet, args=(observer,), name="docmind-own-orphan", daemon=True).start()
+        self.unanswered |= dict.fromkeys(observer.unanswered)
+        if observer.missing is None and (self.goes_on_made_up or not observer.unanswered):
+            del self._observers[run_id]
         saver = self._checkpointer(self.graph)
         if isinstance(saver, BaseCheckpointSaver):
             _delete(saver, run_id)
@@ -238,9 +238,9 @@ class OwnWorkload:
                 hold(None)
 
 
-def _end_when_quiet(watch: RunWatch) -> None:
-    watch.recorder.wait_quiet(_ORPHAN_PATIENCE_S)
-    end_watching(watch)
+def _end_when_quiet(observer: RunObserver) -> None:
+    observer.recorder.wait_quiet(_ORPHAN_PATIENCE_S)
+    end_observing(observer)
 
 
 def _delete(saver: BaseCheckpointSaver[Any], thread_id: str) -> None:

@@ -87,12 +87,12 @@ def load_object(reference: str, what: str = "graph") -> Any:
     _put_on_path(Path.cwd() / "src")
     _put_on_path(Path.cwd())
     name = place if file is None else _name_of_file(reference, file, what)
-    found: Any = _import(reference, name, attribute, what, file)
+    value: Any = _import(reference, name, attribute, what, file)
     for name in attribute.split("."):
-        if not hasattr(found, name):
+        if not hasattr(value, name):
             raise ConfigurationError(f"{what} {reference!r}: module {place} has no attribute {attribute}")
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def digest_of(reference: str) -> str:
@@ -112,38 +112,38 @@ def notes_on_module(reference: str) -> tuple[str, ...]:
     )
 
 
-def takes_config(found: Any) -> bool:
+def takes_config(value: Any) -> bool:
     """Whether this is a function that makes a graph from a configuration."""
     return (
-        not isinstance(found, StateGraph | Pregel)
-        and callable(found)
-        and not inspect.isclass(found)
-        and bool(_config_parameter(found))
+        not isinstance(value, StateGraph | Pregel)
+        and callable(value)
+        and not inspect.isclass(value)
+        and bool(_config_parameter(value))
     )
 
 
-def compile_graph(found: Any, reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
+def compile_graph(value: Any, reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
     """Return the compiled graph that an object is, or makes if called.
 
     reference: how errors call it. config: for a function that makes the graph from its configuration.
 
     Raises: as `load_graph`.
     """
-    if isinstance(found, StateGraph | Pregel):
-        return _compiled(found, reference)
-    if not callable(found) or inspect.isclass(found):
+    if isinstance(value, StateGraph | Pregel):
+        return _compiled(value, reference)
+    if not callable(value) or inspect.isclass(value):
         raise ConfigurationError(
-            f"graph {reference!r} is a {_kind(found)}, not a LangGraph graph or a function that makes one"
+            f"graph {reference!r} is a {_kind(value)}, not a LangGraph graph or a function that makes one"
         )
 
     def make(config: Mapping[str, Any], stack: contextlib.ExitStack) -> AnyGraph:
-        made = _call_factory(found, reference, config, stack)
-        if not isinstance(made, StateGraph | Pregel):
-            raise ConfigurationError(f"graph {reference!r} makes a {_kind(made)}, not a LangGraph graph")
-        return _compiled(made, reference)
+        result = _call_factory(value, reference, config, stack)
+        if not isinstance(result, StateGraph | Pregel):
+            raise ConfigurationError(f"graph {reference!r} makes a {_kind(result)}, not a LangGraph graph")
+        return _compiled(result, reference)
 
     graph = make(config or {}, _open)
-    if _config_parameter(found):
+    if _config_parameter(value):
         _makers[graph] = make
     return graph
 
@@ -182,9 +182,9 @@ def _of_json(reference: str) -> str:
     if Path(file).suffix != ".json":
         return reference
     try:
-        said = json.loads(Path(file).read_text(encoding="utf-8"))
+        content = json.loads(Path(file).read_text(encoding="utf-8"))
         graphs = {
-            key: entry["path"] if isinstance(entry, Mapping) else str(entry) for key, entry in said["graphs"].items()
+            key: entry["path"] if isinstance(entry, Mapping) else str(entry) for key, entry in content["graphs"].items()
         }
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"graph {reference!r}: {file} cannot be read: {error}") from error
@@ -199,11 +199,11 @@ def _of_json(reference: str) -> str:
             f"graph {reference!r}: name one of {', '.join(graphs)}, such as {file}:{next(iter(graphs), 'agent')}"
         )
     folder = Path(file).parent
-    for dependency in said.get("dependencies") or ():
+    for dependency in content.get("dependencies") or ():
         if str(dependency).startswith("."):
             _put_on_path(folder / dependency / "src")
             _put_on_path(folder / dependency)
-    _set_environment(said.get("env"), folder)
+    _set_environment(content.get("env"), folder)
     path, separator, attribute = graphs[name].rpartition(":")
     is_file = path.endswith(".py")
     return f"{os.path.relpath(folder / path) if is_file else path}{separator}{attribute}"
@@ -248,17 +248,17 @@ def _import(reference: str, name: str, attribute: str, what: str, file: Path | N
     """
     if name in sys.modules:
         return sys.modules[name]
-    made: ModuleType | None = None
+    module: ModuleType | None = None
     try:
         spec = importlib.util.find_spec(name)
         if spec is None and file is not None:
             spec = importlib.util.spec_from_file_location(name, file)
         if spec is None or spec.loader is None:
             return importlib.import_module(name)  # raises what Python says of it
-        made = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(made)
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     except BaseException as error:
-        if isinstance(error, Exception | SystemExit) and isinstance(vars(made or object).get(attribute), _GRAPHS):
+        if isinstance(error, Exception | SystemExit) and isinstance(vars(module or object).get(attribute), _GRAPHS):
             _ended_early[reference] = f"{one_line(error)}{_at(error)}"
         else:
             sys.modules.pop(name, None)
@@ -310,9 +310,9 @@ def _parameters(factory: Any) -> list[inspect.Parameter]:
 
 def _config_parameter(factory: Any) -> str:
     """Return the name of a function's only parameter if it takes the configuration, with or without a default."""
-    found = _parameters(factory)
-    is_it = len(found) == 1 and ("config" in found[0].name or "RunnableConfig" in str(found[0].annotation))
-    return found[0].name if is_it else ""
+    items = _parameters(factory)
+    is_it = len(items) == 1 and ("config" in items[0].name or "RunnableConfig" in str(items[0].annotation))
+    return items[0].name if is_it else ""
 
 
 def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack: contextlib.ExitStack) -> Any:
@@ -325,11 +325,11 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack
         )
     try:
         # As the server gives it to a function that makes the graph of a run.
-        given = {**config, "configurable": {**_FOR_A_RUN, **config.get("configurable", {})}}
-        made = factory(given) if of_config else factory()
-        if inspect.isawaitable(made):
-            made = shared_loop().run(_await(made))
-        return _entered(made, stack)
+        settings = {**config, "configurable": {**_FOR_A_RUN, **config.get("configurable", {})}}
+        result = factory(settings) if of_config else factory()
+        if inspect.isawaitable(result):
+            result = shared_loop().run(_await(result))
+        return _entered(result, stack)
     except DocmindLabError:
         raise
     except Exception as error:
@@ -338,35 +338,35 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack
         ) from error
 
 
-def _entered(made: Any, stack: contextlib.ExitStack) -> Any:
+def _entered(result: Any, stack: contextlib.ExitStack) -> Any:
     """Return what a context manager gives, which the stack closes."""
-    if isinstance(made, StateGraph | Pregel):
-        return made
-    if isinstance(made, AbstractAsyncContextManager):
-        return _entered_in_a_task(made, stack)
-    return stack.enter_context(made) if isinstance(made, AbstractContextManager) else made
+    if isinstance(result, StateGraph | Pregel):
+        return result
+    if isinstance(result, AbstractAsyncContextManager):
+        return _entered_in_a_task(result, stack)
+    return stack.enter_context(result) if isinstance(result, AbstractContextManager) else result
 
 
-def _entered_in_a_task(made: AbstractAsyncContextManager[Any], stack: contextlib.ExitStack) -> Any:
+def _entered_in_a_task(manager: AbstractAsyncContextManager[Any], stack: contextlib.ExitStack) -> Any:
     """Enter and leave in one task: what is built on anyio, such as a session of MCP, must be left where it began."""
     entered: Future[tuple[Any, Callable[[], object]]] = Future()
 
     async def hold() -> None:
         leave, loop = asyncio.Event(), asyncio.get_running_loop()
-        async with made as graph:
+        async with manager as graph:
             entered.set_result((graph, lambda: loop.call_soon_threadsafe(leave.set)))
             await leave.wait()
 
-    held = shared_loop().submit(hold())
-    held.add_done_callback(lambda _: None if entered.done() else entered.set_exception(held.exception()))
+    future = shared_loop().submit(hold())
+    future.add_done_callback(lambda _: None if entered.done() else entered.set_exception(future.exception()))
     graph, leave = entered.result()
-    stack.callback(held.result, _LEAVING_PATIENCE_S)
+    stack.callback(future.result, _LEAVING_PATIENCE_S)
     stack.callback(leave)
     return graph
 
 
-async def _await(made: Any) -> Any:
-    return await made
+async def _await(awaitable: Any) -> Any:
+    return await awaitable
 
 
 def _kind(value: Any) -> str:

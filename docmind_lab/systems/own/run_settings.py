@@ -50,16 +50,16 @@ class RunSettings:
         """
         if config is not None and not isinstance(config, Mapping):
             raise ConfigurationError(f'{where}: config must be an object, such as {{"user_id": "ada"}}, not {config!r}')
-        made: dict[str, Any] = dict(config or {})
-        if made and not made.keys() <= _CONFIG_KEYS:
-            made = {"configurable": made}
-        for key in set(made.get("configurable", {})) & _NOT_YOURS.keys():
+        settings: dict[str, Any] = dict(config or {})
+        if settings and not settings.keys() <= _CONFIG_KEYS:
+            settings = {"configurable": settings}
+        for key in set(settings.get("configurable", {})) & _NOT_YOURS.keys():
             raise ConfigurationError(f"{where}: config must not set {key}: {_NOT_YOURS[key]}")
         if isinstance(resume, str | Mapping) or not isinstance(resume, Sequence):
             raise ConfigurationError(
                 f"{where}: resume must be a list of answers, one for each interrupt, not {resume!r}"
             )
-        return cls(context, made, tuple(resume))
+        return cls(context, settings, tuple(resume))
 
     def over(self, general: RunSettings) -> RunSettings:
         """Return these settings, with the general ones where these have none."""
@@ -99,16 +99,16 @@ class RunSettings:
         schema = graph.context_schema
         if schema is None or (self.context is not None and not isinstance(self.context, Mapping)):
             return self.context
-        given = dict(self.context or {})
+        context = dict(self.context or {})
         try:
-            made = TypeAdapter(schema).validate_python(given)
+            value = TypeAdapter(schema).validate_python(context)
         except ValidationError:
             raise
         except Exception:  # noqa: BLE001 - a schema may hold types that pydantic does not know; LangGraph checks less
-            made = given if self.context is not None else None
+            value = context if self.context is not None else None
         # LangGraph makes an object of a mapping itself, and leaves a TypedDict as it is given.
         is_class = inspect.isclass(schema) and (issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema))
-        return made if is_class else given
+        return value if is_class else context
 
 
 def _words(error: ValidationError, schema: Any) -> str:
@@ -133,7 +133,7 @@ def store_for_run(maker: StoreMaker | None) -> BaseStore:
 
     Raises: ConfigurationError if the function made something else.
     """
-    made = InMemoryStore() if maker is None else maker()
-    if not isinstance(made, BaseStore):
-        raise ConfigurationError(f"store: the function makes a {type(made).__name__}, not a LangGraph store")
-    return made
+    store = InMemoryStore() if maker is None else maker()
+    if not isinstance(store, BaseStore):
+        raise ConfigurationError(f"store: the function makes a {type(store).__name__}, not a LangGraph store")
+    return store

@@ -30,7 +30,7 @@ _MCP_CLIENT: Final = os.path.join("", "mcp", "client", "")
 
 
 class Refuser(Protocol):
-    """The watch of a run."""
+    """The observer of a run."""
 
     def not_simulated(self, what: str, *, remedy: str) -> BaseException:
         """Return the error for something that has no virtual time, which ends the run."""
@@ -40,7 +40,7 @@ class Refuser(Protocol):
 def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) -> None:
     """Make functions that leave virtual time raise a clear error, where they would fail oddly or block.
 
-    find: returns the watch of the calling code's run; None for code outside a run.
+    find: returns the observer of the calling code's run; None for code outside a run.
     """
 
     # Clients say what machine they are on, and Python asks a subprocess for it, once.
@@ -49,10 +49,10 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
     def refusing(what: Callable[..., str], remedy: str = REMEDY) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def refused(*arguments: Any, **options: Any) -> Any:
-                watch = find()
-                if watch is None or (remedy is RUNS_FOR_REAL and _is_importing()):
+                observer = find()
+                if observer is None or (remedy is RUNS_FOR_REAL and _is_importing()):
                     return previous(*arguments, **options)
-                raise watch.not_simulated(what(*arguments, **options), remedy=remedy)
+                raise observer.not_simulated(what(*arguments, **options), remedy=remedy)
 
             return refused
 
@@ -74,7 +74,7 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
     hooks.replace(subprocess.Popen, "__init__", by_popen)
     hooks.replace(os, "system", refusing(_no_process, RUNS_FOR_REAL))
     for name in ("subprocess_exec", "subprocess_shell"):
-        by_loop = refusing(lambda *given, **_: _no_process(given[2] if len(given) > 2 else ""), RUNS_FOR_REAL)
+        by_loop = refusing(lambda *values, **_: _no_process(values[2] if len(values) > 2 else ""), RUNS_FOR_REAL)
         hooks.replace(asyncio.BaseEventLoop, name, by_loop)
 
     def local_queue(previous: Any) -> Any:
@@ -165,12 +165,12 @@ def _no_process(command: Any) -> str:
     """
     program = command if isinstance(command, str | bytes | os.PathLike) else next(iter(command), "")
     # Without its folder and arguments, which may hold a path of the machine, or a key.
-    shown = os.path.basename(os.fsdecode(program).split(" ")[0])
-    if shown == _DISPENSABLE:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
-    told = f"{shown or 'a program'}: a subprocess runs in real time, not in virtual time"
+    name = os.path.basename(os.fsdecode(program).split(" ")[0])
+    if name == _DISPENSABLE:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    reason = f"{name or 'a program'}: a subprocess runs in real time, not in virtual time"
     is_of_mcp = any(_MCP_CLIENT in frame.filename for frame in traceback.extract_stack())
-    return f"{told}; an MCP server can be in this process, over its SDK's memory transport" if is_of_mcp else told
+    return f"{reason}; an MCP server can be in this process, over its SDK's memory transport" if is_of_mcp else reason
 
 
 def _at_line() -> str:

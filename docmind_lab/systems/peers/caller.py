@@ -253,11 +253,11 @@ class PeerCaller:
         await asyncio.wait(streams)
         self.correlator.forget(invocation_id)
 
-    async def _decide(self, method: Callable[_Given, _Answer], *given: _Given.args, **more: _Given.kwargs) -> _Answer:
+    async def _decide(self, method: Callable[_Given, _Answer], *values: _Given.args, **more: _Given.kwargs) -> _Answer:
         """Run a method of the correlator, in a thread if its store blocks."""
         if self._blocks():
-            return await asyncio.to_thread(method, *given, **more)
-        return method(*given, **more)
+            return await asyncio.to_thread(method, *values, **more)
+        return method(*values, **more)
 
     def _run_soon(self, work: Coroutine[Any, Any, None]) -> None:
         """Run the work at once if the store does not block, and otherwise as a background task."""

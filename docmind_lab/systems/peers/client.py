@@ -98,8 +98,8 @@ def _news(event: StreamResponse) -> PeerNews | None:
     if event.HasField("task"):
         return PeerNews("known", task_id=event.task.id)
     if event.HasField("artifact_update"):
-        found = get_data_parts(event.artifact_update.artifact.parts)
-        return PeerNews("answer", payload=found[0] if found and isinstance(found[0], Mapping) else {})
+        parts = get_data_parts(event.artifact_update.artifact.parts)
+        return PeerNews("answer", payload=parts[0] if parts and isinstance(parts[0], Mapping) else {})
     if event.HasField("status_update"):
         state = event.status_update.status.state
         if state == TaskState.TASK_STATE_WORKING:

@@ -85,10 +85,10 @@ class PeerExecutor(AgentExecutor):
                 if not math.isinf(course.work_s):
                     await self._sign_of_life(updater, course)
         await _work(left_s, course, exchange)
-        sent = get_data_parts(context.message.parts) if context.message is not None else []
-        found = answer_task(sent[0] if sent and isinstance(sent[0], dict) else {})
+        parts = get_data_parts(context.message.parts) if context.message is not None else []
+        answer = answer_task(parts[0] if parts and isinstance(parts[0], dict) else {})
         for _ in range(2 if course.answers_twice else 1):
-            await updater.add_artifact([new_data_part(found)], artifact_id=ANSWER, name=ANSWER, last_chunk=True)
+            await updater.add_artifact([new_data_part(answer)], artifact_id=ANSWER, name=ANSWER, last_chunk=True)
         await updater.update_status(TaskState.TASK_STATE_COMPLETED, timestamp=_calendar(course.clock_skew_s))
 
     async def _sign_of_life(self, updater: TaskUpdater, course: PeerCourse) -> None:

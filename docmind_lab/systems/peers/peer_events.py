@@ -57,8 +57,8 @@ class CallNotes:
     def passages_found(self, ids: Sequence[object], topics: Mapping[str, str]) -> None:
         """Record the passages that a timely answer cites. topics: of the passages sent to the peer, by id."""
         if self._recorder is not None:
-            known = [str(found) for found in ids if found in topics]
-            names = sorted({topics[found] for found in known})
+            known = [str(passage_id) for passage_id in ids if passage_id in topics]
+            names = sorted({topics[passage_id] for passage_id in known})
             self._recorder.event("retrieved", self._peer, ids=known, topics=names, strategy="peer", router_used=False)
 
     @contextlib.contextmanager
@@ -126,7 +126,7 @@ def _peer_tasks(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -
     on_server = calls[(calls["kind"] == "peer") & (calls["seen_from"] == "server")]
     keys = zip(on_server["run_id"], on_server["call_id"], strict=True)
     spans = zip(on_server["started_at_s"], on_server["ended_at_s"], strict=True)
-    begun = dict(zip(keys, spans, strict=True))
+    times = dict(zip(keys, spans, strict=True))
     of_peers = events[events["event"].astype("str").str.startswith("peer_")]
     of_call: dict[tuple[str, str], list[_CallEvent]] = defaultdict(list)
     columns = (of_peers[name] for name in ("run_id", "event", "role", "at_s", "detail"))
@@ -135,7 +135,7 @@ def _peer_tasks(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -
         if "call" in detail:
             of_call[run_id, detail["call"]].append((str(event), str(role), at_s, detail))
     rows = [
-        _row(run_id, call_id, call_events, begun, float(horizon_of[run_id])) | {"alternative": alternative_of[run_id]}
+        _row(run_id, call_id, call_events, times, float(horizon_of[run_id])) | {"alternative": alternative_of[run_id]}
         for (run_id, call_id), call_events in of_call.items()
         if any(event == "peer_sent" for event, *_ in call_events)
     ]
@@ -146,7 +146,7 @@ def _row(
     run_id: str,
     call_id: str,
     call_events: list[_CallEvent],
-    begun: Mapping[tuple[str, str], tuple[float, float]],
+    times: Mapping[tuple[str, str], tuple[float, float]],
     horizon_s: float,
 ) -> dict[str, Any]:
     row = {**blank_row(_COLUMNS), "run_id": run_id, "call_id": call_id, "outcome": "pending"}
@@ -166,9 +166,9 @@ def _row(
         elif event == "peer_cancel_ended":
             row |= {"cancel_outcome": detail["outcome"], "cancel_latency_s": detail["latency_s"]}
     cancels = [detail["cancel"] for event, _, _, detail in call_events if event == "peer_cancel_sent"]
-    if cancels and (run_id, cancels[0]) in begun:
-        row["cancel_delivered_s"] = begun[run_id, cancels[0]][0] - decided_at_s
-    started_at_s, ended_at_s = begun.get((run_id, call_id), (NAN, NAN))
+    if cancels and (run_id, cancels[0]) in times:
+        row["cancel_delivered_s"] = times[run_id, cancels[0]][0] - decided_at_s
+    started_at_s, ended_at_s = times.get((run_id, call_id), (NAN, NAN))
     # A peer that is still at work at the horizon has worked at least until then.
     worked_s = (horizon_s if math.isnan(ended_at_s) else ended_at_s) - started_at_s
     return row | {"peer_worked_s": worked_s, "peer_wasted_s": 0.0 if row["outcome"] == "completed" else worked_s}

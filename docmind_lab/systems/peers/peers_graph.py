@@ -163,7 +163,7 @@ class Parent:
         """Return the passages that a peer cites, as documents for the state."""
         shelf = next(shelf for shelf in self.shelves if shelf.peer == result.peer)
         by_id = {chunk.id: chunk for chunk in shelf.chunks}
-        cited = [by_id[found] for found in result.payload.get("ids", ()) if found in by_id]
+        cited = [by_id[passage_id] for passage_id in result.payload.get("ids", ()) if passage_id in by_id]
         return [
             {
                 "id": chunk.id,
@@ -176,7 +176,7 @@ class Parent:
 
     def _tool_message(self, result: PeerResult, call: ToolCall) -> ToolMessage:
         """Return the result as a tool message for the model, under the id of its call."""
-        documents = [{"id": found["id"], "content": found["content"]} for found in self._documents_of(result)]
+        documents = [{"id": document["id"], "content": document["content"]} for document in self._documents_of(result)]
         content = {"peer": result.peer, "outcome": result.outcome, "documents": documents}
         if result.error:
             content["error"] = result.error
@@ -208,8 +208,8 @@ def _tool_name(peer: str) -> str:
 def _peer_call(call: ToolCall, shelf: Shelf) -> PeerCall:
     question = str(call["args"].get("question", ""))
     task = task_for(shelf, question)
-    given = {passage["id"] for passage in task["passages"]}
-    topics = {chunk.id: chunk.topic for chunk in shelf.chunks if chunk.id in given}
+    ids = {passage["id"] for passage in task["passages"]}
+    topics = {chunk.id: chunk.topic for chunk in shelf.chunks if chunk.id in ids}
     return PeerCall(str(call["id"]), call["name"], shelf.peer, task, topics)
 
 

@@ -17,11 +17,11 @@ PEER_TOOL_PREFIX: Final = "ask_"
 
 def _delegate(conversation: Conversation) -> Reply:
     """Ask every peer on offer, each once; then answer from the passages that the peers returned."""
-    asked = {call.name for call in conversation.called_tools()}
+    names = {call.name for call in conversation.called_tools()}
     calls = tuple(
         ToolCall(name, {_parameter_of(schema): conversation.task})
         for name, schema in conversation.tools.items()
-        if name.startswith(PEER_TOOL_PREFIX) and name not in asked
+        if name.startswith(PEER_TOOL_PREFIX) and name not in names
     )
     return Reply(tool_calls=calls) if calls else _conclude(conversation)
 

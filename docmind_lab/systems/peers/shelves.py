@@ -44,11 +44,11 @@ class Shelf:
 
     def passages(self, question: str, limit: int = PASSAGES) -> list[Chunk]:
         """Return the passages that share most words with the question, best first; fewer if fewer share any."""
-        asked = sorted(set(content_words(question)) & self._weight.keys())
+        query = sorted(set(content_words(question)) & self._weight.keys())
 
         def worth(index: int) -> float:
             words = self._words[index]
-            return math.fsum(self._weight[word] for word in asked if word in words) / math.log(8 + len(words))
+            return math.fsum(self._weight[word] for word in query if word in words) / math.log(8 + len(words))
 
         ranked = sorted(range(len(self.chunks)), key=lambda index: (-worth(index), index))
         return [self.chunks[index] for index in ranked[:limit] if worth(index) > 0]
@@ -62,12 +62,12 @@ def shelves(chunks: Sequence[Chunk], peers: Sequence[str]) -> tuple[Shelf, ...]:
     if len(by_topic) < len(peers):
         raise ConfigurationError(f"a corpus of {len(by_topic)} topics cannot be shared by {len(peers)} peers")
     shared: list[list[Chunk]] = [[] for _ in peers]
-    for number, found in enumerate(by_topic.values()):
+    for number, chunks_of_topic in enumerate(by_topic.values()):
         # By what stands before it; but a peer never goes without, however large the topics before are.
         before = sum(len(part) for part in shared)
         share = min(before * len(peers) // len(chunks), number)
         at_least = len(peers) - (len(by_topic) - number)
-        shared[max(share, at_least, 0)].extend(found)
+        shared[max(share, at_least, 0)].extend(chunks_of_topic)
     return tuple(Shelf(peer, tuple(part)) for peer, part in zip(peers, shared, strict=True))
 
 

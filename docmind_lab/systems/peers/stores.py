@@ -178,10 +178,10 @@ class RedisStore:
                 pipeline.mget(list(values))
                 # Of calls that had the same names before.
                 pipeline.delete(*(prefix + name for name in names for prefix in (_CLAIMED, _OWNER)))
-                made, there, _ = pipeline.execute()
+                is_new, there, _ = pipeline.execute()
             # The reply to the first try may have been lost after the server had done what it says.
             is_ours = [None if text is None else _text(text) for text in there] == list(values.values())
-            return bool(made) or (is_repeated and is_ours)
+            return bool(is_new) or (is_repeated and is_ours)
 
         if not self._retry_once(added):
             raise _pending_error(", ".join(names))

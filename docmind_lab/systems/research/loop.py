@@ -45,9 +45,9 @@ from docmind_lab.systems.research.tasks import Hypothesis
 class SourceRun:
     """The state of work on one source. Only its own loop changes it.
 
-    history, kept: attempts that are over, and what they brought, each item once. query, found, current: of the attempt
-    under way. decision: the model's last one. judged: whether the model is asked for decisions at all; a replay past
-    the stop does without.
+    history, kept: attempts that are over, and what they brought, each item once. query, results, chosen: of the
+    attempt under way. decision: the model's last one. judged: whether the model is asked for decisions at all; a
+    replay past the stop does without.
     """
 
     hypothesis: Hypothesis
@@ -59,7 +59,7 @@ class SourceRun:
     history: list[SearchAttempt] = field(default_factory=list)
     kept: list[Item] = field(default_factory=list)
     query: str = ""
-    found: tuple[Item, ...] = ()
+    results: tuple[Item, ...] = ()
     chosen: tuple[Item, ...] = ()
     error: str = ""
     decision: Saturation | None = None
@@ -83,7 +83,7 @@ class SourceRun:
 
     def begin_attempt(self, query: str) -> None:
         """Begin an attempt: the query is put to the source now."""
-        self.query, self.found, self.chosen, self.error = query, (), (), ""
+        self.query, self.results, self.chosen, self.error = query, (), (), ""
         self.attempt_at_s = self.ledger.elapsed_s()
 
     def end_attempt(self) -> None:
@@ -93,7 +93,7 @@ class SourceRun:
             hypothesis=self.hypothesis.id,
             source=self.name,
             query=self.query,
-            found=len(self.found),
+            found=len(self.results),
             accepted=sum(item.filtered for item in self.chosen),
             unfiltered=sum(not item.filtered for item in self.chosen),
             new=tuple(item.key for item in new),
@@ -107,7 +107,7 @@ class SourceRun:
 
     def keep_unfiltered(self) -> None:
         """Keep the source's results without the filter, because nothing new may start."""
-        self.chosen = tuple(replace(item, filtered=False) for item in self.found)
+        self.chosen = tuple(replace(item, filtered=False) for item in self.results)
 
     def wants_decision(self) -> bool:
         """Return whether to ask the model for a decision: not after the first query, nor past the budget."""
@@ -136,7 +136,7 @@ class SourceRun:
 
     def completion(self) -> Completion:
         """Return how the work on the source ended, from the current state."""
-        kept = self.kept
+        items = self.kept
         return Completion(
             hypothesis=self.hypothesis.id,
             source=self.name,
@@ -144,8 +144,8 @@ class SourceRun:
             queries_executed=len(self.history),
             queries_failed=sum(bool(attempt.error) for attempt in self.history),
             results_found=sum(attempt.found for attempt in self.history),
-            results_accepted=sum(item.filtered for item in kept),
-            results_unfiltered=sum(not item.filtered for item in kept),
+            results_accepted=sum(item.filtered for item in items),
+            results_unfiltered=sum(not item.filtered for item in items),
             saturation_decision=None if self.decision is None else self.decision.decision,
             reasoning="" if self.decision is None else self.decision.reasoning,
             note=self.note,
@@ -201,9 +201,9 @@ class SourceLoop:
         if run.place.winds_down(prompts.WRITER):
             run.leave("wound_down", "Little time was left, so no further query began")
             return {}
-        given = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
+        prompt = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
         try:
-            suggestion = yield from self._decide(run, prompts.WRITER, given, NextQuery)
+            suggestion = yield from self._decide(run, prompts.WRITER, prompt, NextQuery)
         except BudgetError:
             run.leave("research_budget_exhausted", _CUT)
         except (MalformedDecision, *FAILURES) as error:
@@ -226,7 +226,7 @@ class SourceLoop:
         """Search the source for the query."""
         run = state["run"]
         try:
-            run.found = yield self.search_source.search(run.source, run.query, run.hypothesis.id, run.place.state)
+            run.results = yield self.search_source.search(run.source, run.query, run.hypothesis.id, run.place.state)
         except BudgetError as error:
             run.error = type(error).__name__
             run.leave("research_budget_exhausted", _CUT)
@@ -239,9 +239,9 @@ class SourceLoop:
     def filter(self, state: LoopState, config: RunnableConfig) -> Steps[dict[str, Any]]:
         """Ask the model which results bear on the hypothesis."""
         run = state["run"]
-        given = prompts.for_filter(run.hypothesis, run.found)
+        prompt = prompts.for_filter(run.hypothesis, run.results)
         try:
-            chosen = yield from self._decide(run, prompts.FILTER, given, Accepted)
+            chosen = yield from self._decide(run, prompts.FILTER, prompt, Accepted)
         except BudgetError:
             run.keep_unfiltered()
         except (MalformedDecision, *FAILURES) as error:
@@ -250,7 +250,7 @@ class SourceLoop:
             if run.place.budget_over():
                 run.keep_unfiltered()
         else:
-            run.chosen = tuple(run.found[number - 1] for number in chosen.accepted)
+            run.chosen = tuple(run.results[number - 1] for number in chosen.accepted)
         return {}
 
     def record(self, state: LoopState, config: RunnableConfig) -> dict[str, Any]:
@@ -262,9 +262,9 @@ class SourceLoop:
         """Ask the model whether the source is saturated, then check the limits."""
         run = state["run"]
         if run.wants_decision():
-            given = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
+            prompt = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
             try:
-                run.decision = yield from self._decide(run, prompts.JUDGE, given, Saturation)
+                run.decision = yield from self._decide(run, prompts.JUDGE, prompt, Saturation)
             except BudgetError:
                 run.leave("research_budget_exhausted", _CUT)
             except (MalformedDecision, *FAILURES) as error:
@@ -272,9 +272,9 @@ class SourceLoop:
         run.check()
         return {}
 
-    def _decide(self, run: SourceRun, role: str, given: str, kind: type[Decided]) -> Steps[Decided]:
+    def _decide(self, run: SourceRun, role: str, prompt: str, kind: type[Decided]) -> Steps[Decided]:
         retries = run.ledger.limits.llm_retries
-        return decide(self.model_clients[role], given, kind, run.place, retries, of=len(run.found))
+        return decide(self.model_clients[role], prompt, kind, run.place, retries, of=len(run.results))
 
 
 def _route_unless_left(following: str) -> Any:
@@ -286,4 +286,4 @@ def _route_unless_left(following: str) -> Any:
 
 def _filter_or_record(state: LoopState) -> str:
     run = state["run"]
-    return "filter" if run.found and not run.error and not run.chosen else "record"
+    return "filter" if run.results and not run.error and not run.chosen else "record"

@@ -57,9 +57,9 @@ def for_writer(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[Searc
     )
 
 
-def for_filter(hypothesis: Hypothesis, found: Sequence[Item]) -> str:
+def for_filter(hypothesis: Hypothesis, items: Sequence[Item]) -> str:
     """Return the message for the filter."""
-    results = [{"number": n, "title": item.title, "text": item.text} for n, item in enumerate(found, 1)]
+    results = [{"number": n, "title": item.title, "text": item.text} for n, item in enumerate(items, 1)]
     return _message(hypothesis=hypothesis.text, results=results)
 
 
@@ -68,11 +68,11 @@ def for_judge(hypothesis: Hypothesis, spec: SourceSpec, history: Sequence[Search
     return _message(hypothesis=hypothesis.text, source=spec.name, history=_history(history), kept=len(kept))
 
 
-def for_synthesis(task: ResearchTask, kept: Sequence[Item]) -> str:
+def for_synthesis(task: ResearchTask, items: Sequence[Item]) -> str:
     """Return the message for the writer of the findings, with the first kept results of each hypothesis."""
     chosen: dict[str, Item] = {}
     for hypothesis in task.hypotheses:
-        of_it = [item for item in kept if item.hypothesis == hypothesis.id and item.filtered]
+        of_it = [item for item in items if item.hypothesis == hypothesis.id and item.filtered]
         chosen |= {item.key: item for item in _interleave(of_it)[:_DOCUMENTS_PER_HYPOTHESIS]}
     documents = [{"id": item.key, "content": item.text} for item in chosen.values()]
     return _message(task=task.text, hypotheses=[one.text for one in task.hypotheses], documents=documents)
@@ -83,8 +83,8 @@ def _interleave(items: Sequence[Item]) -> list[Item]:
     by_source: dict[str, list[Item]] = {name: [] for name in sorted({item.source for item in items})}
     for item in items:
         by_source[item.source].append(item)
-    longest = max((len(held) for held in by_source.values()), default=0)
-    return [held[place] for place in range(longest) for held in by_source.values() if place < len(held)]
+    longest = max((len(queue) for queue in by_source.values()), default=0)
+    return [queue[place] for place in range(longest) for queue in by_source.values() if place < len(queue)]
 
 
 def _history(history: Sequence[SearchAttempt]) -> list[dict[str, Any]]:

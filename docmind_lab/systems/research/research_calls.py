@@ -114,7 +114,7 @@ class CallPlace:
         return self.budget_left_s() <= 0
 
 
-def reply_of(model_client: ModelClient, given: str, place: CallPlace, retries: int) -> Steps[str]:
+def reply_of(model_client: ModelClient, prompt: str, place: CallPlace, retries: int) -> Steps[str]:
     """Ask the model in the client's role, with retries, and return the text of its reply.
 
     retries: attempts after the first. Raises one of the `FAILURES` of a model call when they are used up or would come
@@ -127,7 +127,7 @@ def reply_of(model_client: ModelClient, given: str, place: CallPlace, retries: i
     while True:
         attempt += 1
         try:
-            message = yield model_client.ask([HumanMessage(given)], place.state, system=PROMPTS[role])
+            message = yield model_client.ask([HumanMessage(prompt)], place.state, system=PROMPTS[role])
         except retried as error:
             wait_s = _wait_s(error, attempt)
             if attempt > retries or wait_s >= place.budget_left_s():
@@ -145,15 +145,15 @@ def _wait_s(error: Exception, attempt: int) -> float:
 
 
 def decide(
-    model_client: ModelClient, given: str, kind: type[Decided], place: CallPlace, retries: int, of: int = 0
+    model_client: ModelClient, prompt: str, kind: type[Decided], place: CallPlace, retries: int, of: int = 0
 ) -> Steps[Decided]:
     """Ask the model for a decision of this kind, and again after a malformed reply. Raises: MalformedDecision."""
-    reply = yield from reply_of(model_client, given, place, retries)
+    reply = yield from reply_of(model_client, prompt, place, retries)
     try:
         return kind.read(reply, of)
     except MalformedDecision:
         if place.budget_over():
             raise
     note_event("malformed_decision", model_client.calls.role)
-    reply = yield from reply_of(model_client, given, place, retries)
+    reply = yield from reply_of(model_client, prompt, place, retries)
     return kind.read(reply, of)

@@ -124,12 +124,12 @@ class ResearchGraph:
     def _findings(self, place: CallPlace) -> Steps[str]:
         """Ask the model for the findings from what was kept; a digest without it if nothing was."""
         ledger = place.ledger
-        kept = ledger.items()
-        if not kept:
+        items = ledger.items()
+        if not items:
             return digest(ledger)
-        given = prompts.for_synthesis(_task(ledger), kept)
+        prompt = prompts.for_synthesis(_task(ledger), items)
         model_client = self.loop.model_clients[prompts.SYNTHESIS]
-        findings: str = yield from reply_of(model_client, given, place, ledger.limits.llm_retries)
+        findings: str = yield from reply_of(model_client, prompt, place, ledger.limits.llm_retries)
         return findings
 
 
@@ -206,10 +206,10 @@ def _task(ledger: ResearchLedger) -> ResearchTask:
 def _place(state: Mapping[str, Any], config: RunnableConfig) -> CallPlace:
     """Return the node's place in the run, with the current run's deadline; a checkpoint may hold an older one."""
     of_run = config.get("configurable", {}).get(DEADLINE_KEY, state.get(DEADLINE_KEY))
-    carried: dict[str, Any] = {} if of_run is None else {DEADLINE_KEY: of_run}
+    fields: dict[str, Any] = {} if of_run is None else {DEADLINE_KEY: of_run}
     if "hypothesis" in state:
-        carried |= {"handoff_ordinal": state["hypothesis"] + 1, "fan_out_index": state["source"]}
-    return CallPlace(carried, ledger_of(config))
+        fields |= {"handoff_ordinal": state["hypothesis"] + 1, "fan_out_index": state["source"]}
+    return CallPlace(fields, ledger_of(config))
 
 
 def _next_jobs(first: int, place: CallPlace) -> dict[str, Any]:

@@ -139,10 +139,10 @@ class ResearchLedger:
         """
         words = words_of(query)
         with self._lock:
-            asked = self._asked.setdefault(source, [])
-            if any(word_jaccard(words, other) >= SAME_FROM for other in asked):
+            earlier = self._asked.setdefault(source, [])
+            if any(word_jaccard(words, other) >= SAME_FROM for other in earlier):
                 return False
-            asked.append(words)
+            earlier.append(words)
             return True
 
     def record(self, attempt: SearchAttempt, items: Sequence[Item] = ()) -> None:

@@ -80,12 +80,12 @@ def _describe_partial(report: ResearchReport) -> str:
 
 def digest(ledger: ResearchLedger) -> str:
     """Summarise a research in words, without a model."""
-    completions, kept = ledger.completions(), ledger.items()
+    completions, items = ledger.completions(), ledger.items()
     if not completions:
         return "Nothing was searched: there was no budget to begin with."
     reasons = Counter(completion.exit_reason for completion in completions)
     ends = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
-    return f"{len(kept)} results were kept of {len(ledger.attempts())} queries. Sources ended by: {ends}."
+    return f"{len(items)} results were kept of {len(ledger.attempts())} queries. Sources ended by: {ends}."
 
 
 def report_of(

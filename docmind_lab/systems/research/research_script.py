@@ -58,11 +58,11 @@ def _query(conversation: Conversation) -> Reply:
     words, history = _words(str(request.get("hypothesis", ""))), request.get("history") or []
     if not history:
         return _json(query=" ".join(words[:_LONGEST_QUERY]), reasoning="The words of the hypothesis come first.")
-    asked = {stem for attempt in history for stem in content_words(str(attempt.get("query", "")))}
+    stems = {stem for attempt in history for stem in content_words(str(attempt.get("query", "")))}
     counts = Counter(word for text in request.get("excerpts") or [] for word in _words(str(text)))
     # Words that several excerpts share say more of the subject than those of one; ties by the alphabet.
     fresh = sorted(
-        (word for word in counts if not asked.intersection(content_words(word))), key=lambda word: (-counts[word], word)
+        (word for word in counts if not stems.intersection(content_words(word))), key=lambda word: (-counts[word], word)
     )
     turn = len(history) % max(1, len(words))
     own = (words[turn:] + words[:turn])[:_WORDS_OF_HYPOTHESIS]
@@ -75,38 +75,38 @@ def _query(conversation: Conversation) -> Reply:
 
 def _filter(conversation: Conversation) -> Reply:
     request = _user_json(conversation)
-    wanted = set(content_words(str(request.get("hypothesis", ""))))
-    needed = max(_LEAST_SHARED, round(_SHARE_OF_WORDS * len(wanted)))
+    words = set(content_words(str(request.get("hypothesis", ""))))
+    needed = max(_LEAST_SHARED, round(_SHARE_OF_WORDS * len(words)))
     results = request.get("results") or []
-    accepted = [int(result["number"]) for result in results if _is_relevant(result, wanted, needed)]
+    accepted = [int(result["number"]) for result in results if _is_relevant(result, words, needed)]
     reasoning = f"{len(accepted)} of {len(results)} have a sentence with {needed} words of the hypothesis."
     return _json(accepted=accepted, reasoning=reasoning)
 
 
-def _is_relevant(result: Mapping[str, Any], wanted: set[str], needed: int) -> bool:
+def _is_relevant(result: Mapping[str, Any], words: set[str], needed: int) -> bool:
     title = set(content_words(str(result.get("title", ""))))
     return any(
-        len(wanted & (title | set(content_words(sentence)))) >= needed for sentence in sentences(str(result["text"]))
+        len(words & (title | set(content_words(sentence)))) >= needed for sentence in sentences(str(result["text"]))
     )
 
 
 def _judge(conversation: Conversation) -> Reply:
     request = _user_json(conversation)
-    history, kept = request.get("history") or [{}], int(request.get("kept") or 0)
+    history, total = request.get("history") or [{}], int(request.get("kept") or 0)
     if history[-1].get("error"):
         return _json(decision="CONTINUE", reasoning="The last query failed, which says nothing of the source.")
     # One dry query may have been a bad one; two in a row are a dry source.
     new = sum(int(attempt.get("new") or 0) for attempt in history[-2:])
-    if len(history) > 1 and new < max(1, _LITTLE * kept):
-        return _json(decision="SATURATED", reasoning=f"The last two queries brought {new} new of now {kept}.")
-    return _json(decision="CONTINUE", reasoning=f"The last two queries brought {new} new of now {kept}.")
+    if len(history) > 1 and new < max(1, _LITTLE * total):
+        return _json(decision="SATURATED", reasoning=f"The last two queries brought {new} new of now {total}.")
+    return _json(decision="CONTINUE", reasoning=f"The last two queries brought {new} new of now {total}.")
 
 
 def _findings(conversation: Conversation) -> Reply:
     request = _user_json(conversation)
     documents = [Document(str(one["id"]), str(one["content"])) for one in request.get("documents") or []]
-    found = [extract_answer(str(hypothesis), documents) for hypothesis in request.get("hypotheses") or []]
-    answers = [text for text in dict.fromkeys(found) if text != NOT_FOUND]
+    texts = [extract_answer(str(hypothesis), documents) for hypothesis in request.get("hypotheses") or []]
+    answers = [text for text in dict.fromkeys(texts) if text != NOT_FOUND]
     return Reply("\n\n".join(answers) or NOT_FOUND)
 
 

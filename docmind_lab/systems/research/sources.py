@@ -77,8 +77,8 @@ class Item:
 
 def items_of(points: Iterable[Any], source: str, hypothesis: str) -> tuple[Item, ...]:
     """Convert the points of a response to items, best first, ties by key; points without text are left out."""
-    made = [_item(point.payload or {}, point.score, source, hypothesis) for point in points]
-    return tuple(sorted((item for item in made if item.text), key=lambda item: (-item.score, item.key)))
+    items = [_item(point.payload or {}, point.score, source, hypothesis) for point in points]
+    return tuple(sorted((item for item in items if item.text), key=lambda item: (-item.score, item.key)))
 
 
 def _item(payload: Mapping[str, Any], score: float, source: str, hypothesis: str) -> Item:
@@ -86,9 +86,9 @@ def _item(payload: Mapping[str, Any], score: float, source: str, hypothesis: str
     return Item(text, title, url, name, topic, source, hypothesis, round(float(score), _SCORE_DIGITS))
 
 
-def unseen(items: Iterable[Item], seen: Iterable[str]) -> tuple[Item, ...]:
-    """Return the items whose key is not among `seen`, each once, in order."""
-    keys = set(seen)
+def unseen(items: Iterable[Item], keys_before: Iterable[str]) -> tuple[Item, ...]:
+    """Return the items whose key is not among `keys_before`, each once, in order."""
+    keys = set(keys_before)
     fresh: dict[str, Item] = {}
     for item in items:
         if item.key not in keys:
@@ -167,8 +167,8 @@ class Passage:
 
 def passages_of(spec: SourceSpec, chunks: Sequence[Chunk]) -> tuple[Passage, ...]:
     """Return the passages of a corpus that the source holds. Raises: ConfigurationError if there are none."""
-    held = [chunk for chunk in chunks if _holds(spec, chunk)]
-    passages = [passage for chunk in held if (passage := _passage(spec, chunk)).text]
+    own = [chunk for chunk in chunks if _holds(spec, chunk)]
+    passages = [passage for chunk in own if (passage := _passage(spec, chunk)).text]
     if not passages:
         raise ConfigurationError(
             f"source {spec.name} holds nothing of this corpus: widen pages_from and pages_to, or share_of_passages"
@@ -206,7 +206,7 @@ def _noise(spec: SourceSpec, chunks: Sequence[Chunk], count: int) -> Iterator[Pa
     sentences: dict[str, list[str]] = {}
     for chunk in chunks:
         sentences.setdefault(chunk.topic, []).extend(split_sentences(chunk.text))
-    topics = sorted(topic for topic, found in sentences.items() if found)
+    topics = sorted(topic for topic, topic_sentences in sentences.items() if topic_sentences)
     for number in range(count):
         draw = keyed_random("research_noise", spec.name, number)
         pages = draw.sample(topics, min(_NOISE_SENTENCES, len(topics)))

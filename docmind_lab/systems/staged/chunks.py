@@ -37,12 +37,12 @@ def staged_chunks(corpus: str = "handbook") -> tuple[StagedChunk, ...]:
 def _load_chunks() -> tuple[StagedChunk, ...]:
     file = importlib.resources.files("docmind_lab.core.data").joinpath("staged_chunks.json")
     passages = {chunk.id: chunk for chunk in handbook().chunks}
-    made = []
+    chunks = []
     for entry in json.loads(file.read_text(encoding="utf-8")):
         passage = passages[entry["chunk"]]
         source, _, part = entry["chunk"].partition("#")
         gold = _gold_entries(entry)
-        made.append(
+        chunks.append(
             StagedChunk(
                 id=entry["chunk"],
                 text=f"{passage.section}\n\n{passage.text}",
@@ -52,27 +52,27 @@ def _load_chunks() -> tuple[StagedChunk, ...]:
                 gold=gold,
             )
         )
-    return tuple(made)
+    return tuple(chunks)
 
 
 def _gold_entries(entry: Mapping[str, Any]) -> tuple[str, ...]:
     entities = [gold_entity(name) for name in entry["entities"]]
-    return (*entities, *(gold_relation(made["subject"], made["object"]) for made in entry["relations"]))
+    return (*entities, *(gold_relation(relation["subject"], relation["object"]) for relation in entry["relations"]))
 
 
 def found_in(documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the gold entries that a run's documents, its confirmed writes, satisfy; each once."""
-    found = (counted for document in documents for counted in document["metadata"].get("counts_as", ()))
-    return tuple(dict.fromkeys(found))
+    labels = (label for document in documents for label in document["metadata"].get("counts_as", ()))
+    return tuple(dict.fromkeys(labels))
 
 
-def recall_and_f1(gold: Iterable[str], found: Iterable[str]) -> tuple[float, float]:
+def recall_and_f1(gold: Iterable[str], counted: Iterable[str]) -> tuple[float, float]:
     """Return the recall of the gold, and F1, its harmonic mean with the precision; NaN without gold."""
-    wanted, had = set(gold), set(found)
-    if not wanted:
+    labels, had = set(gold), set(counted)
+    if not labels:
         return NAN, NAN
-    hits = len(wanted & had)
+    hits = len(labels & had)
     if not hits:
         return 0.0, 0.0
-    recall, precision = hits / len(wanted), hits / len(had)
+    recall, precision = hits / len(labels), hits / len(had)
     return recall, 2 * recall * precision / (recall + precision)

@@ -166,9 +166,9 @@ class GraphStore(SqliteTables):
         if table not in TABLES:
             raise ConfigurationError(f"table must be one of {', '.join(TABLES)}, not {table!r}")
         with self._lock:
-            found = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3")
-            names = [column[0] for column in found.description]
-            return [dict(zip(names, row, strict=True)) for row in found]
+            cursor = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3")
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def count(self) -> int:
         """Count all rows except dead letters."""
@@ -181,8 +181,8 @@ class GraphStore(SqliteTables):
         return self._connection.execute(statement, values).rowcount > 0
 
 
-def _origin_values(written: Written) -> tuple[str, str, str]:
-    return written.origin, written.source, written.chunk
+def _origin_values(origin: Written) -> tuple[str, str, str]:
+    return origin.origin, origin.source, origin.chunk
 
 
 def _ok(kind: str, key: str, names: list[str], created: bool) -> dict[str, Any]:

@@ -109,9 +109,9 @@ class _Reading:
         position = 0
         while (bracket := _BRACKET.search(segment, position)) is not None and len(opened) < _MOST_OPEN:
             begin = bracket.start()
-            found = _value_at(segment, begin)
-            if found is not None:
-                value, end, repaired = found
+            parsed_value = _value_at(segment, begin)
+            if parsed_value is not None:
+                value, end, repaired = parsed_value
                 self.take(value, begin, repaired)
                 position = end
             else:

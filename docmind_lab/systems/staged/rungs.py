@@ -41,12 +41,12 @@ _NO_NAMES = frozenset({"i", "the", "this", "that", "it"})
 
 def names_in(text: str, most: int | None = None) -> list[str]:
     """Return the names in a text, each once, in order."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for match in _FOUND.finditer(text):
         name = " ".join((match.group(match.lastgroup or 0)).split()).strip("'’")
         if 2 <= len(name) <= MOST_CHARACTERS_OF_A_NAME and key_of(name) not in _NO_NAMES:
-            found.setdefault(key_of(name), name)
-    return list(found.values())[:most]
+            names.setdefault(key_of(name), name)
+    return list(names.values())[:most]
 
 
 def sentences_of(text: str) -> list[str]:
@@ -80,15 +80,15 @@ _MOST_BETWEEN = 40
 
 
 def _relations(names: Sequence[str], sentences: Sequence[str]) -> list[ToolCall]:
-    made = []
+    calls = []
     for sentence in sentences:
         places = sorted((at, name) for name in names if (at := sentence.casefold().find(key_of(name))) >= 0)
         for (at, first), (other_at, second) in itertools.pairwise(places):
             between = sentence[at + len(first) : other_at].strip(" ,;:`[]()")
             if between and len(between) <= _MOST_BETWEEN and ".md" not in between:
                 relation = {"subject": first, "predicate": between, "object": second}
-                made.append(ToolCall("create_relation", relation))
-    return made
+                calls.append(ToolCall("create_relation", relation))
+    return calls
 
 
 Work = Callable[[Desk, Mapping[str, Any], StageLedger], int]
@@ -232,10 +232,10 @@ def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
 def _keep_dead_letter(desk: Desk, ledger: StageLedger) -> LadderFailed:
     """Keep a dead letter of a chunk of which nothing was written, if possible, and return the error to raise."""
     record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **ledger.counts()}
-    kept = is_confirmed(attempt(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
-    record["kept"] = kept
-    note_event("dead_letter", STAGE, kept=kept, error_type="LadderFailed")
-    where = "its dead letter is in the store" if kept else "the store did not take its dead letter either"
+    is_stored = is_confirmed(attempt(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
+    record["kept"] = is_stored
+    note_event("dead_letter", STAGE, kept=is_stored, error_type="LadderFailed")
+    where = "its dead letter is in the store" if is_stored else "the store did not take its dead letter either"
     message = f"nothing could be written of chunk {desk.chunk} of {desk.source}; {where}; check the store"
     return LadderFailed(message, record)
 

@@ -109,8 +109,8 @@ def stages_table(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) 
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    made: Any = frame.to_dict("records")
-    return list(made)
+    rows: Any = frame.to_dict("records")
+    return list(rows)
 
 
 def _note(row: dict[str, Any], name: str, at_s: float, detail: Mapping[str, Any], run: Mapping[str, Any]) -> None:

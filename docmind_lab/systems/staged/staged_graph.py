@@ -105,8 +105,8 @@ async def aprocess_chunk(
 
 
 def _inputs(text: str, source: str, chunk: str, deadline: Deadline | None) -> dict[str, Any]:
-    carried = {} if deadline is None else {DEADLINE_KEY: deadline.at_s}
-    return {"messages": [HumanMessage(text, id="chunk")], "source": source, "chunk": chunk, **carried}
+    extra = {} if deadline is None else {DEADLINE_KEY: deadline.at_s}
+    return {"messages": [HumanMessage(text, id="chunk")], "source": source, "chunk": chunk, **extra}
 
 
 def _config(store: GraphWriter) -> RunnableConfig:

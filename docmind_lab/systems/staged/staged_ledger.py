@@ -36,10 +36,10 @@ class StageLedger:
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> StageLedger:
         """Copy the ledger out of a graph's state, to change it and put it back."""
-        kept: Mapping[str, Any] = state.get("ledger") or {}
-        made = cls(**kept)
-        made.confirmed, made.pending, made.warnings = dict(made.confirmed), list(made.pending), list(made.warnings)
-        return made
+        fields: Mapping[str, Any] = state.get("ledger") or {}
+        copy = cls(**fields)
+        copy.confirmed, copy.pending, copy.warnings = dict(copy.confirmed), list(copy.pending), list(copy.warnings)
+        return copy
 
     def update(self) -> dict[str, Any]:
         """Return the update of the state: the ledger, and its confirmed writes as documents."""

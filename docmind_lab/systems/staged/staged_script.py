@@ -57,20 +57,20 @@ _LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
 
 def entities_in(passage: str) -> list[str]:
     """Return at most six entities of a passage: names of code, subjects and objects of its sentences."""
-    found: dict[str, str] = {}
+    entities: dict[str, str] = {}
     plain = _LINK_TARGET.sub("]", passage).replace("[", "").replace("]", "")
     for match in _CODE.finditer(passage):
-        found.setdefault((match[1] or match[2]).casefold(), match[1] or match[2])
+        entities.setdefault((match[1] or match[2]).casefold(), match[1] or match[2])
     for pattern in (_TERM, _SUBJECT, _OBJECT):
         for match in pattern.finditer(plain):
             name = " ".join((match[1] if pattern.groups else match[0]).split())
-            found.setdefault(name.casefold(), name)
-    return list(found.values())[:MOST_ENTITIES]
+            entities.setdefault(name.casefold(), name)
+    return list(entities.values())[:MOST_ENTITIES]
 
 
 def relations_in(passage: str, names: Sequence[str]) -> list[tuple[str, str, str]]:
     """Return (subject, predicate, object) for two of the names that are close together in a sentence."""
-    made = []
+    triples = []
     plain = _LINK_TARGET.sub("]", passage).replace("[", "").replace("]", "").replace("`", "")
     for sentence in sentences(plain):
         folded = sentence.casefold()
@@ -78,8 +78,8 @@ def relations_in(passage: str, names: Sequence[str]) -> list[tuple[str, str, str
         for (at, first), (other_at, second) in itertools.pairwise(places):
             between = sentence[at + len(first) : other_at].strip(" ,;:")
             if 0 < len(between) <= 60:
-                made.append((first, between, second))
-    return made
+                triples.append((first, between, second))
+    return triples
 
 
 def manner_of(passage: str) -> str:
@@ -101,18 +101,18 @@ def _type_of(name: str) -> str:
 
 
 def _observations(passage: str) -> list[ToolCall]:
-    made = []
+    calls = []
     all_sentences = sentences(passage)
     for name in entities_in(passage):
         sentence = next((one for one in all_sentences if name.casefold() in one.casefold()), "")
         if sentence:
-            made.append(ToolCall("add_observation", {"entity": name, "text": sentence}))
-    return made
+            calls.append(ToolCall("add_observation", {"entity": name, "text": sentence}))
+    return calls
 
 
 def _relations(passage: str) -> list[ToolCall]:
-    found = relations_in(passage, entities_in(passage))
-    return [ToolCall("create_relation", {"subject": s, "predicate": p, "object": o}) for s, p, o in found]
+    relations = relations_in(passage, entities_in(passage))
+    return [ToolCall("create_relation", {"subject": s, "predicate": p, "object": o}) for s, p, o in relations]
 
 
 _PHASES: Mapping[str, Callable[[str], list[ToolCall]]] = {

@@ -88,13 +88,13 @@ def rule_of(name: str) -> NamedRule:
     level, variant = level_and_variant(name.partition("+")[0])
     if "+" in name:
         variant = name
-    known = CATALOGUE[level].on_traces
-    if variant not in known:
+    rules = CATALOGUE[level].on_traces
+    if variant not in rules:
         raise ConfigurationError(
             f"{name} changes the path of a run, so a trace cannot say what it would have done: measure it in virtual "
             f"time (docmind-lab compare --alternatives {name})"
         )
-    rule = RULES[known[variant]]
+    rule = RULES[rules[variant]]
     return NamedRule(level, options_of(level, variant), rule)
 
 

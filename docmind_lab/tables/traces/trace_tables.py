@@ -164,9 +164,9 @@ class Traces:
 
     def only(self, trace_ids: Iterable[str]) -> Traces:
         """Return the traces of these runs, in the order of this table."""
-        wanted = set(trace_ids)
+        ids = set(trace_ids)
         runs, spans, generation = (
-            frame[frame["trace_id"].isin(wanted)].reset_index(drop=True)
+            frame[frame["trace_id"].isin(ids)].reset_index(drop=True)
             for frame in (self.runs, self.spans, self.generation)
         )
         return Traces(runs, spans, generation, self.notes)
@@ -269,12 +269,12 @@ _NOT_KNOWN: Final = {"ended_at_s": NAN, "parent_id": "", "server_ended_at_s": NA
 
 def _row(kind: type[Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the values of a record by name. Raises: RecordError naming a field that cannot be used."""
-    known = {column.name: column for column in columns_of(kind)}
-    unknown = [name for name in values if name not in known]
+    columns = {column.name: column for column in columns_of(kind)}
+    unknown = [name for name in values if name not in columns]
     if unknown:
-        raise RecordError(f"{where}: {kind.__name__} has no field {unknown[0]!r}; it has {', '.join(known)}")
+        raise RecordError(f"{where}: {kind.__name__} has no field {unknown[0]!r}; it has {', '.join(columns)}")
     row = {}
-    for name, column in known.items():
+    for name, column in columns.items():
         value = values.get(name, _NOT_KNOWN.get(name, column.before))
         if value is None:
             raise RecordError(f"{where}: the field {name!r} of {kind.__name__} is missing")

@@ -46,9 +46,9 @@ def traces_of_study(study: StudyTables, run_ids: Iterable[str] | None = None) ->
         if runs.empty:
             raise ConfigurationError("the study has no run without a deadline: measure unguarded too, or name run_ids")
     else:
-        wanted = list(run_ids)
-        runs = runs[runs["run_id"].isin(wanted)]
-        missing = set(wanted) - set(runs["run_id"])
+        ids = list(run_ids)
+        runs = runs[runs["run_id"].isin(ids)]
+        missing = set(ids) - set(runs["run_id"])
         if missing:
             raise ConfigurationError(f"the study has no run {min(missing)}")
     calls, events = (
@@ -100,7 +100,7 @@ class _RunOfStudy:
         )
 
     def spans(self) -> list[Span]:
-        found = [
+        spans = [
             Span(
                 trace_id=self._trace_id,
                 span_id=node.span_id,
@@ -119,18 +119,18 @@ class _RunOfStudy:
             key = (call["call_id"], call["attempt"])
             seen.add(key)
             span = self._span(call, self._server.get(key), home.get(call["call_id"], ""))
-            found.append(replace(span, after=json.dumps(after.get(span.span_id, []))))
+            spans.append(replace(span, after=json.dumps(after.get(span.span_id, []))))
         # The requests of another process are seen by the server alone: it made them while it worked on one of these.
-        asked = [(call, self._server.get((call["call_id"], call["attempt"]), call)) for call in self._client]
+        pairs = [(call, self._server.get((call["call_id"], call["attempt"]), call)) for call in self._client]
         for key, call in self._server.items():
             if key not in seen:
                 outer = [
                     (served["started_at_s"], _span_id(client["call_id"], client["attempt"]))
-                    for client, served in asked
+                    for client, served in pairs
                     if served["started_at_s"] <= call["started_at_s"] <= _or_inf(served["ended_at_s"])
                 ]
-                found.append(self._span(call, call, max(outer, default=(0.0, ""))[1]))
-        return found
+                spans.append(self._span(call, call, max(outer, default=(0.0, ""))[1]))
+        return spans
 
     def generation(self) -> list[Generation]:
         rows = []

@@ -98,11 +98,11 @@ def _print_end(response: AgentResponse, *, is_simulated: bool) -> None:
     budget_s = metadata["decision_timeout_s"]
     cited = [source for source in response.sources if f"[{source['id']}]" in response.content]
     # A live model may cite in another way, or not at all.
-    shown = cited if cited or is_simulated else response.sources
-    if shown:
+    sources = cited if cited or is_simulated else response.sources
+    if sources:
         out.print()
         out.print("Sources" if cited else "Documents found; the answer cites none", style="bold")
-        for source in shown:
+        for source in sources:
             section = source.get("metadata", {}).get("section", "")
             out.print(f"  {source['id']}  {section}", markup=False)
     out.print()
@@ -114,5 +114,5 @@ def _print_end(response: AgentResponse, *, is_simulated: bool) -> None:
     late = f", {metadata['overrun_s'] * 1000:.0f} ms over" if metadata["overrun_s"] > 0 else ""
     calls = response.optimization_metrics
     score = "" if response.validation_score is None else f" · {response.validation_score:.0%} of statements supported"
-    made = f"model calls: {calls['llm_calls']:.0f}, searches: {calls['retrieval_calls']:.0f}"
-    out.print(f"{took_s:.2f} s of {budget_s:g} s{late} · {made}{score} · {metadata['alternative'].replace('_', ' ')}")
+    usage = f"model calls: {calls['llm_calls']:.0f}, searches: {calls['retrieval_calls']:.0f}"
+    out.print(f"{took_s:.2f} s of {budget_s:g} s{late} · {usage}{score} · {metadata['alternative'].replace('_', ' ')}")

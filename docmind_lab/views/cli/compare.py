@@ -78,7 +78,7 @@ def compare(
     limits["price"] = Price.parse(price) if price else None
     if any(limit is not None for limit in limits.values()):
         options["budget"] = Budget(**limits)
-    asked = nouns_of(options) | {
+    values = nouns_of(options) | {
         "decision_timeout_s": decision_timeout,
         "alternatives": alternatives,
         "runs": runs,
@@ -87,7 +87,7 @@ def compare(
         "telemetry": Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None),
     }
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
-    study = _measured(asked, settings, folder, yes=yes, as_json=as_json)
+    study = _measured(values, settings, folder, yes=yes, as_json=as_json)
     for note in notes_on_sending(study.manifest, len(study.runs)):
         typer.echo(note, err=True)
     if as_json:
@@ -99,27 +99,27 @@ def compare(
         raise typer.Exit(1)  # nothing was measured that a choice could rest on
 
 
-def _measured(asked: Mapping[str, Any], settings: Settings, folder: Path, *, yes: bool, as_json: bool) -> Study:
-    """The study, its progress shown. asked: keywords of `compare`. Raises: typer.Exit when it is interrupted."""
-    shown = ProgressBar("runs", "measuring", shown=not as_json)
+def _measured(values: Mapping[str, Any], settings: Settings, folder: Path, *, yes: bool, as_json: bool) -> Study:
+    """The study, its progress shown. values: keywords of `compare`. Raises: typer.Exit when it is interrupted."""
+    bar = ProgressBar("runs", "measuring", shown=not as_json)
     try:
         from docmind_lab.experiments.comparison import comparison_run as run
         from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 
-        world = asked["world"]
+        world = values["world"]
         may_send = isinstance(world, Live) or (live_endpoint_of(settings) and getattr(world, "clock", "") != "virtual")
         if may_send and not isinstance(world, Replay):
-            world = as_live(world, before_sending=confirm_sending(yes=yes, hidden=shown.hidden))
+            world = as_live(world, before_sending=confirm_sending(yes=yes, hidden=bar.hidden))
         with prints_on_stderr(on_terminal=as_json):
-            return run.compare(**{**asked, "world": world}, out=folder, progress=shown.show)
+            return run.compare(**{**values, "world": world}, out=folder, progress=bar.show)
     except KeyboardInterrupt:
-        shown.close()
+        bar.close()
         saved = (folder / "runs.parquet").exists()
-        kept = f"the {shown.done} finished runs are in {folder}" if saved else "no run was finished, nothing is saved"
-        typer.echo(f"docmind-lab: interrupted; {kept}", err=True)
+        news = f"the {bar.done} finished runs are in {folder}" if saved else "no run was finished, nothing is saved"
+        typer.echo(f"docmind-lab: interrupted; {news}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     finally:
-        shown.close()
+        bar.close()
 
 
 def confirm_sending(

@@ -143,10 +143,10 @@ def prints_on_stderr(*, on_terminal: bool = False) -> Iterator[None]:
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         # Not under a test that has put something else in the place of the streams.
         with contextlib.suppress(OSError):
-            kept = os.dup(1)
+            stdout = os.dup(1)
             os.dup2(2, 1)
-            stack.callback(os.close, kept)
-            stack.callback(os.dup2, kept, 1)
+            stack.callback(os.close, stdout)
+            stack.callback(os.dup2, stdout, 1)
         yield
 
 

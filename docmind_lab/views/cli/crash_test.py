@@ -46,10 +46,10 @@ def crash_test(
     load_settings()
     from docmind_lab.experiments.crash_test import crash_test as run  # noqa: PLC0415 - slow, --help needs it not
 
-    asked: dict[str, Any] = nouns_of(options) | {"runs": runs, "schedules": schedules, "durability": durability}
-    asked |= {"alternatives": alternatives or None, "checkpointer": checkpointer or None}
+    values: dict[str, Any] = nouns_of(options) | {"runs": runs, "schedules": schedules, "durability": durability}
+    values |= {"alternatives": alternatives or None, "checkpointer": checkpointer or None}
     with showing_progress("runs", "cutting", as_json=as_json) as progress:
-        report = run(**asked, seed=seed, shrink=shrink, workers=workers, progress=progress)
+        report = run(**values, seed=seed, shrink=shrink, workers=workers, progress=progress)
     if tests and report.findings:
         write_or_refuse(Path(tests), as_text(report.pytest_functions()))
     print_finding(report.finding(), as_json=as_json, is_wrapped=True)

@@ -58,21 +58,21 @@ def doctor(
     """
     own = [name for name in ("graph", "agent", "command") if name in options]
     sources = {str(each.opts[0]): here.get_parameter_source(str(each.name)) for each in here.command.params}
-    given = [option for option, source in sources.items() if source is not None and source.name != "DEFAULT"]
+    options_used = [option for option, source in sources.items() if source is not None and source.name != "DEFAULT"]
     if own == ["command"]:
-        for name in (name for name in given if name not in _OF_A_PROGRAM):
+        for name in (name for name in options_used if name not in _OF_A_PROGRAM):
             raise ConfigurationError(f"{name} is not for a program, which --command names; leave it out")
         _check_program(options["command"], options.get("inputs", ""), decision_timeout, as_json)
         return
     if not own:
-        for name in (name for name in given if name != "--json"):
+        for name in (name for name in options_used if name != "--json"):
             raise ConfigurationError(f"{name} is for a graph of your own: name it with --graph")
         _run_checks(as_json)
         return
     options["latencies"] = ",".join(options["latencies"]) if "latencies" in options else None
     values = {"decision_timeout_s": decision_timeout, "slack_s": slack, "alternatives": alternatives or None}
-    asked = nouns_of(options) | {name: value for name, value in values.items() if value is not None}
-    _examine(asked, as_json, verbose, write_endpoints)
+    arguments = nouns_of(options) | {name: value for name, value in values.items() if value is not None}
+    _examine(arguments, as_json, verbose, write_endpoints)
 
 
 def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bool) -> None:
@@ -108,13 +108,13 @@ def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _examine(asked: dict[str, Any], as_json: bool, verbose: bool, write_endpoints: str) -> None:
+def _examine(arguments: dict[str, Any], as_json: bool, verbose: bool, write_endpoints: str) -> None:
     load_settings()
     from docmind_lab.experiments.lint import doctor as examine  # noqa: PLC0415 - slow, and --help does not need it
 
     try:
         with showing_progress("runs", "measuring", as_json=as_json) as progress:
-            report = examine(**asked, progress=progress)
+            report = examine(**arguments, progress=progress)
     except NotSimulated as error:
         _add_rows(write_endpoints, error.requests)
         raise

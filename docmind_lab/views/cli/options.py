@@ -70,8 +70,8 @@ def flag_of(name: str) -> str:
 def _documented(noun: type) -> dict[str, str]:
     """Return what the docstring of a noun says of each of its own fields."""
     text = inspect.getdoc(noun) or ""
-    found = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", text.partition("Args:")[2], flags=re.MULTILINE)
-    return {name: " ".join(words.split()) for name, words in found}
+    entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", text.partition("Args:")[2], flags=re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in entries}
 
 
 def _option(kind: Any, default: Any, name: str, text: str, panel: str) -> inspect.Parameter:
@@ -92,32 +92,32 @@ def _parameter(name: str, field: Any, text: str, panel: str) -> inspect.Paramete
     if "Sequence" in written and name != "command":
         return _option(list[str] | None, None, name, f"{text} May be repeated.", panel)
     # Here nothing goes to a user's own endpoints unless it is asked for.
-    shown = "simulated" if name == "services" else field.default if isinstance(field.default, str | float) else None
-    return _option(str | None, None if shown is None else str(shown), name, text, panel)
+    default = "simulated" if name == "services" else field.default if isinstance(field.default, str | float) else None
+    return _option(str | None, None if default is None else str(default), name, text, panel)
 
 
 def _parameters() -> dict[str, inspect.Parameter]:
     """Return every option of a system, a world and a recording by its name."""
-    made = {}
+    parameters = {}
     names = ", ".join(LAB_SYSTEMS)
     text = f"One of the lab's: {names}; or module:ATTRIBUTE for another's."
-    made["system"] = _option(str | None, None, "system", f"{text} docmind when left out.", SYSTEM_PANEL)
+    parameters["system"] = _option(str | None, None, "system", f"{text} docmind when left out.", SYSTEM_PANEL)
     nouns: list[tuple[type, str]] = [
         (noun, SYSTEM_PANEL) for system in SYSTEMS for noun in system.__mro__ if issubclass(noun, System)
     ]
     for noun, panel in [*nouns, (World, WORLD_PANEL), (Live, LIVE_PANEL)]:
         known = fields_of(noun)
         for name, words in _documented(noun).items():
-            if name in known and name not in (*NOT_OPTIONS, *made):
+            if name in known and name not in (*NOT_OPTIONS, *parameters):
                 place = RETRIEVAL_PANEL if name == "router_injection" else panel
-                made[name] = _parameter(name, known[name], words, place)
+                parameters[name] = _parameter(name, known[name], words, place)
         if noun is World:
             for name, words in _documented(ScriptedModel).items():
                 flat = f"model_{name}"
-                made[flat] = _parameter(flat, known[flat], f"Of the simulated model: {words}", panel)
+                parameters[flat] = _parameter(flat, known[flat], f"Of the simulated model: {words}", panel)
     folder = "Folder of a recording to play in virtual time; budget, runs, alternatives and retries may be others."
-    made[_REPLAY] = _option(str | None, None, _REPLAY, folder, LIVE_PANEL)
-    return made
+    parameters[_REPLAY] = _option(str | None, None, _REPLAY, folder, LIVE_PANEL)
+    return parameters
 
 
 _REPLAY: Final = Replay.__name__.lower()
@@ -134,8 +134,8 @@ def takes(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
         @functools.wraps(command)
         def run(**values: Any) -> Any:
-            given = {name: values.pop(name, each.default) for name, each in chosen.items()}
-            options = {name: value for name, value in given.items() if value not in (chosen[name].default, None)}
+            own_values = {name: values.pop(name, each.default) for name, each in chosen.items()}
+            options = {name: value for name, value in own_values.items() if value not in (chosen[name].default, None)}
             return command(
                 options={name: _READERS[name](value) if name in _READERS else value for name, value in options.items()},
                 **values,

@@ -37,18 +37,18 @@ def table_of(frame: pd.DataFrame, width: int) -> tuple[Table, list[str]]:
     """Return a summary's display table within a width in characters, and the columns that did not fit."""
     from rich.table import Table
 
-    shown, left_out = frame, []
+    part, left_out = frame, []
     for column in _DISPENSABLE:
-        if _width_of(shown) <= width:
+        if _width_of(part) <= width:
             break
-        if column in shown:
-            shown = shown.drop(columns=column)
+        if column in part:
+            part = part.drop(columns=column)
             left_out.append(column)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
     table.add_column("", no_wrap=True)
-    for column in shown.columns:
-        table.add_column(column, justify="right", width=_width_of_column(shown, column))
-    for label, row in zip(shown.index, shown.to_numpy(), strict=True):
+    for column in part.columns:
+        table.add_column(column, justify="right", width=_width_of_column(part, column))
+    for label, row in zip(part.index, part.to_numpy(), strict=True):
         table.add_row(str(label), *(str(value) for value in row))
     return table, left_out
 
@@ -77,9 +77,9 @@ def print_study(study: Study, where: str, *, verbose: bool = False) -> None:
     out.print()
     out.print(*summary.advice[:1], style="bold")
     out.print()
-    shown, alike = (summary.display_table(), ()) if verbose else summary.short_table()
-    table, left_out = table_of(shown, out.width)
-    if len(shown.columns):
+    table_frame, alike = (summary.display_table(), ()) if verbose else summary.short_table()
+    table, left_out = table_of(table_frame, out.width)
+    if len(table_frame.columns):
         out.print(table)
     if left_out:
         out.print(f"Columns left out: {', '.join(left_out)}; use a wider terminal, or --json.")

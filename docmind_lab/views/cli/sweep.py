@@ -39,8 +39,8 @@ def run_load_study(
         raise ConfigurationError(f"study file {path}: {others[0]}: a load study has its fields in [load], all of them")
     options = load_options(values["load"])
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-load")
-    shown = ProgressBar("queries", "offering", shown=not as_json)
-    of_computing: dict[str, Any] = {"workers": workers, "out": folder, "progress": shown.show}
+    bar = ProgressBar("queries", "offering", shown=not as_json)
+    of_computing: dict[str, Any] = {"workers": workers, "out": folder, "progress": bar.show}
     try:
         study = (
             load_on_traces(**options, **of_computing)
@@ -48,11 +48,11 @@ def run_load_study(
             else run_load(**options, settings=settings, **of_computing)
         )
     except KeyboardInterrupt:
-        kept = f"; the crowds that were done are in {folder}" if folder.exists() else ""
-        typer.echo(f"docmind-lab: interrupted{kept}", err=True)
+        remedy = f"; the crowds that were done are in {folder}" if folder.exists() else ""
+        typer.echo(f"docmind-lab: interrupted{remedy}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     finally:
-        shown.close()
+        bar.close()
     figures = save_load_figures(study, folder)
     if as_json:
         rows = json.loads(study.summary().to_json(orient="records"))
@@ -107,18 +107,18 @@ def sweep(
         typer.echo(f"It takes {estimated(design, settings, workers=workers)}.")
         if estimate:
             return
-    shown = ProgressBar("runs", "measuring", shown=not as_json)
+    bar = ProgressBar("runs", "measuring", shown=not as_json)
     try:
         with prints_on_stderr(on_terminal=as_json):
-            done = run_sweep(design, out=folder, workers=workers, settings=settings, progress=shown.show)
+            done = run_sweep(design, out=folder, workers=workers, settings=settings, progress=bar.show)
     except KeyboardInterrupt:
-        shown.close()
-        there = f"{shown.done} of {design.total_runs} runs are in {folder}: run the same command again, and it goes on"
-        kept = f"{there} from there" if folder.exists() else "no part of the study was finished, nothing is saved"
-        typer.echo(f"docmind-lab: interrupted; {kept}", err=True)
+        bar.close()
+        there = f"{bar.done} of {design.total_runs} runs are in {folder}: run the same command again, and it goes on"
+        news = f"{there} from there" if folder.exists() else "no part of the study was finished, nothing is saved"
+        typer.echo(f"docmind-lab: interrupted; {news}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     finally:
-        shown.close()
+        bar.close()
     failed = done.manifest["failed_cells"]
     drawn = _file_names(done, folder)
     if as_json:

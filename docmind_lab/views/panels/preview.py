@@ -57,7 +57,7 @@ class TracePreview:
             return ""
         behaviour = "stops" if choice.stops_on_disconnect else "goes-on"
         frame = what_if(traces, [choice.decision_timeout_s], rules, behaviour).frame
-        shown = pd.DataFrame(
+        rows = pd.DataFrame(
             {
                 "alternative": [one_line(str(arm)) for arm in frame["arm"]],
                 "in time": [f"{count} of {runs}" for count, runs in zip(frame["in_time"], frame["runs"], strict=True)],
@@ -72,7 +72,7 @@ class TracePreview:
             f"{choice.decision_timeout_s:g} s, from traces: {len(traces)} runs of the control, replayed. "
             "Virtual time measures the same now."
         )
-        return table_html(Table(title, shown, frame))
+        return table_html(Table(title, rows, frame))
 
     def knows(self, choice: PanelChoice) -> bool:
         """Whether it has runs of the control under these settings, whatever the decision timeout."""

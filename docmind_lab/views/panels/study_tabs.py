@@ -85,12 +85,12 @@ class RunCalls(traitlets.HasTraits):
         timeline = RunTimeline.of(Study(self._tables.runs, self._tables.calls, self._tables.events), self.run_id)
         lines = [timeline.title(), "", *timeline.lines(_WIDTH_CHARACTERS), "", *timeline.notes()]
         self._timeline.value = lines_html("The run on a line of time", lines)
-        calls, shown = self._of_run(), self.rows()
+        calls, rows = self._of_run(), self.rows()
         for column, widget in self._filters.items():
             levels = [str(value) for value in calls[column].drop_duplicates().sort_values() if str(value)]
             chosen = self.where.get(column, ALL)
             self._fill(widget, list(dict.fromkeys([ALL, *levels, chosen])), chosen)
-        self._calls.value = table_html(table_of(f"Calls of the run: {len(shown)} of {len(calls)} rows", shown))
+        self._calls.value = table_html(table_of(f"Calls of the run: {len(rows)} of {len(calls)} rows", rows))
 
     def _fill(self, widget: Any, options: list[Any], chosen: str) -> None:
         """Set the options of a list and its chosen one, without counting that as a user's choice."""

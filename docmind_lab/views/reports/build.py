@@ -91,10 +91,10 @@ class _ReportBuilder:
 
     def _arms(self) -> list[Block]:
         runs = self.study.runs
-        made = self._try(
+        blocks = self._try(
             "the table of arms", lambda: arms_tables(runs, condition_columns(runs), figures.MOST_CONDITIONS)
         )
-        return list(made or [])
+        return list(blocks or [])
 
     def _frontiers(self) -> list[Figure]:
         return [drawing.figure() for drawing in figures.frontiers_of(self.study)]
@@ -144,18 +144,18 @@ class _ReportBuilder:
         drawn: tuple[Callable[[figures.Part, str], figures.Drawing], Iterable[figures.Part]],
     ) -> Iterator[Section]:
         draw, parts = drawn
-        made = [
+        drawings = [
             self._try(f"{heading.lower()}{part.caption}", lambda part=part: draw(part, part.caption).figure())  # type: ignore[misc]
             for part in parts
         ]
-        result = tuple(figure for figure in made if figure is not None)
+        result = tuple(figure for figure in drawings if figure is not None)
         if result:
             yield Section(name, heading, result)
 
     def _section(self, name: str, heading: str, make: Callable[[], Iterable[Block]]) -> Iterator[Section]:
-        made = self._try(heading.lower(), make)
-        if made is not None:
-            yield Section(name, heading, tuple(made))
+        blocks = self._try(heading.lower(), make)
+        if blocks is not None:
+            yield Section(name, heading, tuple(blocks))
 
     def _try(self, what: str, make: Callable[[], Made]) -> Made | None:
         """Return what `make` makes; if this study lacks what it needs, record why and return None."""

@@ -190,14 +190,14 @@ def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exp
     """
     from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415 - an optional extra
 
-    spans, taken = finished_spans(measured, manifest), 0
+    spans, count = finished_spans(measured, manifest), 0
     for start in range(0, len(spans), _SPANS_AT_ONCE):
         batch = spans[start : start + _SPANS_AT_ONCE]
         if exporter.export(batch) is SpanExportResult.SUCCESS:
-            taken += len(batch)
-    if taken < len(spans):
-        raise ServiceError(f"the exporter took {taken} of {len(spans)} spans; its own log says why")
-    return taken
+            count += len(batch)
+    if count < len(spans):
+        raise ServiceError(f"the exporter took {count} of {len(spans)} spans; its own log says why")
+    return count
 
 
 def finished_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> list[ReadableSpan]:

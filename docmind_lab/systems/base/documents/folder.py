@@ -39,7 +39,7 @@ def _percent_encode(character: str) -> str:
 
 def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
     """Return the topics that a file's relative links may mean, each once, without itself; they need not exist."""
-    found: dict[str, None] = {}
+    topics: dict[str, None] = {}
     for link in links:
         try:
             address = urlsplit(clean_text(link).strip())
@@ -49,13 +49,13 @@ def linked_topics(path: str, links: Iterable[str]) -> tuple[str, ...]:
             continue
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(address.path)))
         if not target.startswith("../") and target not in ("..", ".", path):
-            found[topic_of(target)] = None
-    return tuple(found)
+            topics[topic_of(target)] = None
+    return tuple(topics)
 
 
-def resolve_link(target: str, known: Container[str]) -> str | None:
+def resolve_link(target: str, topics: Container[str]) -> str | None:
     """Return the known topic that a link means, with or without a suffix, as wikis write links; None if none."""
-    return next((topic for topic in (target, *(target + suffix for suffix in SUFFIXES)) if topic in known), None)
+    return next((topic for topic in (target, *(target + suffix for suffix in SUFFIXES)) if topic in topics), None)
 
 
 def find_documents(source: Path) -> tuple[list[str], dict[str, UnreadableDocument]]:
@@ -75,9 +75,9 @@ def find_documents(source: Path) -> tuple[list[str], dict[str, UnreadableDocumen
     unlisted: list[OSError] = []
     for folder, folders, names in os.walk(source, onerror=unlisted.append):
         here = Path(folder)
-        shown = [name for name in folders if not name.startswith(".")]
-        folders[:] = [name for name in shown if not (here / name).is_symlink()]
-        links = [name for name in shown if name not in folders and not (here / name).resolve().is_relative_to(root)]
+        visible = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in visible if not (here / name).is_symlink()]
+        links = [name for name in visible if name not in folders and not (here / name).resolve().is_relative_to(root)]
         documents = [name for name in names if not name.startswith(".") and suffix_of(name) in SUFFIXES]
         for name in (*links, *documents):
             path = (here / name).relative_to(source).as_posix()

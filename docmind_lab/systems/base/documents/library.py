@@ -70,7 +70,7 @@ class Passages:
 def library_of(documents: Iterable[Passages]) -> Library:
     """Build the library of these documents, in the order of their topics."""
     ordered = sorted(documents, key=lambda document: document.topic)
-    known = {document.topic for document in ordered}
+    topics = {document.topic for document in ordered}
     chunks = tuple(
         Chunk(id=f"{document.topic}#{ordinal}", topic=document.topic, section=section, text=text)
         for document in ordered
@@ -78,9 +78,9 @@ def library_of(documents: Iterable[Passages]) -> Library:
     )
     references = {}
     for document in ordered:
-        targets = dict.fromkeys(resolve_link(link, known) for link in document.links)
-        if found := tuple(target for target in targets if target is not None and target != document.topic):
-            references[document.topic] = found
+        targets = dict.fromkeys(resolve_link(link, topics) for link in document.links)
+        if linked := tuple(target for target in targets if target is not None and target != document.topic):
+            references[document.topic] = linked
     library = Library(chunks, references=references)
     return replace(library, collection=_name_of(library.fingerprint))
 
@@ -109,9 +109,9 @@ def read_library(directory: str | os.PathLike[str]) -> Library:
         path, first = min(problems.items())
         others = f"; {count_of(len(problems) - 1, 'other file')} cannot be used either" if len(problems) > 1 else ""
         # A file's name may hold what is no text (os.fsdecode's surrogates), or a line end.
-        shown = path.encode("utf-8", "replace").decode()
-        shown = shown if shown.isprintable() else repr(shown)
-        raise ConfigurationError(f"documents {directory}: {shown} {first}{others}")
+        name = path.encode("utf-8", "replace").decode()
+        name = name if name.isprintable() else repr(name)
+        raise ConfigurationError(f"documents {directory}: {name} {first}{others}")
     return library_of(documents)
 
 
@@ -138,10 +138,10 @@ def library_of_documents(documents: Sequence[LoadedDocument]) -> Library:
     for number, (source, document) in enumerate(zip(sources, documents, strict=True), start=1):
         topic = topic_of("/".join(source[shared:])) if source else f"document-{number}"
         sections.setdefault(topic, []).append(((), document.page_content))
-    made = [Passages(topic, (), Document(tuple(parts)).passages(topic)) for topic, parts in sections.items()]
-    if not any(each.passages for each in made):
+    passages = [Passages(topic, (), Document(tuple(parts)).passages(topic)) for topic, parts in sections.items()]
+    if not any(each.passages for each in passages):
         raise ConfigurationError("documents: none of them has a text (page_content)")
-    return library_of(each for each in made if each.passages)
+    return library_of(each for each in passages if each.passages)
 
 
 @dataclass(frozen=True)

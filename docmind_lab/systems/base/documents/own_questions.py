@@ -41,13 +41,13 @@ def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None
     if read is None:
         kinds = ", ".join(_READERS)
         raise ConfigurationError(f"questions {path}: the kinds that are read are {kinds}; write it as one of them")
-    found = list(parse_questions(read(str(path), _text(path))))
-    if not found:
+    questions = list(parse_questions(read(str(path), _text(path))))
+    if not questions:
         raise ConfigurationError(f'{path} holds no question; write one at least, such as {{"text": "Why?"}}')
     if topics is None:
-        return tuple(question for _, question in found)
-    known = frozenset(topics)
-    return tuple(_with_topics(known, place, question) for place, question in found)
+        return tuple(question for _, question in questions)
+    topic_names = frozenset(topics)
+    return tuple(_with_topics(topic_names, place, question) for place, question in questions)
 
 
 def _text(path: str | os.PathLike[str]) -> str:
@@ -132,22 +132,22 @@ _READERS: Mapping[str, Callable[[str, str], Iterator[Row]]] = MappingProxyType(
 )
 
 
-def _with_topics(known: Collection[str], place: str, question: Question) -> Question:
+def _with_topics(names: Collection[str], place: str, question: Question) -> Question:
     """Replace gold documents by their topics. Raises: ConfigurationError for one that is not among the documents."""
-    found: dict[str, None] = {}
-    for written in question.gold_topics:
-        topic = written if written in known else topic_of(os.path.normpath(written))
-        if topic not in known:
+    topics: dict[str, None] = {}
+    for name in question.gold_topics:
+        topic = name if name in names else topic_of(os.path.normpath(name))
+        if topic not in names:
             raise ConfigurationError(
-                f"{place}: the gold document {written!r} is not among the documents; {_suggestion(topic, known)}"
+                f"{place}: the gold document {name!r} is not among the documents; {_suggestion(topic, names)}"
             )
-        found[topic] = None
-    return replace(question, gold_topics=tuple(found))
+        topics[topic] = None
+    return replace(question, gold_topics=tuple(topics))
 
 
-def _suggestion(topic: str, known: Collection[str]) -> str:
-    ends = sorted(name for name in known if PurePosixPath(name).name == PurePosixPath(topic).name)
-    near = ends or difflib.get_close_matches(topic, sorted(known), n=1)
+def _suggestion(topic: str, names: Collection[str]) -> str:
+    ends = sorted(name for name in names if PurePosixPath(name).name == PurePosixPath(topic).name)
+    near = ends or difflib.get_close_matches(topic, sorted(names), n=1)
     if near:
         return f"did you mean {near[0]!r}?"
     return "name it by its path in the folder, and index the folder again if the document is new"

@@ -67,13 +67,13 @@ class Document:
         Cut as `corpus.split_text` cuts; a single word longer than a chunk is cut inside, for a file may hold an image
         as one word of a million letters.
         """
-        found: list[tuple[str, str]] = []
+        pieces: list[tuple[str, str]] = []
         for headings, body in self.sections:
             section = " > ".join(filter(None, map(_heading, headings))) or name
             for piece in split_text(_without_wide_gaps(clean_text(body))):
                 cuts = range(0, len(piece), CHUNK_CHARACTERS)
-                found += [(section, piece[at : at + CHUNK_CHARACTERS]) for at in cuts]
-        return tuple((section, text) for section, text in found if text.strip())
+                pieces += [(section, piece[at : at + CHUNK_CHARACTERS]) for at in cuts]
+        return tuple((section, text) for section, text in pieces if text.strip())
 
 
 def clean_text(text: str) -> str:
@@ -136,20 +136,20 @@ def read_markdown(data: bytes) -> Document:
     lines = body.split("\n")
     levels: list[tuple[int, str]] = []
     start = 0
-    found: list[tuple[tuple[str, ...], str]] = [((), front[1])] if front else []
+    sections: list[tuple[tuple[str, ...], str]] = [((), front[1])] if front else []
     for at, token in enumerate(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map is not None:
-            found.append((tuple(text for _, text in levels), "\n".join(lines[start : token.map[0]])))
+            sections.append((tuple(text for _, text in levels), "\n".join(lines[start : token.map[0]])))
             level = int(token.tag[1:])
             levels = [(above, text) for above, text in levels if above < level] + [(level, _plain(tokens[at + 1]))]
             start = token.map[1]
-    found.append((tuple(text for _, text in levels), "\n".join(lines[start:])))
-    return Document(sections=tuple(found), links=tuple(_links(tokens)))
+    sections.append((tuple(text for _, text in levels), "\n".join(lines[start:])))
+    return Document(sections=tuple(sections), links=tuple(_links(tokens)))
 
 
 def _plain(inline: Token) -> str:
-    shown = ("text", "code_inline", "softbreak", "image")
-    return "".join(child.content or " " for child in inline.children or () if child.type in shown)
+    types = ("text", "code_inline", "softbreak", "image")
+    return "".join(child.content or " " for child in inline.children or () if child.type in types)
 
 
 def _links(tokens: list[Token]) -> Iterator[str]:

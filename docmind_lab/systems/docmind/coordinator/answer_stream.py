@@ -79,9 +79,9 @@ class AnswerStream(Iterator[str]):
             self._chunks.put(None)
 
     def _unwritten(self, content: str) -> list[str]:
-        written = "".join(self._written)
-        if content.startswith(written):
-            return chunks_of(content[len(written) :])
+        text = "".join(self._written)
+        if content.startswith(text):
+            return chunks_of(content[len(text) :])
         return [_CORRECTION, *chunks_of(content)]
 
 

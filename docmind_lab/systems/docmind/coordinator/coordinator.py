@@ -290,8 +290,8 @@ class MultiAgentCoordinator:
         checkpoint_id: as `list_checkpoints` names it. Raises: ConfigurationError: the thread has no such checkpoint.
         """
         config = thread_config(thread_id, user_id)
-        known = {str(entry["checkpoint_id"]) for entry in self.list_checkpoints(thread_id=thread_id, user_id=user_id)}
-        if checkpoint_id not in known:
+        ids = {str(entry["checkpoint_id"]) for entry in self.list_checkpoints(thread_id=thread_id, user_id=user_id)}
+        if checkpoint_id not in ids:
             raise ConfigurationError(
                 f"thread {thread_id!r} has no checkpoint {checkpoint_id!r}; list_checkpoints names those it has"
             )

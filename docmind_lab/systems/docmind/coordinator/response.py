@@ -59,8 +59,8 @@ class AgentResponse:
         return self.metadata.get("reason") == "timeout"
 
     def __repr__(self) -> str:
-        shown = self.content if len(self.content) <= _SHOWN_CHARACTERS else f"{self.content[:_SHOWN_CHARACTERS]}…"
-        return f"{self._title()}\n{shown}"
+        text = self.content if len(self.content) <= _SHOWN_CHARACTERS else f"{self.content[:_SHOWN_CHARACTERS]}…"
+        return f"{self._title()}\n{text}"
 
     def _repr_html_(self) -> str:
         return f"<p><b>{escape(self._title())}</b></p><p>{escape(self.content)}</p>"
@@ -92,14 +92,14 @@ def content_of(outcome: Outcome, decision_timeout_s: float, refusal: str = "") -
     """Return the answer, the draft that a timeout left, or what happened. refusal: why a request was not sent."""
     if outcome.answer:
         return outcome.answer
-    found = len(outcome.documents)
-    kept = f" {found} {'document was' if found == 1 else 'documents were'} found by then." if found else ""
+    count = len(outcome.documents)
+    addition = f" {count} {'document was' if count == 1 else 'documents were'} found by then." if count else ""
     if outcome.stop_reason == THREAD_BUSY:
         return f"No answer: another question was still being answered on this thread for {decision_timeout_s:g} s."
     if outcome.stop_reason in _TIMED_OUT:
-        return f"No answer within the decision timeout of {decision_timeout_s:g} s.{kept}"
+        return f"No answer within the decision timeout of {decision_timeout_s:g} s.{addition}"
     why = outcome.error_type or outcome.stop_reason
-    return f"No answer: the agents failed ({f'{why}: {refusal}' if refusal else why}).{kept}"
+    return f"No answer: the agents failed ({f'{why}: {refusal}' if refusal else why}).{addition}"
 
 
 def fallback_content(failure: str, sentences: str) -> str:
@@ -116,25 +116,25 @@ def decisions_of(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 def metrics_of(recorder: Recorder, returned_at: float) -> dict[str, float]:
     """Return the numbers of one run, up to its return."""
     snapshot = recorder.snapshot()
-    sent = [attempt for attempt in snapshot.attempts if attempt.outcome != "refused"]
+    attempts = [attempt for attempt in snapshot.attempts if attempt.outcome != "refused"]
     calls = [
         (event.detail["begun_at_s"], event.at - recorder.started_at)
         for event in snapshot.events
         if event.event == "call_ended"
     ]
     return {
-        "llm_calls": sum(attempt.call.kind == "llm" for attempt in sent),
-        "retrieval_calls": sum(attempt.call.kind == "retrieval" for attempt in sent),
-        "refused_calls": len(snapshot.attempts) - len(sent),
-        "input_tokens": _known_sum([attempt.input_tokens for attempt in sent]),
-        "output_tokens": _known_sum([attempt.output_tokens for attempt in sent]),
+        "llm_calls": sum(attempt.call.kind == "llm" for attempt in attempts),
+        "retrieval_calls": sum(attempt.call.kind == "retrieval" for attempt in attempts),
+        "refused_calls": len(snapshot.attempts) - len(attempts),
+        "input_tokens": _known_sum([attempt.input_tokens for attempt in attempts]),
+        "output_tokens": _known_sum([attempt.output_tokens for attempt in attempts]),
         "coordination_overhead_s": time_outside(calls, returned_at - recorder.started_at),
     }
 
 
 def _known_sum(counts: Sequence[int | None]) -> float:
-    known = [count for count in counts if count is not None]
-    return float(sum(known)) if known else math.nan
+    numbers = [count for count in counts if count is not None]
+    return float(sum(numbers)) if numbers else math.nan
 
 
 ROLE = "fallback"
@@ -154,19 +154,19 @@ class Fallback:
 
 def extractive_fallback(
     question: str,
-    found: Sequence[Mapping[str, Any]],
+    documents_so_far: Sequence[Mapping[str, Any]],
     resources: RetrievalResources,
     deadline: Deadline,
     recorder: Recorder,
 ) -> Fallback | None:
     """Return sentences of documents that answer the question, cited; None without budget or a match.
 
-    found: documents that the agents had retrieved before they failed; without any, one search is made. It is cut at
-    the deadline, in total, and nothing of it goes on afterwards.
+    documents_so_far: what the agents had retrieved before they failed. Without any, one search is made, which the
+    deadline cuts as a whole; nothing of it goes on afterwards.
     """
     if deadline.remaining() <= LEAST_BUDGET_S:
         return None
-    documents = tuple(found) or _search_documents(question, resources, deadline, recorder)
+    documents = tuple(documents_so_far) or _search_documents(question, resources, deadline, recorder)
     content = extract_answer(question, [Document(str(d["id"]), str(d["content"])) for d in documents])
     if content == NOT_FOUND or deadline.passed():
         return None

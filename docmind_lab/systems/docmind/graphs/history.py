@@ -53,10 +53,10 @@ def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         if not isinstance(message, AIMessage) or not message.tool_calls:
             whole.append(message)
             continue
-        asked = {call["id"] for call in message.tool_calls}
+        call_ids = {call["id"] for call in message.tool_calls}
         after = takewhile(lambda m: isinstance(m, ToolMessage), messages[position + 1 :])
-        results = {m.tool_call_id: m for m in after if isinstance(m, ToolMessage) and m.tool_call_id in asked}
-        if len(results) < len(asked):
+        results = {m.tool_call_id: m for m in after if isinstance(m, ToolMessage) and m.tool_call_id in call_ids}
+        if len(results) < len(call_ids):
             message = keep_only_calls(message, results)
         if results or message.text:
             whole += [message, *results.values()]

@@ -99,10 +99,10 @@ def _without_managed(schema: type[Any], graph: SupervisorGraph) -> type[Any]:
         return schema
     hints = get_type_hints(schema, include_extras=True)
     make_schema: Any = TypedDict
-    made: type[Any] = make_schema(
+    result: type[Any] = make_schema(
         schema.__name__, {key: hint for key, hint in hints.items() if key not in graph.managed}
     )
-    return made
+    return result
 
 
 def _add_entry(graph: StateGraph[Any, Any, Any, Any], supervisor_name: str) -> None:
@@ -128,14 +128,14 @@ def _checked_names(agents: Sequence[CompiledStateGraph[Any, Any, Any, Any]], sup
     if not agents:
         raise GraphError("a supervisor needs at least one agent; pass agents=[create_agent(..., name='router_agent')]")
     names: list[str] = []
-    seen = {normalised_name(supervisor_name): supervisor_name, NEW_QUESTION: NEW_QUESTION}
+    by_name = {normalised_name(supervisor_name): supervisor_name, NEW_QUESTION: NEW_QUESTION}
     for agent in agents:
         name = agent.name
         if not name or name == "LangGraph":
             raise GraphError("an agent has no name; make it with create_agent(..., name='router_agent')")
         normal = normalised_name(name)
-        if normal in seen:
-            raise GraphError(f"agents {seen[normal]!r} and {name!r} have the same name in a tool; rename one")
-        seen[normal] = name
+        if normal in by_name:
+            raise GraphError(f"agents {by_name[normal]!r} and {name!r} have the same name in a tool; rename one")
+        by_name[normal] = name
         names.append(name)
     return names

@@ -67,10 +67,10 @@ _ID_NAMES = ("node_id", "id_", "id")
 
 
 def _id(node: Any, place: int) -> str:
-    found = next((value for name in _ID_NAMES if isinstance(value := getattr(node, name, None), str | int)), None)
-    if found is None or not str(found).strip() or isinstance(found, bool):
+    node_id = next((value for name in _ID_NAMES if isinstance(value := getattr(node, name, None), str | int)), None)
+    if node_id is None or not str(node_id).strip() or isinstance(node_id, bool):
         raise ServiceError(f"the router's source {place} has no id")
-    name = str(found)
+    name = str(node_id)
     if _CITABLE.fullmatch(name) and is_clean(name):
         return name
     # An id may be the path of a file, or have words in it: the digest can be cited and says nothing.

@@ -106,10 +106,10 @@ def _hierarchical(index: SearchIndex, arguments: dict[str, Any], limit: int) -> 
     A neighbour has the score of the passage that it stands around, which `context_of` in its metadata names.
     """
     points = {str((point.payload or {}).get("chunk_id")): point for point in (yield Request("query_points", arguments))}
-    found = read_documents(list(points.values()))
-    if not found:
+    documents = read_documents(list(points.values()))
+    if not documents:
         return ()
-    around = {document.id: _window(points[document.id], document.topic) for document in found}
+    around = {document.id: _window(points[document.id], document.topic) for document in documents}
     neighbours = yield Request(
         "scroll",
         {
@@ -119,13 +119,13 @@ def _hierarchical(index: SearchIndex, arguments: dict[str, Any], limit: int) -> 
             "with_payload": True,
         },
     )
-    kept: dict[str, RetrievedDocument] = {}
-    for document in found:
-        if document.id not in kept and len(kept) < limit:
-            kept[document.id] = document
+    by_id: dict[str, RetrievedDocument] = {}
+    for document in documents:
+        if document.id not in by_id and len(by_id) < limit:
+            by_id[document.id] = document
             for neighbour in _nearest(points[document.id], neighbours, document):
-                kept.setdefault(neighbour.id, neighbour)
-    return sort_best_first(list(kept.values())[:limit])
+                by_id.setdefault(neighbour.id, neighbour)
+    return sort_best_first(list(by_id.values())[:limit])
 
 
 def _window(point: models.ScoredPoint | models.Record, topic: str) -> models.Filter:
@@ -154,24 +154,24 @@ def _graph(index: SearchIndex, arguments: dict[str, Any], limit: int) -> Request
     At most two places in five go to referred topics, none where nothing is referred to; their scores are halved.
     `referred_by` in their metadata names the topics that refer to theirs.
     """
-    found = read_documents((yield Request("query_points", arguments)))
+    documents = read_documents((yield Request("query_points", arguments)))
     referring: dict[str, list[str]] = {}
-    for topic in dict.fromkeys(document.topic for document in found):
+    for topic in dict.fromkeys(document.topic for document in documents):
         for target in index.references.get(topic, ()):
             referring.setdefault(target, []).append(topic)
-    targets = [target for target in referring if target not in {document.topic for document in found}]
+    targets = [target for target in referring if target not in {document.topic for document in documents}]
     places = int(limit * _REFERRED_SHARE)
     if not targets or not places:
-        return found
+        return documents
     among = models.Filter(must=[models.FieldCondition(key="topic", match=models.MatchAny(any=targets))])
     # The filter goes on both halves: outside of them it would come after the fusion, when all ranks are taken.
     halves = [half.model_copy(update={"filter": among}) for half in arguments["prefetch"]]
-    reached = read_documents(
+    neighbours = read_documents(
         (yield Request("query_points", {**arguments, "prefetch": halves, "limit": places})),
         lambda point: point.score * _REFERRED_WEIGHT,
     )
-    referred = [replace(one, metadata={**one.metadata, "referred_by": referring[one.topic]}) for one in reached]
-    return sort_best_first([*found[: limit - len(referred)], *referred])
+    referred = [replace(one, metadata={**one.metadata, "referred_by": referring[one.topic]}) for one in neighbours]
+    return sort_best_first([*documents[: limit - len(referred)], *referred])
 
 
 _REQUESTS: Mapping[str, Callable[[SearchIndex, dict[str, Any], int], Requests]] = {

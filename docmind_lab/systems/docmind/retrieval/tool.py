@@ -75,13 +75,13 @@ def _resources_of(runtime: ToolRuntime[Any, Any], resources: RetrievalResources 
     if resources is not None:
         return resources
     context = runtime.context
-    found = context.get("resources") if isinstance(context, Mapping) else getattr(context, "resources", None)
-    if not isinstance(found, RetrievalResources):
+    value = context.get("resources") if isinstance(context, Mapping) else getattr(context, "resources", None)
+    if not isinstance(value, RetrievalResources):
         raise ConfigurationError(
             "retrieve_documents has nothing to search: pass context={'resources': RetrievalResources(...)} when the "
             "graph is run, or make the tool with create_retrieve_documents(resources)"
         )
-    return found
+    return value
 
 
 @dataclass
@@ -206,13 +206,13 @@ def _search_steps(under_way: _Search) -> Steps[Command[Any]]:
         if under_way.routed.documents:
             return under_way.command(under_way.routed.documents)
         with bounded_search(under_way.runtime.state, resources.clock):
-            found = yield Operation(
+            documents = yield Operation(
                 lambda: search(resources.client, *arguments, limit=under_way.limit),
                 lambda: search_async(async_client, *arguments, limit=under_way.limit),
             )
     except _SURVIVABLE as error:
         return under_way.command((), error)
-    return under_way.command(found)
+    return under_way.command(documents)
 
 
 retrieve_documents = create_retrieve_documents()

@@ -17,7 +17,7 @@ from typing import Any
 from docmind_lab.systems.own.agents.agent import Agent, NativeTimeout, NativeTimeoutReached
 
 
-def _of_openai_agents(found: Any, reference: str) -> Agent:
+def _of_openai_agents(agent: Any, reference: str) -> Agent:
     """Return an `agents.Agent` as an agent of the lab. Its tracing is off: nothing leaves while it is measured."""
     from agents import RunConfig, Runner
 
@@ -25,10 +25,10 @@ def _of_openai_agents(found: Any, reference: str) -> Agent:
         return {"run_config": RunConfig(tracing_disabled=True), **options}
 
     async def call(question: str, **options: Any) -> Any:
-        return await Runner.run(found, question, **untraced(options))
+        return await Runner.run(agent, question, **untraced(options))
 
     async def call_within(seconds: float, question: str, **options: Any) -> Any:
-        result = Runner.run_streamed(found, question, **untraced(options))
+        result = Runner.run_streamed(agent, question, **untraced(options))
         timer = asyncio.get_running_loop().call_later(seconds, result.cancel)
         try:
             async for _ in result.stream_events():
@@ -40,26 +40,26 @@ def _of_openai_agents(found: Any, reference: str) -> Agent:
         return result
 
     native = NativeTimeout("result.cancel() by a timer, with Runner.run_streamed", call_within)
-    return Agent(reference or found.name, call, is_async=True, framework="OpenAI Agents SDK", native=native)
+    return Agent(reference or agent.name, call, is_async=True, framework="OpenAI Agents SDK", native=native)
 
 
-def _of_pydantic_ai(found: Any, reference: str) -> Agent:
+def _of_pydantic_ai(agent: Any, reference: str) -> Agent:
     from pydantic_ai.exceptions import RunTimedOut
 
     async def call(question: str, **options: Any) -> Any:
-        return await found.run(question, **options)
+        return await agent.run(question, **options)
 
     async def call_within(seconds: float, question: str, **options: Any) -> Any:
         try:
-            return await found.run(question, timeout=seconds, **options)
+            return await agent.run(question, timeout=seconds, **options)
         except RunTimedOut as error:
             raise NativeTimeoutReached from error
 
     native = NativeTimeout("agent.run(timeout=…)", call_within)
-    return Agent(reference or found.name or "agent", call, is_async=True, framework="pydantic-ai", native=native)
+    return Agent(reference or agent.name or "agent", call, is_async=True, framework="pydantic-ai", native=native)
 
 
-def _of_llamaindex(found: Any, reference: str) -> Agent:
+def _of_llamaindex(workflow: Any, reference: str) -> Agent:
     """Return an agent or a workflow of LlamaIndex as an agent of the lab.
 
     An agent gets the question as `user_msg`; a workflow whose start event has one field that must be given, as that;
@@ -69,17 +69,17 @@ def _of_llamaindex(found: Any, reference: str) -> Agent:
     from workflows.events import StartEvent
 
     key = "question"
-    if hasattr(type(found), "model_fields") or hasattr(found, "root_agent"):
+    if hasattr(type(workflow), "model_fields") or hasattr(workflow, "root_agent"):
         key = "user_msg"
-    elif found.start_event_class is not StartEvent:
-        needed = [name for name, one in found.start_event_class.model_fields.items() if one.is_required()]
+    elif workflow.start_event_class is not StartEvent:
+        needed = [name for name, one in workflow.start_event_class.model_fields.items() if one.is_required()]
         key = needed[0] if len(needed) == 1 else key
 
     async def call(question: str, **options: Any) -> Any:
-        return await found.run(**{key: question}, **options)
+        return await workflow.run(**{key: question}, **options)
 
     async def call_within(seconds: float, question: str, **options: Any) -> Any:
-        handler = found.run(**{key: question}, **options)
+        handler = workflow.run(**{key: question}, **options)
         cancelling: list[asyncio.Task[None]] = []
         timer = asyncio.get_running_loop().call_later(
             seconds, lambda: cancelling.append(asyncio.ensure_future(handler.cancel_run()))
@@ -92,18 +92,18 @@ def _of_llamaindex(found: Any, reference: str) -> Agent:
             timer.cancel()
 
     native = NativeTimeout("handler.cancel_run() by a timer", call_within)
-    name = reference or str(getattr(found, "name", "") or type(found).__name__)
+    name = reference or str(getattr(workflow, "name", "") or type(workflow).__name__)
     return Agent(name, call, is_async=True, framework="LlamaIndex", native=native)
 
 
-def _of_crewai(found: Any, reference: str) -> Agent:
+def _of_crewai(crew: Any, reference: str) -> Agent:
     """Return a crew as an agent of the lab. Its tasks read the question as `{question}`."""
 
     def call(question: str, **options: Any) -> Any:
-        return found.kickoff(inputs={"question": question, **options})
+        return crew.kickoff(inputs={"question": question, **options})
 
     def call_within(seconds: float, question: str, **options: Any) -> Any:
-        before = [(one, one.max_execution_time) for one in found.agents]
+        before = [(one, one.max_execution_time) for one in crew.agents]
         for one, _ in before:
             # Whole seconds, and at least one: CrewAI takes no others.
             one.max_execution_time = max(1, math.ceil(seconds))
@@ -116,50 +116,50 @@ def _of_crewai(found: Any, reference: str) -> Agent:
                 one.max_execution_time = limit_s
 
     native = NativeTimeout("Agent(max_execution_time=…), whole seconds, of each agent", call_within)
-    return Agent(reference or found.name or "crew", call, is_async=False, framework="CrewAI", native=native)
+    return Agent(reference or crew.name or "crew", call, is_async=False, framework="CrewAI", native=native)
 
 
-def _of_ag2(found: Any, reference: str) -> Agent:
+def _of_ag2(agent: Any, reference: str) -> Agent:
     async def call(question: str, **options: Any) -> Any:
-        return (await found.ask(question, **options)).body
+        return (await agent.ask(question, **options)).body
 
-    return Agent(reference or found.name, call, is_async=True, framework="AG2")
+    return Agent(reference or agent.name, call, is_async=True, framework="AG2")
 
 
-def _of_smolagents(found: Any, reference: str) -> Agent:
+def _of_smolagents(agent: Any, reference: str) -> Agent:
     """Return an agent of smolagents as an agent of the lab. It prints its steps no longer."""
     from smolagents import LogLevel
     from smolagents.utils import AgentError
 
-    found.logger.level = LogLevel.OFF
+    agent.logger.level = LogLevel.OFF
 
     def call(question: str, **options: Any) -> Any:
-        return found.run(question, **options)
+        return agent.run(question, **options)
 
     def call_within(seconds: float, question: str, **options: Any) -> Any:
-        timer = threading.Timer(seconds, found.interrupt)
+        timer = threading.Timer(seconds, agent.interrupt)
         timer.daemon = True
         timer.start()
         try:
-            return found.run(question, **options)
+            return agent.run(question, **options)
         except AgentError as error:
-            if found.interrupt_switch:
+            if agent.interrupt_switch:
                 raise NativeTimeoutReached from error
             raise
         finally:
             timer.cancel()
 
     native = NativeTimeout("agent.interrupt() by a timer", call_within)
-    name = reference or found.name or type(found).__name__
+    name = reference or agent.name or type(agent).__name__
     return Agent(name, call, is_async=False, framework="smolagents", native=native)
 
 
-def _of_google_adk(found: Any, reference: str) -> Agent:
+def _of_google_adk(agent: Any, reference: str) -> Agent:
     """Return an agent or a runner of Google ADK as an agent of the lab; each question has a session of its own."""
     from google.adk.runners import InMemoryRunner, Runner
     from google.genai.types import UserContent
 
-    runner = found if isinstance(found, Runner) else InMemoryRunner(agent=found, app_name="docmind_lab")
+    runner = agent if isinstance(agent, Runner) else InMemoryRunner(agent=agent, app_name="docmind_lab")
 
     async def call(question: str, **options: Any) -> Any:
         user = "docmind-lab"
@@ -190,7 +190,7 @@ def _of_google_adk(found: Any, reference: str) -> Agent:
         return text
 
     native = NativeTimeout("runner.run_async(abort_signal=…) by a timer", call_within)
-    name = reference or str(getattr(found, "name", "") or runner.app_name)
+    name = reference or str(getattr(agent, "name", "") or runner.app_name)
     return Agent(name, call, is_async=True, framework="Google ADK", native=native)
 
 

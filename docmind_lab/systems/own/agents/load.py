@@ -24,52 +24,52 @@ _QUESTIONS = ("question", "input")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def load_agent(found: Any, reference: str = "") -> Agent:
+def load_agent(value: Any, reference: str = "") -> Agent:
     """Return the agent that an object is: of a known framework, a function of a question, or what a function makes.
 
     reference: "module:attribute", where it was found; empty for a live object.
 
     Raises: ConfigurationError for what is no agent; the message says what it is.
     """
-    shown = f"agent {reference!r}" if reference else "agent"
-    if isinstance(found, Pregel | StateGraph):
-        raise ConfigurationError(f"{shown} is a LangGraph graph; name it as one: dl.graph(graph) (--graph)")
-    agent = _of_framework(found, reference) or _of_function(found, reference)
-    if agent is None and callable(found) and not inspect.isclass(found):
-        found = _made_by(found, shown)
-        agent = _of_framework(found, reference) or _of_function(found, reference)
+    name = f"agent {reference!r}" if reference else "agent"
+    if isinstance(value, Pregel | StateGraph):
+        raise ConfigurationError(f"{name} is a LangGraph graph; name it as one: dl.graph(graph) (--graph)")
+    agent = _of_framework(value, reference) or _of_function(value, reference)
+    if agent is None and callable(value) and not inspect.isclass(value):
+        value = _made_by(value, name)
+        agent = _of_framework(value, reference) or _of_function(value, reference)
     if agent is not None:
         return agent
-    what = f"class ({found.__name__})" if inspect.isclass(found) else type(found).__name__
+    what = f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
     raise ConfigurationError(
-        f"{shown} is a {what}, not a function of a question, nor an agent of {_KNOWN}; write def agent(question)"
+        f"{name} is a {what}, not a function of a question, nor an agent of {_KNOWN}; write def agent(question)"
     )
 
 
-def _of_framework(found: Any, reference: str) -> Agent | None:
-    for base in type(found).__mro__:
+def _of_framework(value: Any, reference: str) -> Agent | None:
+    for base in type(value).__mro__:
         adapter = FRAMEWORKS.get(f"{base.__module__}.{base.__qualname__}")
         if adapter is None:
             continue
         try:
-            return adapter(found, reference)
+            return adapter(value, reference)
         except ImportError:
             # A user's own package may have the name of a framework's.
             continue
     return None
 
 
-def _of_function(found: Any, reference: str) -> Agent | None:
-    if not callable(found) or inspect.isclass(found):
+def _of_function(value: Any, reference: str) -> Agent | None:
+    if not callable(value) or inspect.isclass(value):
         return None
-    parameters = _parameters(found)
+    parameters = _parameters(value)
     takes_question = any(one.kind in (*_POSITIONAL, inspect.Parameter.VAR_POSITIONAL) for one in parameters.values())
     if not takes_question:
         return None
     # A function, a bound method, or an object with __call__.
-    is_async = inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None))  # noqa: B004
-    name = reference or str(getattr(found, "__name__", "") or type(found).__name__)
-    return Agent(name, found, is_async, takes_stop="should_stop" in parameters)
+    is_async = inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None))  # noqa: B004
+    name = reference or str(getattr(value, "__name__", "") or type(value).__name__)
+    return Agent(name, value, is_async, takes_stop="should_stop" in parameters)
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -79,14 +79,14 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
         return {}
 
 
-def _made_by(factory: Callable[[], Any], shown: str) -> Any:
+def _made_by(factory: Callable[[], Any], name: str) -> Any:
     try:
         return factory()
     except DocmindLabError:
         raise
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
-        raise ConfigurationError(f"{shown} could not be made: {type(error).__name__}: {first}") from error
+        raise ConfigurationError(f"{name} could not be made: {type(error).__name__}: {first}") from error
 
 
 def as_question(agent: Agent, item: Any, where: str) -> dict[str, Any]:
@@ -119,11 +119,11 @@ def _check_keywords(agent: Agent, keywords: Mapping[str, Any], where: str) -> No
     parameters = _parameters(agent.call)
     if not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return
-    taken = [name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_POSITIONAL]
+    names = [name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_POSITIONAL]
     for name in keywords:
-        if name not in taken[1:]:
-            raise ConfigurationError(f"{where}: the agent takes no argument {name!r}; it takes {', '.join(taken)}")
-    needed = [name for name in taken[1:] if parameters[name].default is inspect.Parameter.empty]
+        if name not in names[1:]:
+            raise ConfigurationError(f"{where}: the agent takes no argument {name!r}; it takes {', '.join(names)}")
+    needed = [name for name in names[1:] if parameters[name].default is inspect.Parameter.empty]
     missing = [name for name in needed if name not in keywords and name != "should_stop"]
     if missing:
         raise ConfigurationError(f"{where}: the agent needs the argument {missing[0]!r}; add the key to the input")

@@ -128,13 +128,13 @@ class ProgramRun:
     count_requests: Callable[[], int]
     begun: Callable[[RunningProgram], None]
 
-    def start(self, given: Mapping[str, Any], own_timeout_s: float | None = None) -> RunningProgram:
-        """Start the process. given: the question, and further keys. Raises: ConfigurationError when it cannot."""
+    def start(self, inputs: Mapping[str, Any], own_timeout_s: float | None = None) -> RunningProgram:
+        """Start the process. inputs: the question, and further keys. Raises: ConfigurationError when it cannot."""
         root = f"{self.root}{RUN_PATH}/{quote(self.recorder.run_id, safe='')}/{self.recorder.seed}/{ROLE}"
         variables = {**os.environ, **SILENT, **service_variables(root)}
         if own_timeout_s is not None:
             variables[TIMEOUT_VARIABLE] = f"{own_timeout_s:g}"
-        running = RunningProgram(self, variables, _question_text(given), own_timeout_s)
+        running = RunningProgram(self, variables, _question_text(inputs), own_timeout_s)
         self.begun(running)
         return running
 
@@ -213,10 +213,10 @@ class RunningProgram:
         return ProgramFailed(f"{how}{f': {lines[-1]}' if lines else ''}")
 
 
-def _question_text(given: Mapping[str, Any]) -> str:
+def _question_text(inputs: Mapping[str, Any]) -> str:
     """Return what a program reads: the question, or a JSON object if there are further keys."""
-    keywords = given.get("keywords") or {}
-    question = str(given["question"])
+    keywords = inputs.get("keywords") or {}
+    question = str(inputs["question"])
     return json.dumps({"question": question, **keywords}) + "\n" if keywords else f"{question}\n"
 
 

@@ -105,11 +105,11 @@ class ProgramWorkload:
         return NAN, share_of_gold(question, outcome.answer)
 
     def _never_asked(self, outcome: Outcome) -> str:
-        shown = shlex.join(self.program.command)
+        words = shlex.join(self.program.command)
         if outcome.outcome == "failed":
-            return f"command {shown}: it ended before it asked a model: {outcome.error}"
+            return f"command {words}: it ended before it asked a model: {outcome.error}"
         return (
-            f"command {shown}: it answered, and no request of it reached the simulated services; have its client read "
+            f"command {words}: it answered, and no request of it reached the simulated services; have its client read "
             "OPENAI_BASE_URL (or ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL, OLLAMA_HOST)"
         )
 
@@ -141,11 +141,11 @@ def own_program(command: str | Sequence[str], inputs: Inputs) -> OwnGraph:
     """
     program = Program.of(command)
     # Questions have the form of an agent's, whose function takes any keyword.
-    shown = " ".join(word for word in (PurePath(word).name for word in program.command[:2]) if word)
-    name = register(program, shown, _programs)
+    label = " ".join(word for word in (PurePath(word).name for word in program.command[:2]) if word)
+    name = register(program, label, _programs)
     asking = Agent(name, lambda question, **keywords: question, is_async=False)
-    asked = read_inputs(agent_graph(asking), inputs, convert=functools.partial(as_question, asking))
-    return OwnGraph(f"{PROGRAM_PREFIX}{name}", register_inputs(asked), len(asked))
+    items = read_inputs(agent_graph(asking), inputs, convert=functools.partial(as_question, asking))
+    return OwnGraph(f"{PROGRAM_PREFIX}{name}", register_inputs(items), len(items))
 
 
 def program_kind(workload: str) -> WorkloadKind:

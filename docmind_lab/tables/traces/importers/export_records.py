@@ -321,10 +321,10 @@ class _JsonText:
             is_first = False
         self._at += 1
 
-    def _expect(self, char: str, wanted: str) -> None:
-        if char != wanted:
+    def _expect(self, char: str, expectation: str) -> None:
+        if char != expectation:
             raise RecordError(
-                f"{self._name}, line {self._line_here()}: it is not JSON ({wanted!r} expected, not {char!r})"
+                f"{self._name}, line {self._line_here()}: it is not JSON ({expectation!r} expected, not {char!r})"
             )
         self._at += 1
 

@@ -89,8 +89,8 @@ def plain_spans(record: Record) -> Iterator[Mapping[str, Any]]:
     resources = values.get("resource_spans") or values.get("batches") or [values]
     for resource in _list(resources, record.where):
         names = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
-        found: Any = next((resource[name] for name in names if name in resource), [])
-        for scope in _list(found, record.where):
+        scopes: Any = next((resource[name] for name in names if name in resource), [])
+        for scope in _list(scopes, record.where):
             yield from _list(scope.get("spans", []), record.where)
 
 
@@ -229,8 +229,8 @@ def _span(
 
 def _scores(events: list[tuple[str, int, dict[str, Any]]]) -> dict[str, float]:
     """Return what evaluators said, by the events of the conventions gen_ai."""
-    said = [values for event, _, values in events if event == "gen_ai.evaluation.result"]
-    values = {str(each.get("gen_ai.evaluation.name")): each.get("gen_ai.evaluation.score.value") for each in said}
+    rows = [values for event, _, values in events if event == "gen_ai.evaluation.result"]
+    values = {str(each.get("gen_ai.evaluation.name")): each.get("gen_ai.evaluation.score.value") for each in rows}
     return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
 
 

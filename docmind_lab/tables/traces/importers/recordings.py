@@ -220,10 +220,10 @@ class Recording(ShownAsCode):
 
     @functools.cached_property
     def _by_question(self) -> dict[tuple[int, str], list[RecordedRun]]:
-        found: dict[tuple[int, str], list[RecordedRun]] = {}
+        runs: dict[tuple[int, str], list[RecordedRun]] = {}
         for run in sorted(self.runs, key=lambda run: run.key):
-            found.setdefault((run.seed, run.question_id), []).append(run)
-        return found
+            runs.setdefault((run.seed, run.question_id), []).append(run)
+        return runs
 
     def run_of(self, key: RunKey) -> RecordedRun | None:
         """Return the run with that key; None if there is none."""

@@ -209,7 +209,7 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str, success: Success
         of_trace = by_trace.setdefault(span.trace_id, {})
         count["twice"] += span.span_id in of_trace
         of_trace[span.span_id] = span
-    runs, rows, known = [], [], set[str]()
+    runs, rows, names = [], [], set[str]()
     for trace_id, of_trace in by_trace.items():
         if not any(span.kind for span in of_trace.values()):
             count["traces_without"] += 1
@@ -217,7 +217,7 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str, success: Success
             continue
         run, of_run = _run(trace_id, of_trace, source, count)
         scores = {name: value for span in of_trace.values() for name, value in span.scores.items()}
-        known.update(scores)
+        names.update(scores)
         if success is not None:
             run = replace(run, succeeded=success.of(scores, next(iter(of_trace.values())).where))
         runs.append(run)
@@ -227,12 +227,12 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str, success: Success
             f"{source} has no span of a model call, a tool, a retrieval or an agent ({count['all']} spans were read); "
             "export the spans of an instrumentation that follows the conventions gen_ai or openinference"
         )
-    if success is not None and success.score not in known:
-        there = f"there are {join_names(sorted(known))}" if known else "no run has a score at all"
+    if success is not None and success.score not in names:
+        there = f"there are {join_names(sorted(names))}" if names else "no run has a score at all"
         raise ConfigurationError(f"--success: no run has a score named {success.score!r}; {there}")
     notes = _notes(count, runs, len(rows))
-    if known and success is None:
-        notes.append(f"Runs have scores ({join_names(sorted(known))}); --success NAME says which one means a good run.")
+    if names and success is None:
+        notes.append(f"Runs have scores ({join_names(sorted(names))}); --success NAME says which one means a good run.")
     return Traces.of(runs, rows, notes=tuple(notes))
 
 
@@ -271,8 +271,8 @@ def _run(
     spans = [replace(span, kind="agent") if span.span_id in tools else span for span in spans]
 
     begun = min(span.started_ns for span in spans)
-    known = {span.span_id: span for span in spans}
-    tops = [span for span in spans if span.parent_id not in known]
+    by_id = {span.span_id: span for span in spans}
+    tops = [span for span in spans if span.parent_id not in by_id]
     last = max(span.started_ns if span.ended_ns is None else span.ended_ns for span in spans)
     outcome = _outcome(tops)
     ended = None if outcome == "cut" else max(span.ended_ns or 0 for span in tops)
@@ -286,7 +286,7 @@ def _run(
     )
     # What holds others comes before them, also where both begin at once.
     spans.sort(key=lambda span: (span.started_ns, -(last if span.ended_ns is None else span.ended_ns)))
-    return run, [_span(span, known, begun, count) for span in spans]
+    return run, [_span(span, by_id, begun, count) for span in spans]
 
 
 def _outside_themselves(of_trace: Mapping[str, ExportedSpan]) -> list[ExportedSpan]:
@@ -309,7 +309,7 @@ def _outcome(tops: Sequence[ExportedSpan]) -> str:
     return "answered"
 
 
-def _span(span: ExportedSpan, known: Mapping[str, ExportedSpan], begun: int, count: Counter[str]) -> Span:
+def _span(span: ExportedSpan, by_id: Mapping[str, ExportedSpan], begun: int, count: Counter[str]) -> Span:
     first = span.first_ns
     if first is not None and (first < span.started_ns or (span.ended_ns is not None and first > span.ended_ns)):
         count["first"] += 1
@@ -318,8 +318,8 @@ def _span(span: ExportedSpan, known: Mapping[str, ExportedSpan], begun: int, cou
     return Span(
         trace_id=span.trace_id,
         span_id=span.span_id,
-        parent_id=span.parent_id if span.parent_id in known else "",
-        role=span.node or _agent_around(span, known) or span.name,
+        parent_id=span.parent_id if span.parent_id in by_id else "",
+        role=span.node or _agent_around(span, by_id) or span.name,
         kind=span.kind,
         started_at_s=(span.started_ns - begun) / 1e9,
         ended_at_s=NAN if span.ended_ns is None else (span.ended_ns - begun) / 1e9,
@@ -331,9 +331,9 @@ def _span(span: ExportedSpan, known: Mapping[str, ExportedSpan], begun: int, cou
     )
 
 
-def _agent_around(span: ExportedSpan, known: Mapping[str, ExportedSpan]) -> str:
+def _agent_around(span: ExportedSpan, by_id: Mapping[str, ExportedSpan]) -> str:
     """The name of the innermost agent or step around a call; empty for none, and for what is no call."""
     if span.kind not in CALL_KINDS:
         return ""
-    around = upwards(span.parent_id, lambda each: known[each].parent_id if each in known else None)
-    return next((known[each].name for each in around if each in known and known[each].kind in ("agent", "step")), "")
+    around = upwards(span.parent_id, lambda each: by_id[each].parent_id if each in by_id else None)
+    return next((by_id[each].name for each in around if each in by_id and by_id[each].kind in ("agent", "step")), "")
