@@ -14,7 +14,6 @@ from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.systems.base.retries import retries_of_alternative
 
 PROPAGATED = ("A", "B:propagate", "C:propagate", "D:propagate", "E", "F:propagate")
-ALONE = ("A:unpropagated", "B", "C", "D", "E:unpropagated", "F")
 
 
 def cut_at(instant_s: float) -> object:

@@ -514,15 +514,19 @@ async def shields(task: asyncio.Task[str]) -> None:
 
 @pytest.mark.wall
 @pytest.mark.parametrize("above", often([True, False], True))
-@pytest.mark.parametrize("charge", often(CHARGES, with_async_httpx, charge_in_a_thread, charge_by_an_enforced_graph))
-def test_a_task_that_nobody_awaits_outlives_a_request_that_is_cut(charge: Charge, above: bool) -> None:
-    status, end = asyncio.run(end_of_charge(charge, leaves, above))
+@pytest.mark.parametrize(
+    ("charge", "request_"),
+    often(
+        [*((charge, leaves) for charge in CHARGES), (with_async_httpx, shields)],
+        *((charge, leaves) for charge in (with_async_httpx, charge_in_a_thread, charge_by_an_enforced_graph)),
+        (with_async_httpx, shields),
+    ),
+)
+def test_a_task_that_nobody_awaits_or_that_is_shielded_outlives_a_request_that_is_cut(
+    charge: Charge, request_: Any, above: bool
+) -> None:
+    status, end = asyncio.run(end_of_charge(charge, request_, above))
     assert (status, "noted" in end) == (504, True), end
-
-
-@pytest.mark.wall
-def test_a_shielded_task_outlives_a_request_that_is_cut() -> None:
-    assert asyncio.run(end_of_charge(with_async_httpx, shields, True)) == (504, "noted")
 
 
 async def awaits(task: asyncio.Task[str]) -> None:

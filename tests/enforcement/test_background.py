@@ -130,8 +130,8 @@ def test_a_run_that_was_cut_leaves_no_request_behind(stub: Stub) -> None:
 
 def test_what_a_cut_request_leaves_to_a_thread_is_part_of_the_cut() -> None:
     """Such as the end of its trace, whose error takes the place of that of the request."""
-    with hold_scope(Hold(Deadline(0.0, 1.0))) as hold:
-        assert hold is not None
+    hold = Hold(Deadline(0.0, 1.0))
+    with hold_scope(hold):
         work = hold.as_thread_work(int)
         with pytest.raises(RunCut) as refused:
             work()
@@ -143,8 +143,8 @@ def test_what_a_cut_request_leaves_to_a_thread_is_part_of_the_cut() -> None:
 
 
 def test_a_released_hold_neither_refuses_nor_is_in_force() -> None:
-    with hold_scope(Hold(Deadline.after(60))) as hold:
-        assert hold is not None
+    hold = Hold(Deadline.after(60))
+    with hold_scope(hold):
         capped = CappedTimeout.of(None, hold.deadline or Deadline.after(60))
         assert current_deadline() is hold.deadline
         assert not capped.is_lifted
@@ -154,10 +154,10 @@ def test_a_released_hold_neither_refuses_nor_is_in_force() -> None:
         assert capped.own_s is None
 
 
-def test_under_another_hold_a_released_one_leaves_that_in_force() -> None:
-    with hold_scope(Hold(Deadline.after(60))) as outer, hold_scope(Hold(Deadline.after(30))) as inner:
-        assert outer is not None
-        assert inner is not None
+@pytest.mark.parametrize(("outer_s", "inner_s"), [(60, 30), (30, 60)], ids=["a nearer one", "a later one"])
+def test_under_another_hold_a_released_one_leaves_that_in_force(outer_s: float, inner_s: float) -> None:
+    outer, inner = Hold(Deadline.after(outer_s)), Hold(Deadline.after(inner_s))
+    with hold_scope(outer), hold_scope(inner):
         inner.release()
         assert current_deadline() is outer.deadline
         assert inner.in_force is outer.deadline
@@ -166,9 +166,8 @@ def test_under_another_hold_a_released_one_leaves_that_in_force() -> None:
 
 
 def test_under_a_hold_that_is_released_one_inside_has_its_own_limit_again() -> None:
-    with hold_scope(Hold(Deadline.after(30))) as outer, hold_scope(Hold(Deadline.after(60))) as inner:
-        assert outer is not None
-        assert inner is not None
+    outer, inner = Hold(Deadline.after(30)), Hold(Deadline.after(60))
+    with hold_scope(outer), hold_scope(inner):
         nearer = inner.in_force
         assert nearer == outer.deadline == current_deadline()
         capped = CappedTimeout.of(None, nearer or Deadline.after(60))
@@ -183,10 +182,10 @@ def test_under_a_hold_that_is_released_one_inside_has_its_own_limit_again() -> N
 
 def test_a_hold_that_only_tells_cuts_nothing_at_its_deadline() -> None:
     clock = ManualClock()
-    with hold_scope(Hold(Deadline.after(30, clock))) as outer:
-        assert outer is not None
-        with hold_scope(outer.for_task()) as of_task:
-            assert of_task is not None
+    outer = Hold(Deadline.after(30, clock))
+    with hold_scope(outer):
+        of_task = outer.for_task()
+        with hold_scope(of_task):
             assert of_task.in_force == outer.in_force == current_deadline()
             assert of_task.ends_by is None
             clock.sleep(31)
@@ -215,17 +214,9 @@ def test_threads_of_a_task_that_was_cancelled_are_under_the_deadline_that_it_was
     assert of_task.is_over is is_cancelled
 
 
-def test_a_nearer_hold_around_is_not_released_by_one_inside() -> None:
-    with hold_scope(Hold(Deadline.after(30))) as outer, hold_scope(Hold(Deadline.after(60))) as inner:
-        assert outer is not None
-        assert inner is not None
-        inner.release()
-        assert current_deadline() is outer.deadline
-
-
 def test_a_cancelled_hold_refuses_though_it_was_released() -> None:
-    with hold_scope(Hold(Deadline.after(60))) as hold:
-        assert hold is not None
+    hold = Hold(Deadline.after(60))
+    with hold_scope(hold):
         hold.release()
         hold.cancel()
         assert hold.is_over

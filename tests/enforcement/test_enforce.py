@@ -288,10 +288,6 @@ def test_a_cut_run_writes_no_checkpoint_after_its_caller_has_left() -> None:
 # ---- streams
 
 
-class Sum(TypedDict, total=False):
-    log: Annotated[list[str], operator.add]
-
-
 def streaming_graph() -> Any:
     """A graph with a graph inside, a model and a writer, so that each stream mode has something to show."""
 
@@ -578,6 +574,7 @@ CALLS: dict[str, tuple[str, str]] = {
     "cut": ("partial", "deadline"),
     "failed": ("failed", "error"),
     "cancelled": LEFT,
+    "told to leave": LEFT,
     "closed": LEFT,
     "reader cancelled": LEFT,
     "read to its end": ("answered", ""),
@@ -597,6 +594,8 @@ async def make_call(agent: dl.EnforcedAgent[Any, Any, Any, Any], kind: str) -> N
         await asyncio.sleep(0.1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+    elif kind == "told to leave":
+        await agent.ainvoke({"waits_s": 20}, cancel=asyncio.sleep(0.1))
     elif kind == "closed":
         stream = agent.astream({"waits_s": 20}, stream_mode="updates")
         await anext(stream)

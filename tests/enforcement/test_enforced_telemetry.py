@@ -138,39 +138,6 @@ def test_a_graph_that_fails_is_a_span_with_the_type_of_its_error_only(recorded: 
     assert CANARY not in recorded.span.to_json()
 
 
-def test_a_stream_is_one_span_too(recorded: Recorded) -> None:
-    agent = dl.enforce(graph_with(lambda state: {"log": []}), 20, "E", on_result=recorded.telemetry)
-
-    async def read() -> list[Any]:
-        return [chunk async for chunk in agent.astream({"path": "", "log": []}, stream_mode="updates")]
-
-    assert len(asyncio.run(read())) == 2
-    assert (recorded.span.attributes or {})["docmind.outcome"] == "answered"
-
-
-@pytest.mark.parametrize("by", ["task", "cancel"])
-def test_a_call_whose_caller_has_left_is_recorded(by: str, recorded: Recorded) -> None:
-    async def ask(state: Notes) -> Notes:
-        await asyncio.sleep(60)
-        return {"log": []}
-
-    async def main() -> None:
-        graph = two_nodes(lambda state: {"log": ["plan"]}, ask)
-        agent = dl.enforce(graph, 20, "E", on_result=recorded.telemetry)
-        left = asyncio.Event()
-        cancel = left.wait() if by == "cancel" else None
-        call = asyncio.create_task(agent.ainvoke({"path": "", "log": []}, cancel=cancel))
-        await asyncio.sleep(0.05)
-        left.set()
-        if by == "task":
-            call.cancel()
-        await asyncio.wait({call})
-
-    asyncio.run(main())
-    reasons = [(span.attributes or {})["docmind.stop_reason"] for span in recorded.spans]
-    assert reasons == ["caller_left"]
-
-
 def test_the_span_names_the_variant_of_the_alternative(recorded: Recorded) -> None:
     agent = dl.enforce(graph_with(lambda state: {"log": []}), 20, "A:per_read", on_result=recorded.telemetry)
     asyncio.run(agent.ainvoke({"path": "", "log": []}))

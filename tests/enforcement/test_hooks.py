@@ -203,8 +203,8 @@ def test_requests_that_wait_for_one_connection_are_assigned_it_by_each_other(stu
 
 def test_a_wait_that_is_over_is_not_ended_by_a_later_cancellation() -> None:
     ended: list[str] = []
-    with hold_scope(Hold(None)) as hold:
-        assert hold is not None
+    hold = Hold(None)
+    with hold_scope(hold):
         with blocking_on(lambda: ended.append("over")):
             pass
         with blocking_on(lambda: ended.append("under way")):
@@ -213,9 +213,8 @@ def test_a_wait_that_is_over_is_not_ended_by_a_later_cancellation() -> None:
 
 
 def test_a_cancelled_hold_refuses_what_begins_in_it_and_inside_it() -> None:
-    with hold_scope(Hold(None)) as outer, hold_scope(Hold(None)) as inner:
-        assert outer is not None
-        assert inner is not None
+    outer, inner = Hold(None), Hold(None)
+    with hold_scope(outer), hold_scope(inner):
         outer.cancel()
         with pytest.raises(RunCut, match="cancelled by its caller"):
             inner.refuse_if_over()

@@ -140,12 +140,6 @@ def test_a_request_carries_the_time_left_and_the_tool_is_held_to_it() -> None:
     assert 20_000 - 1000 * BUSY_S < noted.meta[0][METADATA_KEY] <= 20_000
 
 
-def test_outside_every_deadline_a_request_is_sent_as_it_is() -> None:
-    noted = Noted()
-    assert text_of(over_http(server_of(noted), lambda client: client.call_tool("left"))) == "None"
-    assert METADATA_KEY not in noted.meta[0]
-
-
 @pytest.mark.full
 def test_the_time_left_reaches_a_server_on_stdio() -> None:
     async def main() -> tuple[str, MCPError]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from script_modules import load_script
 
 SERVICE = Path(__file__).parents[2] / "examples" / "service"
 pytestmark = pytest.mark.wall
@@ -21,13 +20,7 @@ BUSY_S = 0.5
 
 @pytest.fixture(scope="module")
 def example() -> Any:
-    spec = importlib.util.spec_from_file_location("service_example", SERVICE / "__main__.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script(SERVICE / "__main__.py", name="service_example")
 
 
 @pytest.mark.full

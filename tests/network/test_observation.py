@@ -148,61 +148,48 @@ def test_an_attempt_says_what_it_was_allowed_and_whether_a_deadline_had_a_part_i
 # ---- how they end
 
 
-@pytest.mark.wall
-def test_an_attempt_that_the_deadline_cuts_timed_out(stub, watcher):
+def hang_up(request, connection) -> None:
+    connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")
+    raise OSError
+
+
+# What the server does (nothing: it refuses connections), the deadline, the attempt's outcome and error, and whether
+# the request was sent.
+ENDS = [
+    pytest.param(
+        silent,
+        lambda: Deadline.after(0.2),
+        "timeout",
+        "ReadTimeout",
+        True,
+        id="a deadline cuts it",
+        marks=pytest.mark.wall,
+    ),
+    pytest.param(
+        at_once, lambda: Deadline.after(1.0).child(2.0), "timeout", "ConnectTimeout", False, id="no budget is left"
+    ),
+    pytest.param(None, lambda: None, "error", "ConnectError", False, id="the connection is refused"),
+    pytest.param(hang_up, lambda: None, "error", "RemoteProtocolError", True, id="the server hangs up"),
+]
+
+
+@pytest.mark.parametrize(("answer", "deadline", "outcome", "error_type", "was_sent"), ENDS)
+def test_an_attempt_that_fails_says_how_and_whether_it_was_sent(
+    answer, deadline, outcome, error_type, was_sent, stub, watcher
+):
+    server = stub(answer or at_once)
+    if answer is None:
+        server.close()
     with (
-        openai_client(stub(silent).url) as client,
+        openai_client(server.url) as client,
         call_scope(watcher.call()),
-        deadline_scope(Deadline.after(0.2)),
-        pytest.raises(openai.APITimeoutError),
+        deadline_scope(deadline()),
+        pytest.raises(openai.APITimeoutError if outcome == "timeout" else openai.APIConnectionError),
     ):
         complete(client)
-    assert watcher.outcomes == ["timeout"]
-    assert watcher.ended[0].error_type == "ReadTimeout"
-    assert watcher.ended[0].first_byte_at is None
-    assert watcher.ended[0].sent_at is not None
-
-
-def test_an_attempt_that_found_no_budget_was_never_sent(stub, watcher):
-    passed = Deadline.after(1.0).child(2.0)
-    with (
-        openai_client(stub(at_once).url) as client,
-        call_scope(watcher.call()),
-        deadline_scope(passed),
-        pytest.raises(openai.APITimeoutError),
-    ):
-        complete(client)
-    assert watcher.outcomes == ["timeout"]
-    assert watcher.ended[0].sent_at is None
-
-
-def test_an_attempt_whose_connection_is_refused_is_an_error(watcher):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    with (
-        openai_client(f"http://127.0.0.1:{port}") as client,
-        call_scope(watcher.call()),
-        pytest.raises(openai.APIConnectionError),
-    ):
-        complete(client)
-    assert watcher.outcomes == ["error"]
-    assert watcher.ended[0].error_type == "ConnectError"
-    assert watcher.ended[0].sent_at is None
-
-
-def test_an_attempt_whose_server_hangs_up_is_an_error(stub, watcher):
-    def hang_up(request, connection) -> None:
-        connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")
-        raise OSError
-
-    with (
-        openai_client(stub(hang_up).url) as client,
-        call_scope(watcher.call()),
-        pytest.raises(openai.APIConnectionError),
-    ):
-        complete(client)
-    assert watcher.outcomes == ["error"]
-    assert watcher.ended[0].error_type == "RemoteProtocolError"
+    (attempt,) = watcher.ended
+    assert (watcher.outcomes, attempt.error_type, attempt.sent_at is not None) == ([outcome], error_type, was_sent)
+    assert (attempt.first_byte_at is None) == (answer is not hang_up)
 
 
 def test_a_cancelled_async_attempt_is_cancelled(stub, watcher):

@@ -18,6 +18,7 @@ from flat_compare import compare_by
 from own_runs import ASKED, State, graph_of, simulated
 from stub_server import StubConnection, StubRequest, StubServer
 from tavily import TavilyClient
+from users_modules import users_module
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
@@ -168,20 +169,10 @@ def test_a_row_that_cannot_be_used_is_named_with_its_field(row: str, said: str, 
         read_endpoints(file)
 
 
-SEARCHES = """
-import requests
-from langgraph.graph import START, StateGraph
-from typing_extensions import TypedDict
-
-found = requests.post("https://api.tavily.com/search", json={"query": "tides", "max_results": 2}, timeout=9).json()
-
-
-class State(TypedDict, total=False):
-    question: str
-
-
-graph = StateGraph(State).add_node("look", lambda state: {}).add_edge(START, "look").compile()
-"""
+SEARCHES = users_module(
+    'asked = {"query": "tides", "max_results": 2}\n'
+    'found = requests.post("https://api.tavily.com/search", json=asked, timeout=9).json()'
+)
 
 
 def test_a_search_is_answered_while_a_module_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from docmind_lab.core.sync_async import Steps, afinish, finish, on_a_loop
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.systems.own.doorway import RunDoorway, free_state
 from docmind_lab.systems.own.graph_calls import NOWHERE, RunTree
-from docmind_lab.systems.own.own_requests import RunObserver, SimulatedDestinations, kind_of
+from docmind_lab.systems.own.own_requests import RunObserver
 
 
 class Frozen:
@@ -109,35 +109,6 @@ def test_a_node_in_a_subgraph_belongs_to_the_outermost_one_and_keeps_its_branch(
     place = tree.place_of(inner)
     assert (place.role, str(place), place.position) == ("reading", "reading_agent/tools", "2.1-0")
     assert tree.place_of(object()) is NOWHERE
-
-
-GEMINI = "/v1/models/m:streamGenerateContent?alt=sse"
-SIMULATED = SimulatedDestinations("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
-
-
-@pytest.mark.parametrize(
-    ("method", "url", "to", "kind"),
-    [
-        ("POST", "https://api.openai.com/v1/chat/completions", "/v1/chat/completions", "llm"),
-        (
-            "POST",
-            "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=1",
-            "/openai/deployments/d/chat/completions",
-            "llm",
-        ),
-        ("POST", "https://g.googleapis.com/v1/models/m:streamGenerateContent?key=k&alt=sse", GEMINI, "llm"),
-        ("GET", "http://localhost:11434/v1/models", "/v1/models", "tool"),
-        (
-            "POST",
-            "https://q.example.org:6333/collections/c/points/query?timeout=1",
-            "/collections/c/points/query?timeout=1",
-            "retrieval",
-        ),
-    ],
-)
-def test_models_and_stores_are_simulated_whichever_host_they_are_at(method, url, to, kind) -> None:
-    assert SIMULATED.of(method, url) == f"http://127.0.0.1:1{to}"
-    assert kind_of(url) == kind
 
 
 # ---- what a run that stops at an interrupt or a breakpoint is

@@ -87,11 +87,6 @@ def test_a_cap_for_each_read_surfaces_as_the_clients_own_timeout_which_it_tries_
     assert 0.1 < measured.run.caller_overrun_s < 1.0
 
 
-def test_a_trickled_body_is_cut_at_the_deadline_though_no_read_of_it_is_late() -> None:
-    (measured,) = simulated("graphs_agent:make", alternatives="A", decision_timeout_s=6.0, faults="trickle:*")
-    assert (measured.run.stop_reason, measured.run.caller_overrun_s) == ("deadline", pytest.approx(0.0, abs=0.005))
-
-
 def test_tries_of_one_call_are_attempts_of_it_whoever_counts_them() -> None:
     for graph in ("graphs_agent:make", "graphs_mixed:make"):
         (measured,) = simulated(graph, alternatives="unguarded", decision_timeout_s=120.0, faults="http_500@1:*")

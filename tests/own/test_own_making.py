@@ -10,34 +10,23 @@ from typing import Any
 import pytest
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from own_runs import graph_of, simulated
+from users_modules import users_module
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.network.replacements import Replacements
 from docmind_lab.systems.own.tokenizer import provide_vocabularies
 
-MODULE = """
-from typing import TypedDict
-
+MODULE = users_module(
+    """
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from langgraph.graph import START, StateGraph
 
 store = InMemoryVectorStore.from_texts(["wombats dig", "quolls hunt"], OpenAIEmbeddings())
 motto = ChatOpenAI(model="gpt-4o").invoke("A motto?").text
-
-
-class State(TypedDict, total=False):
-    question: str
-    found: list[str]
-
-
-def look(state: State) -> State:
-    return {"found": [each.page_content for each in store.similarity_search(state["question"], k=1)]}
-
-
-graph = StateGraph(State).add_node(look).add_edge(START, "look").compile()
-"""
+""",
+    found='[each.page_content for each in store.similarity_search(state["question"], k=1)]',
+)
 
 
 def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
@@ -53,28 +42,13 @@ def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
     assert len(imported.store.store) == 2
 
 
-ASKS_ANOTHER = """
-from typing import TypedDict
-
-import httpx
-import requests
-from langgraph.graph import START, StateGraph
-
+ASKS_ANOTHER = users_module(
+    """
 names = httpx.get("https://made-up.example/names").json()["names"]
 more = requests.get("https://made-up.example/names", timeout=5).json()["names"]
-
-
-class State(TypedDict, total=False):
-    question: str
-    found: list[str]
-
-
-def look(state: State) -> State:
-    return {"found": names + more}
-
-
-graph = StateGraph(State).add_node(look).add_edge(START, "look").compile()
-"""
+""",
+    found="names + more",
+)
 
 
 @pytest.mark.full
@@ -93,33 +67,19 @@ def test_a_users_endpoints_answer_what_a_module_asks_as_it_is_imported(tmp_path:
     assert sys.modules[file.stem].names == ["quoll"]
 
 
-GOES_ON_AFTERWARDS = """
-from typing import TypedDict
-
-from langgraph.graph import START, StateGraph
-
-
-class State(TypedDict, total=False):
-    question: str
-
-
-graph = StateGraph(State).add_node("only", lambda state: {}).add_edge(START, "only").compile()
-name = input('Your name: ')
-"""
-
-
 @pytest.mark.parametrize("ending", ["name = input('Your name: ')", "raise SystemExit(3)", "open('no-such-file')"])
 def test_a_graph_runs_though_its_module_fails_after_it_made_it_and_the_summary_says_so(
     ending: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     file = tmp_path / f"goes_on_{request.node.callspec.indices['ending']}.py"
-    file.write_text(GOES_ON_AFTERWARDS.replace("name = input('Your name: ')", ending))
+    text = users_module(tail=ending)
+    file.write_text(text)
     study = dl.compare(dl.graph(f"{file}:graph", [{"question": "Who?"}]), alternatives="A", runs=1)
     assert set(study.runs["outcome"].astype("str")) == {"answered"}
     (system,) = study.manifest["systems"].values()
     (note,) = system["notes"]
     assert "the module failed after it had made the graph, which ran all the same" in note
-    assert f"at {file.name}:12" in note
+    assert f"at {file.name}:{len(text.splitlines())}" in note
 
 
 def test_a_module_that_fails_before_it_makes_its_graph_is_refused_and_left_out_of_the_process(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from flat_compare import compare_by
+from users_modules import users_module
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
@@ -18,27 +19,15 @@ from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.systems.base.workload_kind import shown_name
 from docmind_lab.systems.own import own_graph
 
-MODULE = """
-from typing import TypedDict
-import httpx
-from langgraph.graph import START, StateGraph
+MODULE = users_module(
+    """
 from langgraph.store.memory import InMemoryStore
-
-class State(TypedDict, total=False):
-    question: str
-    answer: object
-
-def look_up(state: State) -> State:
-    return {"answer": httpx.get("https://api.example.org/degrees").json()["degrees"]}
-
-builder = StateGraph(State)
-builder.add_node(look_up)
-builder.add_edge(START, "look_up")
-graph = builder.compile()
 
 def answer(question):
     return httpx.get("https://api.wikipedia.org/w/api.php").text
-"""
+""",
+    found='httpx.get("https://api.example.org/degrees").json()["degrees"]',
+)
 ROWS = '[[endpoint]]\nhost = "api.example.org"\nmethod = "GET"\npath = "/degrees"\n'
 ROWS += "json = {{ degrees = 21 }}\nlatency = {latency_s}\n"
 

@@ -19,6 +19,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from langgraph.graph import MessagesState
 from own_runs import graph_of
+from script_modules import load_script
 from served_here import Here
 from service_doors import always
 
@@ -314,13 +315,7 @@ def test_the_command_writes_a_profile_that_compare_plays(
 
 
 def test_the_shipped_profile_is_what_its_trials_amount_to() -> None:
-    spec = importlib.util.spec_from_file_location(
-        "derive", Path(__file__).parents[2] / "data" / "derive_server_behaviours.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    derive = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(derive)
+    derive = load_script(Path(__file__).parents[2] / "data" / "derive_server_behaviours.py")
     shipped = {each.name: each for each in shipped_behaviours()}
     assert shipped.keys() == derive.SERVERS.keys()
     for name, made in shipped.items():

@@ -8,23 +8,18 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
-import httpx2
 import openai
 import pytest
 from often import often
 from qdrant_client import QdrantClient, models
-from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
-from service_doors import MODEL, QUESTION, TOKENS, Here, Untold, new_run, openai_at, streamed_text, tags
+from qdrant_client.http.exceptions import UnexpectedResponse
+from service_doors import MODEL, QUESTION, TOKENS, Here, new_run, openai_at, streamed_text, tags
 
-from docmind_lab.core.deadlines import Deadline, deadline_scope
-from docmind_lab.network import HttpClients, LogicalCall, call_scope
+from docmind_lab.network import HttpClients
 from docmind_lab.services.faults import FAULT_KINDS, Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 QUICK = LatencyProfile.named("typical/100")
-# Two shared cores pause for tens of milliseconds.
-LATE_S = 0.25
 MODEL_KINDS = [kind for kind in FAULT_KINDS if not kind.startswith("retrieval_") and kind != "none"]
 
 
@@ -44,26 +39,9 @@ def faulty(serve_here: Any, *faults: str, profile: LatencyProfile = QUICK, **opt
 often_streamed = pytest.mark.parametrize("stream", often([False, True], True))
 
 
-# ---- turned away
-
-
-@pytest.mark.wall
-def test_a_client_that_obeys_retry_after_is_served_when_the_fault_has_passed(serve_here):
-    here, run_id, http = faulty(serve_here, "rate_limit=1@1"), new_run(), HttpClients()
-    call = LogicalCall(run_id, "llm/synthesis/4.0.1", "synthesis", "4.0.1", "llm", 7, Untold())
-    with openai_at(here.addresses, max_retries=2, http_client=http.openai) as client, call_scope(call):
-        assert client.chat.completions.create(model=MODEL, messages=QUESTION)
-    first, second = here.log.rows(run_id, wait_quiet_s=5)
-    assert [(row.attempt, row.status, row.fault) for row in (first, second)] == [(1, 429, "rate_limit"), (2, 200, "")]
-    # The client's own first wait would be half a second at most.
-    assert 1.0 <= second.received_at - first.ended_at <= 1.0 + LATE_S
-
-
 # ---- late
 
 
-# A read that times out in the middle of a stream surfaces as the HTTP library has it.
-TIMEOUTS = (openai.APITimeoutError, httpx2.ReadTimeout)
 # Signs of life come every 0.3 s; the reply is complete after 1.2 s and a little.
 SILENT_S, READ_TIMEOUT_S = 1.2, 0.7
 
@@ -84,24 +62,6 @@ def test_signs_of_life_defeat_a_timeout_for_each_read(stream, serve_here):
     with openai_at(silent.addresses, timeout=READ_TIMEOUT_S) as client, pytest.raises(openai.APITimeoutError):
         ask(client, run_ids[1], stream=stream)
     assert silent.row(run_ids[1]).outcome == "client_gone"
-
-
-@pytest.mark.wall
-@often_streamed
-def test_signs_of_life_do_not_defeat_a_total_deadline(stream, serve_here):
-    here, run_id, http = faulty(serve_here, "keep_alive=5:router"), new_run(), HttpClients()
-    call = LogicalCall(run_id, "llm/router/1.0.1", "router", "1.0.1", "llm", 7, Untold())
-    with openai_at(here.addresses, http_client=http.openai) as client:
-        options: Any = {"model": MODEL, "messages": QUESTION, "stream": stream}
-        # No call is in force, so the service does not know the role, and spares it.
-        list(client.chat.completions.create(**options))
-        begun_at = time.monotonic()
-        with call_scope(call), deadline_scope(Deadline.after(READ_TIMEOUT_S)), pytest.raises(TIMEOUTS):
-            list(client.chat.completions.create(**options))
-        took_s = time.monotonic() - begun_at
-    assert READ_TIMEOUT_S - 0.01 <= took_s <= READ_TIMEOUT_S + LATE_S
-    row = here.row(run_id)
-    assert (row.outcome, row.fault, row.output_tokens) == ("client_gone", "keep_alive", 0)
 
 
 # ---- searches
@@ -139,35 +99,6 @@ def test_a_search_that_is_unavailable_is_the_qdrant_clients_own_error_and_nothin
         assert caught.value.status_code == 503
         assert "Service unavailable" in json.loads(caught.value.content)["status"]["error"]
         assert store.count("c").count == 1
-
-
-def search_call(run_id: str) -> LogicalCall:
-    return LogicalCall(run_id, "retrieval/retrieval/2.0.1", "retrieval", "2.0.1", "retrieval", 7, Untold())
-
-
-@pytest.mark.wall
-def test_a_slow_search_finds_the_same_later(serve_here):
-    here, run_id = faulty(serve_here, "retrieval_slow=0.4"), new_run()
-    with filled(here) as store, call_scope(search_call(run_id)):
-        (point,) = store.query_points("c", **SEARCH).points
-    assert point.payload == {"name": "one"}
-    row = here.row(run_id)
-    assert (row.outcome, row.status, row.fault, row.kind) == ("ok", 200, "retrieval_slow", "retrieval")
-    assert 0.4 <= row.ended_at - row.received_at <= 0.4 + LATE_S
-
-
-@pytest.mark.wall
-def test_a_search_that_hangs_ends_with_the_deadline(serve_here):
-    here, run_id = faulty(serve_here, "retrieval_hang"), new_run()
-    with filled(here) as store, call_scope(search_call(run_id)):
-        begun_at = time.monotonic()
-        with deadline_scope(Deadline.after(0.3)), pytest.raises(ResponseHandlingException) as caught:
-            store.query_points("c", **SEARCH)
-        took_s = time.monotonic() - begun_at
-    assert isinstance(caught.value.source, httpx.ReadTimeout)
-    assert 0.3 - 0.01 <= took_s <= 0.3 + LATE_S
-    row = here.row(run_id)
-    assert (row.outcome, row.status, row.fault) == ("client_gone", None, "retrieval_hang")
 
 
 # ---- rows

@@ -10,11 +10,11 @@ from types import ModuleType
 import pytest
 
 
-def load_script(path: Path, monkeypatch: pytest.MonkeyPatch | None = None) -> ModuleType:
-    """The module of a file. monkeypatch: has what stands beside it importable, too."""
+def load_script(path: Path, monkeypatch: pytest.MonkeyPatch | None = None, name: str = "") -> ModuleType:
+    """The module of a file, under its own name or `name`. monkeypatch: has what stands beside it importable, too."""
     if monkeypatch is not None:
         monkeypatch.syspath_prepend(path.parent)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(name or path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

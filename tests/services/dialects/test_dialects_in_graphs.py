@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import ollama
+import own_runs
 import pytest
 from dialect_clients import QUESTION, gemini
 from langchain_anthropic import ChatAnthropic
 from langchain_openai import AzureChatOpenAI, ChatOpenAI, OpenAIEmbeddings
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import MessagesState
 from own_runs import measured_on_the_wall, services, simulated
 
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
@@ -55,10 +56,7 @@ NODES: dict[str, Any] = {
 
 
 def graph_of(node: Any) -> Any:
-    graph = StateGraph(MessagesState)
-    graph.add_node("writer", node)
-    graph.add_edge(START, "writer")
-    return graph.compile()
+    return own_runs.graph_of(schema=MessagesState, writer=node)
 
 
 def server_row(measured: MeasuredRun) -> tuple[Any, ...]:

@@ -171,6 +171,7 @@ def test_a_schema_that_asks_for_too_much_is_refused(schema: dict[str, Any]) -> N
 
 TO = SimulatedDestinations("http://127.0.0.1:1/v1", "http://127.0.0.1:1")
 AZURE = "/openai/deployments/d/chat/completions"
+GEMINI = "/v1/models/m:streamGenerateContent?alt=sse"
 PLACES = [
     ("POST", "https://api.anthropic.com/v1/messages?beta=true", "/v1/messages", "llm"),
     ("POST", "https://api.openai.com/v1/responses", "/v1/responses", "llm"),
@@ -184,6 +185,9 @@ PLACES = [
     ("POST", "http://ollama:80/api/embed", "/api/embed", "retrieval"),
     ("GET", "http://localhost:11434/api/tags", "/api/tags", "tool"),
     ("GET", "https://api.openai.com/v1/models", "/v1/models", "tool"),
+    ("POST", "https://q.example.org:6333/collections/c/points/query?timeout=1", None, "retrieval"),
+    # A key in the address goes no further.
+    ("POST", "https://g.googleapis.com/v1/models/m:streamGenerateContent?key=k&alt=sse", GEMINI, "llm"),
 ]
 
 

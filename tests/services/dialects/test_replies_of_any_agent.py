@@ -142,14 +142,6 @@ def test_a_react_prompt_gets_each_action_once_and_then_the_final_answer() -> Non
     assert third.endswith("Final Answer: 42")
 
 
-def test_a_prompt_that_shows_a_schema_gets_json_of_it() -> None:
-    schema = {"properties": {"setup": {"type": "string"}, "rating": {"type": "integer", "maximum": 5}}}
-    text = f"Tell a joke as JSON.\nHere is the output schema:\n```\n{json.dumps(schema)}\n```"
-    said = json.loads(reply(text=text).text)
-    assert set(said) == {"setup", "rating"}
-    assert said["rating"] <= 5
-
-
 def test_a_prompt_that_asks_for_one_of_several_words_gets_one_of_them() -> None:
     assert reply(text="Is this relevant? Answer only with 'yes' or 'no'.").text == "yes"
 

@@ -16,7 +16,7 @@ from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
-from own_runs import simulated
+from own_runs import graph_of, simulated
 from pydantic import BaseModel, Field
 
 from docmind_lab.core.randomness import DrawKey
@@ -331,9 +331,7 @@ def test_with_structured_output_gives_the_model_of_every_method(model: str, meth
         seen.append(chain.invoke([("system", words), *state["messages"]]))
         return {}
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
-    (measured,) = simulated(graph.compile(), alternatives="unguarded", decision_timeout_s=AMPLE_S)
+    graph = graph_of(node, schema=MessagesState)
+    (measured,) = simulated(graph, alternatives="unguarded", decision_timeout_s=AMPLE_S)
     assert measured.run.outcome == "answered"
     assert isinstance(seen[0], Finding)
