@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from benchmarks.figures import Figure
 from benchmarks.pairs import DifferentWork
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.services.faults import Fault

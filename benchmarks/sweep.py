@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import DifferentWork
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import processes
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem

@@ -26,7 +26,7 @@ from benchmarks.in_process import ADDRESSES, InProcessServices, in_process
 from benchmarks.instrumentation import _bare, _bare_graph
 from benchmarks.pairs import Work, built_for_good, pair_ratios
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.core.catalogue import label_of, rank_of
+from docmind_lab.core.alternative_catalogue import label_of, rank_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement import simulation

@@ -12,11 +12,11 @@ import pandas as pd
 
 from benchmarks.figures import Figure
 from benchmarks.pairs import DifferentWork
-from docmind_lab.core.catalogue import label_of
+from docmind_lab.core.alternative_catalogue import label_of
 from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.experiments.comparison import compare
-from docmind_lab.experiments.nouns import system_of_kind
-from docmind_lab.experiments.world import World
+from docmind_lab.experiments.system_options import system_of_kind
+from docmind_lab.experiments.world_options import World
 from docmind_lab.systems.kinds import WORKLOADS
 
 # On the wall clock a run takes up to five budgets of real time.

@@ -51,7 +51,10 @@ if TYPE_CHECKING:
     from docmind_lab.experiments.comparison import compare
     from docmind_lab.experiments.crash_test import crash_test
     from docmind_lab.experiments.lint.lint_run import doctor
-    from docmind_lab.experiments.nouns import (
+    from docmind_lab.experiments.sweeps.recommend import recommend
+    from docmind_lab.experiments.sweeps.study_design import StudyDesign
+    from docmind_lab.experiments.sweeps.sweep_run import sweep
+    from docmind_lab.experiments.system_options import (
         System,
         agent,
         command,
@@ -63,10 +66,7 @@ if TYPE_CHECKING:
         staged,
         workload,
     )
-    from docmind_lab.experiments.sweeps.recommend import recommend
-    from docmind_lab.experiments.sweeps.study_design import StudyDesign
-    from docmind_lab.experiments.sweeps.sweep_run import sweep
-    from docmind_lab.experiments.world import Live, Replay, ScriptedModel, World
+    from docmind_lab.experiments.world_options import Live, Replay, ScriptedModel, World
     from docmind_lab.findings import agreement
     from docmind_lab.findings.study import Study
     from docmind_lab.findings.what_if.what_if import what_if
@@ -102,7 +102,7 @@ _HOMES = {
     "experiments.comparison": ("compare",),
     "experiments.crash_test": ("crash_test",),
     "experiments.lint.lint_run": ("doctor",),
-    "experiments.nouns": (
+    "experiments.system_options": (
         "System",
         "agent",
         "command",
@@ -117,7 +117,7 @@ _HOMES = {
     "experiments.sweeps.study_design": ("StudyDesign",),
     "experiments.sweeps.recommend": ("recommend",),
     "experiments.sweeps.sweep_run": ("sweep",),
-    "experiments.world": (
+    "experiments.world_options": (
         "Live",
         "Replay",
         "ScriptedModel",

@@ -16,8 +16,8 @@ from manual_clock import ManualClock
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, deadline_of_role, policy_scope
 from docmind_lab.core.errors import ConfigurationError
 

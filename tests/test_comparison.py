@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, Cooperative, HardTimeout, Unguarded
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings

@@ -16,7 +16,8 @@ from run_facts import DEADLINE_S, HORIZON_S, facts
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.core.clock import WALL
-from docmind_lab.core.deadlines import HELD_WITHIN_S, Deadline
+from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import CALL_OUTCOMES, NAN, RUN_OUTCOMES
 from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
 from docmind_lab.network import Attempt

@@ -21,9 +21,9 @@ from often import often
 
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.core.catalogue import CATALOGUE, options_of
+from docmind_lab.core.alternative_catalogue import CATALOGUE, options_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.lint.lint_run import doctor
 from docmind_lab.views import plots
@@ -115,7 +115,7 @@ def test_a_package_that_lists_its_modules_lists_those_there_are() -> None:
 
 
 # What there is at most, in lines of Python. It is lowered with every cut, and never raised.
-MOST_LINES = {PACKAGE: 74_401, TESTS: 57_000}
+MOST_LINES = {PACKAGE: 74_395, TESTS: 56_740}
 
 
 @pytest.mark.parametrize("folder", MOST_LINES, ids=lambda folder: folder.name)

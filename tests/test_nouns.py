@@ -15,8 +15,8 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.experiments.comparison.comparison_run import resolve
 from docmind_lab.experiments.flat_options import nouns_of
-from docmind_lab.experiments.nouns import LAB_SYSTEMS, system_of_kind
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.system_options import LAB_SYSTEMS, system_of_kind
 from docmind_lab.systems.kinds import WORKLOADS
 from docmind_lab.views.cli.options import PARAMETERS
 

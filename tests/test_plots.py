@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sample_calls import call as made_up_call
 from sample_runs import sample_run, study_of
 
-from docmind_lab.core.catalogue import default_alternatives, label_of
+from docmind_lab.core.alternative_catalogue import default_alternatives, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 from docmind_lab.experiments.load.measures import load_summary

@@ -15,7 +15,7 @@ from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
 from docmind_lab import findings
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.crash_test import CrashReport, Violation
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.core.catalogue import choice_to_paste, label_of
+from docmind_lab.core.alternative_catalogue import choice_to_paste, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import Anytime, Aware, Hedge, TimePolicies, WindDown

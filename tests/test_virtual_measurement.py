@@ -14,7 +14,7 @@ import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, StopFlag
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.errors import ConfigurationError, SimulationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison

@@ -1,19 +1,19 @@
 """Ways to enforce a deadline, interchangeable: `run(runnable, inputs, deadline, recorder) -> Outcome`.
 
-controls.py             negative controls: no limit, and a limit that is checked too late
-cooperative.py          A   the deadline in the state, a total cap on every call
-hard_timeout.py         B   a future that the caller stops waiting for
-async_cancellation.py   C   a task that is cancelled
-stop_flag.py            D   a flag checked between steps
-hybrid.py               E   A in async, with a limit on steps, a drain and a fence behind it
-native.py               F   LangGraph's own controls
-async_form.py           each in its async form, for a graph that has no sync one
-base.py                 their shape and outcome; event_loop.py the loop that C, E and F run on
-propagation.py          whether the deadline travels with the run: an option of each but the control
-allocation.py           how a deadline is divided over roles
-bound.py                a graph bound to one run; its runtime context and limit of a step
-fence.py                keeps an old run out of a thread's checkpoints; passing_saver.py is its base
-names.py                finds alternatives by their names
+controls.py            negative controls: no limit, and a limit that is checked too late
+cooperative.py         A   the deadline in the state, a total cap on every call
+hard_timeout.py        B   a future that the caller stops waiting for
+async_cancellation.py  C   a task that is cancelled
+stop_flag.py           D   a flag checked between steps
+hybrid.py              E   A in async, with a limit on steps, a drain and a fence behind it
+native.py              F   LangGraph's own controls
+async_form.py          each in its async form, for a graph that has no sync one
+base.py                their shape and outcome; event_loop.py the loop that C, E and F run on
+propagation.py         whether the deadline travels with the run: an option of each but the control
+allocation.py          how a deadline is divided over roles
+bound.py               a graph bound to one run; its runtime context and limit of a step
+fence.py               keeps an old run out of a thread's checkpoints; passing_saver.py is its base
+alternative_texts.py   finds alternatives by their names
 """
 
 import pkgutil
@@ -27,7 +27,7 @@ from docmind_lab.alternatives.hard_timeout import HardTimeout
 from docmind_lab.alternatives.hybrid import Hybrid
 from docmind_lab.alternatives.native import Native
 from docmind_lab.alternatives.stop_flag import StopFlag
-from docmind_lab.core.catalogue import CATALOGUE, default_alternatives
+from docmind_lab.core.alternative_catalogue import CATALOGUE, default_alternatives
 
 
 class _OfferedAlternatives(Mapping[str, type[Alternative]]):

@@ -32,11 +32,6 @@ _TICK_S: Final = 0.005
 
 CapKind = Literal["total", "per_read"]
 
-# A caller who asked for 2 s and waits 2.15 s has been kept to the deadline, as far as a wall clock on a shared machine
-# can tell; more than that is an alternative that does not hold.
-HELD_WITHIN_S: Final = 0.15
-"""Seconds after the deadline within which a caller must be back to count as on time."""
-
 
 def require_seconds(name: str, value: float) -> float:
     """Return the value as a float; require a finite number of seconds above 0.

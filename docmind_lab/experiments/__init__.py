@@ -1,6 +1,6 @@
 """Measured experiments: a single run, many runs side by side, designed studies, and studies under load.
 
-nouns        what is put under a deadline: System; world: what it meets
+system_options        what is put under a deadline: System; world: what it meets
 flat_options the same as options of a command line and a study file
 measurement  one run: observed to its horizon, its rows derived, in real or virtual time
 batch        runs over worker processes

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.async_form import on_event_loop
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem

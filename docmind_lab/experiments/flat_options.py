@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.nouns import LAB_SYSTEMS, Agent, Command, Graph, OtherSystem, System
-from docmind_lab.experiments.world import AnyWorld, Live, Replay, ScriptedModel, World
+from docmind_lab.experiments.system_options import LAB_SYSTEMS, Agent, Command, Graph, OtherSystem, System
+from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, ScriptedModel, World
 
 OWN_SYSTEMS: Final[dict[str, type[System]]] = {"graph": Graph, "agent": Agent, "command": Command}
 """The systems of a user's own by the option that names one."""

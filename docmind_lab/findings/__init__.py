@@ -7,7 +7,7 @@ enforced_calls.py, watch.py  calls in production, and whether they behave as a s
 what_if/                     what another deadline would have done to recorded runs
 finding.py                   a finding: words, numbers and evidence, as text, Markdown, HTML and JSON
 
-choice.py             which arms of one condition to choose; criteria.py has the measures, advice.py says it
+choice.py             which arms of one condition to choose; criteria.py has the measures, choice_words.py says it
 recommendation.py     the smallest decision timeout that keeps a promise; recommendation_words.py says it
 endings.py            runs that failed, were interrupted or were ended by a budget, which no timeout changes
 contrasts.py          every arm against one, seed by seed

@@ -16,7 +16,7 @@ from typing import Final
 
 import pandas as pd
 
-from docmind_lab.core.catalogue import label_of, order_of
+from docmind_lab.core.alternative_catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.shares import share_interval

@@ -31,8 +31,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from docmind_lab.core.catalogue import is_mistake
-from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.alternative_catalogue import is_mistake
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.core.text import join_names, one_line, percent
 from docmind_lab.findings.criteria import CRITERIA, Beaten, Criterion, Undecided, gave_something, overran

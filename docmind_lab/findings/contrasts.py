@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.core.catalogue import level_and_variant, options_of
+from docmind_lab.core.alternative_catalogue import level_and_variant, options_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import one_line
 from docmind_lab.statistics.answer_times import answer_times

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import pandas as pd
 
-from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.text import count_of, one_line, percent
 from docmind_lab.statistics.interval import Interval
 from docmind_lab.statistics.shares import share_of_unseen

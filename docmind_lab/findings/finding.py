@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.core.catalogue import with_label
+from docmind_lab.core.alternative_catalogue import with_label
 from docmind_lab.core.text import markdown_table
 
 

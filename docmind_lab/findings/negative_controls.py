@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import ENDED_UNANSWERED, TIMEOUT_REASONS
 from docmind_lab.findings.endings import ended_by_budget
 from docmind_lab.tables.conditions import CONDITION, CONTROL, by_condition, with_arms

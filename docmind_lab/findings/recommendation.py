@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from docmind_lab.core.catalogue import Chooses, is_mistake
+from docmind_lab.core.alternative_catalogue import Chooses, is_mistake
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import join_names, percent
 from docmind_lab.findings.endings import endings_of, went_past_budget, with_endings

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.core.catalogue import CATALOGUE, Chooses, choice_to_paste
+from docmind_lab.core.alternative_catalogue import CATALOGUE, Chooses, choice_to_paste
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.text import count_of, duration, join_names, one_line, percent
 from docmind_lab.findings.choice import choose

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from docmind_lab.core.catalogue import label_of
+from docmind_lab.core.alternative_catalogue import label_of
 from docmind_lab.core.errors import NoSuchRecord
 from docmind_lab.core.text import one_line
 from docmind_lab.findings.study import Study

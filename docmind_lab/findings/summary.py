@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.core.catalogue import CATALOGUE, Chooses, with_label
-from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.alternative_catalogue import CATALOGUE, Chooses, with_label
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import RUN_OUTCOMES
 from docmind_lab.core.text import (
     count_of,
@@ -22,7 +22,7 @@ from docmind_lab.core.text import (
     number,
     one_line,
 )
-from docmind_lab.findings.advice import advice_of, caveats
+from docmind_lab.findings.choice_words import advice_of, caveats
 from docmind_lab.findings.criteria import overran
 from docmind_lab.findings.endings import ended_by_budget
 from docmind_lab.findings.finding import Finding, MakesFinding
@@ -171,10 +171,11 @@ class Summary(MakesFinding):
         """Return the whole summary, for Python: advice, table and sentences."""
         # The corner named, or a table for screen readers begins with a heading that says nothing.
         table = self.display_table().rename_axis(index=None, columns="alternative")
+        slack = duration(HELD_WITHIN_S)
         note = (
             f"Late: after the deadline, {_seen_by(self.runs)}: calls received, seconds busy, tokens generated; "
-            "means per run. Work went on: runs in which anything was at work 150 ms after the deadline. Overran: runs "
-            "whose caller was not back within 150 ms of the deadline, and by how much. In "
+            f"means per run. Work went on: runs in which anything was at work {slack} after the deadline. Overran: "
+            f"runs whose caller was not back within {slack} of the deadline, and by how much. In "
             "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end."
         )
         return Finding((self.title, *map(in_python, self.advice), table, self.sentences, note))
@@ -186,7 +187,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     Its table is indexed by label, with the columns of the condition that vary, if any do; alternative,
     alternative_options, runs; counts answered, answered_in_time, partial, timed_out, failed, unfinished,
     work_censored; in_time_share, in_time_low, in_time_high (Wilson, 95 %); overran (runs whose caller was not back
-    within 150 ms of the deadline), overran_median_s (of those, NaN without any) and caller_overrun_worst_s (an
+    within HELD_WITHIN_S of the deadline), overran_median_s (of those, NaN without any) and caller_overrun_worst_s (an
     unfinished run counts with its horizon, a lower bound), worked_on (runs in which work went on for longer than that),
     work_overrun_worst_s, threads_left (runs that left a thread), returned_median_s and _worst_s; means
     per run calls_after_deadline, busy_after_deadline_s, tokens_after_deadline, late_checkpoints, source_recall,

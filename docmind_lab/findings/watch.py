@@ -18,9 +18,9 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from docmind_lab.core.catalogue import CATALOGUE, label_of, letter_of, options_of, order_of
-from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.alternative_catalogue import CATALOGUE, label_of, letter_of, options_of, order_of
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import TIMEOUT_REASONS
 from docmind_lab.core.text import count_of, join_names, level, one_line, percent
 from docmind_lab.findings.criteria import Criterion

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from docmind_lab.core.alternative_catalogue import label_of, order_of
 from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
-from docmind_lab.core.catalogue import label_of, order_of
 from docmind_lab.core.text import join_names
 
 CONDITION: Final = (

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.core.catalogue import Chooses
+from docmind_lab.core.alternative_catalogue import Chooses
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.settings import Settings

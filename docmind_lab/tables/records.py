@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import NAN, STOP_REASONS, CallOutcome, RunOutcome
 
 Kind = Literal["text", "level", "float", "int", "bool", "maybe_bool"]
@@ -218,7 +219,7 @@ class RunRecord:
     error_attempt: Annotated[
         int,
         "Number of the attempt whose error the run failed with: of the last call in the node that raised, if it failed "
-        "within 0.15 s before the node did; 0 where no call's error did.",
+        f"within {HELD_WITHIN_S:g} s before the node did; 0 where no call's error did.",
         Since(4),
     ] = 0
     mean_score: Annotated[

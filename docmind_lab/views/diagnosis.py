@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.settings import Settings, variable_names

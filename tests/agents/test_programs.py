@@ -18,7 +18,7 @@ from flat_compare import compare_by
 from own_runs import QUESTION, services
 
 import docmind_lab as dl
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison

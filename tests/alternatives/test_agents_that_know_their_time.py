@@ -19,7 +19,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.time_policies import share_left, time_left_line
 from docmind_lab.experiments.load import run_load
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
-from docmind_lab.experiments.nouns import system_of_kind
+from docmind_lab.experiments.system_options import system_of_kind
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.time_pressure import UnderPressure

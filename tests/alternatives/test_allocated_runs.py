@@ -9,7 +9,7 @@ from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives import Alternative, Cooperative, HardTimeout, Hybrid, Unguarded
 from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents

@@ -15,8 +15,8 @@ from langgraph.types import Overwrite
 from manual_clock import ManualClock
 from virtual_runs import VirtualRuns
 
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import STREAM_MODES, RunProgress
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, policy_scope
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents

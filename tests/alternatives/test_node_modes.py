@@ -16,7 +16,7 @@ from langchain_core.tools import StructuredTool
 from virtual_runs import ALL_ENDS_S, CALL_ENDS_S, TIMEOUT_S, VirtualRuns
 
 from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated

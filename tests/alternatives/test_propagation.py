@@ -8,8 +8,8 @@ import pytest
 from virtual_runs import ALL_ENDS_S, CALL_ENDS_S, TIMEOUT_S, VirtualRuns
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Hybrid, StopFlag, Unguarded
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.systems.base.retries import retries_of_alternative
 

@@ -15,7 +15,7 @@ from docmind_lab.alternatives import (
     StopFlag,
     Unguarded,
 )
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun

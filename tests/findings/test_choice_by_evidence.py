@@ -12,7 +12,7 @@ import pytest
 from golden import assert_golden
 from sample_runs import sample_run, study_of
 
-from docmind_lab.core.catalogue import is_mistake
+from docmind_lab.core.alternative_catalogue import is_mistake
 from docmind_lab.findings.choice import FEWEST_PAIRS, Choice, choose
 from docmind_lab.findings.summary import summarise
 from docmind_lab.tables.records import RunRecord

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docmind_lab.systems.base.documents.folder import linked_topics, resolve_link, topic_of
-from docmind_lab.systems.base.questions import Question, answer_score
+from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.results import RetrievedDocument, clean_metadata
+from docmind_lab.systems.base.scores import answer_score
 
 # What POSIX allows in a name, undecodable bytes included, which Python shows as lone surrogates.
 NAMES = st.one_of(st.text(min_size=1, max_size=12), st.binary(min_size=1, max_size=12).map(os.fsdecode)).filter(

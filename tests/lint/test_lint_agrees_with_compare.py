@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from often import often
 
 import docmind_lab as dl
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.experiments.lint.late_runs import Overrun
 from docmind_lab.experiments.lint.lint_bench import TrialBench

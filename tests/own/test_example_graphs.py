@@ -9,7 +9,7 @@ import pytest
 from flat_compare import compare_by
 
 import docmind_lab as dl
-from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.lateness import HELD_WITHIN_S
 
 # Libraries warn of what they will remove, which is none of ours.
 pytestmark = pytest.mark.filterwarnings("default")

@@ -15,7 +15,7 @@ from eighth_alternative import ROW, Eighth
 from ipywidgets.widgets.widget import _instances
 from scripted_runs import PATIENCE_S, SMALL, Scripted, measured_of
 
-from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.core.alternative_catalogue import CATALOGUE
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings

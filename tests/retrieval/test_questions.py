@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmind_lab.systems.base.questions import Question, answer_score, source_recall, split_sentences
+from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.results import RetrievedDocument
+from docmind_lab.systems.base.scores import answer_score, source_recall, split_sentences
 
 QUESTION = Question("q", "?", ("with", "try"), ("the suite is executed", "an exception is suppressed"))
 DOCUMENTS = (

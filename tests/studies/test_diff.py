@@ -159,7 +159,7 @@ def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     import typer
     from typer.testing import CliRunner
 
-    from docmind_lab.views.cli.diff_command import diff as command
+    from docmind_lab.views.cli.diff_and_watch import diff as command
 
     app = typer.Typer()
     app.command()(command)

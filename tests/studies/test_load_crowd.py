@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from docmind_lab.alternatives import AsyncCancellation, Cooperative, HardTimeout
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd, run_crowd_on_the_wall

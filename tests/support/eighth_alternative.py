@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from docmind_lab.alternatives import HardTimeout
-from docmind_lab.core.catalogue import Entry
+from docmind_lab.core.alternative_catalogue import Entry
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from job_program import BROKEN, serve_jobs
 
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess, Workers, cells
 from docmind_lab.experiments.batch.cells import run_cell

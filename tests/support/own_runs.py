@@ -12,7 +12,7 @@ from langgraph.graph import START, StateGraph
 from served_here import Here
 from typing_extensions import TypedDict
 
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents

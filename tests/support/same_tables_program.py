@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.comparison.documents import Documents

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun

@@ -13,7 +13,7 @@ import pytest
 from golden import assert_golden
 from typer.testing import CliRunner
 
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from golden import assert_golden
 
-from docmind_lab.core.catalogue import CATALOGUE
+from docmind_lab.core.alternative_catalogue import CATALOGUE
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, PhaseBehaviour, ServerBehaviour
 from docmind_lab.findings.what_if.outcomes import ENDINGS, Replay, RunOutcomes

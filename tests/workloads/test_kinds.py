@@ -14,8 +14,8 @@ from docmind_lab.alternatives import Cooperative, HardTimeout
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.nouns import system_of_kind
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.experiments.system_options import system_of_kind
 from docmind_lab.systems.base.retries import retries_of_alternative
 from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.docmind.supervisor_workload import KIND

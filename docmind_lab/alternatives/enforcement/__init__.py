@@ -7,7 +7,6 @@ enforced_graph.py    it as a LangGraph graph, for servers and for graphs around 
 result.py            what a call returns
 scope.py             `deadline`: any block of code under a deadline, without a graph
 check.py             what no deadline reaches in a graph, before it runs
-measured.py          an alternative as production runs it, for `compare --enforced`
 hooks.py             `install`, `uninstall`, `exclude`: hooks on existing HTTP clients
 transport.py         `transport`: one client held without hooks
 call_telemetry.py    a span and three metrics of each call; imports OpenTelemetry, and is imported by nothing here

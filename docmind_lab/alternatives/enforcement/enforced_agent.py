@@ -26,14 +26,14 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import Alternative, Outcome, RunLog, options_json
 from docmind_lab.alternatives.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work, outcome_of_exit
 from docmind_lab.alternatives.enforcement.check import Unheld, unheld
 from docmind_lab.alternatives.enforcement.enforced_streams import AsyncStream, SyncStream, until_cancelled
 from docmind_lab.alternatives.enforcement.hooks import install_lazily
 from docmind_lab.alternatives.enforcement.result import CallCut, Result
-from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.core.catalogue import label_of
+from docmind_lab.core.alternative_catalogue import label_of
 from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, require_seconds
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope

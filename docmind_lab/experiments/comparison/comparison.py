@@ -12,12 +12,12 @@ from typing import Any, cast
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.async_form import on_event_loop
-from docmind_lab.alternatives.base import options_json
-from docmind_lab.alternatives.enforcement.measured import Enforced
+from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, RunLog, Runnable, options_json
+from docmind_lab.alternatives.enforcement.enforced_agent import EnforcedAgent
+from docmind_lab.core.alternative_catalogue import label_of
 from docmind_lab.core.budgets import Budget, require_one_time_budget
-from docmind_lab.core.catalogue import label_of
 from docmind_lab.core.clock import CLOCKS, ClockName, CpuCharge, check_charge
-from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.deadlines import Deadline, require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour, behaviour_of
@@ -83,6 +83,22 @@ RUN_SEEDS = "hashed"
 
 _IF_CHANGED = ("cpu_charge", "model_variation", "model_under_pressure", "adoption")
 """Fields that a design has where they are not as by default, so that the ids of other studies stay what they were."""
+
+
+@dataclass(frozen=True)
+class Enforced(AroundAlternative):
+    """Runs a user's graph through `enforce`, and returns the alternative's own outcome."""
+
+    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+        """Run the graph as `EnforcedAgent.invoke` does."""
+        agent = EnforcedAgent(runnable, deadline.limit_s, self.alternative, deadline_key=_deadline_key(runnable))
+        return agent.outcome_of(agent.call_for(None, deadline=deadline), inputs, None, recorder)
+
+
+def _deadline_key(runnable: Runnable) -> str:
+    """Return the key of the graph's input that takes the deadline; empty for none."""
+    doorways = getattr(runnable, "binding", {}).get("doorways", ())
+    return next((key for doorway in doorways if (key := getattr(doorway, "state_key", ""))), "")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, RecordError
@@ -39,10 +39,10 @@ from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
-from docmind_lab.experiments.nouns import Command, OwnSystem, System, system_of
 from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
-from docmind_lab.experiments.world import AnyWorld, Live, Replay, World
+from docmind_lab.experiments.system_options import Command, OwnSystem, System, system_of
+from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
 from docmind_lab.findings.study import Study, prepare_folder
 from docmind_lab.statistics.latency.profile import latency_profile
 from docmind_lab.systems.kinds import systems_said, workload_kind

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.nouns import LabSystem, System
+from docmind_lab.experiments.system_options import LabSystem, System
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.base.documents import LibraryPlace, read_questions
 from docmind_lab.systems.base.documents.library import named_corpus

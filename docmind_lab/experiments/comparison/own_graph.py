@@ -19,10 +19,10 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
-from docmind_lab.experiments.nouns import Agent, Command, Graph, OwnSystem, System, system_of
 from docmind_lab.experiments.recordings.caps import Caps
 from docmind_lab.experiments.recordings.live_study import NO_RECORDING, RecordingOptions
-from docmind_lab.experiments.world import AnyWorld, Live, Replay, World
+from docmind_lab.experiments.system_options import Agent, Command, Graph, OwnSystem, System, system_of
+from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
 from docmind_lab.services.faults import Fault
 from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.own import OwnGraph, Services, own_graph

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.core.alternative_catalogue import CATALOGUE
 from docmind_lab.core.budgets import Budget, Price
-from docmind_lab.core.catalogue import CATALOGUE
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.settings import Settings
@@ -24,7 +24,7 @@ from docmind_lab.experiments.comparison.comparison import DEFAULT_SEED, RUN_SEED
 from docmind_lab.experiments.comparison.documents import Documents, documents_in, kind_of
 from docmind_lab.experiments.comparison.virtual import replaying, simulated
 from docmind_lab.experiments.measurement.measured_run import RunOrder
-from docmind_lab.experiments.nouns import DocMind, System
+from docmind_lab.experiments.system_options import DocMind, System
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import OWN_PREFIX

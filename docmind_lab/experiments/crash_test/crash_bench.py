@@ -15,9 +15,9 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.bound import copy_with
-from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.core.catalogue import CATALOGUE, level_and_variant
+from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pandas as pd
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationStalled
 from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.experiments.batch.cell_run import Progress
@@ -27,7 +27,7 @@ from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, 
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.examination import KILL, Trial
-from docmind_lab.experiments.world import World
+from docmind_lab.experiments.world_options import World
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import GraphInput, graph_named
 

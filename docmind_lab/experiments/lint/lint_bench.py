@@ -11,8 +11,8 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
 
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.async_form import awaited
-from docmind_lab.alternatives.names import parse_alternatives
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import NotSimulated, SimulationStalled
 from docmind_lab.experiments.comparison import Comparison

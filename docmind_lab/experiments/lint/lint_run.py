@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, letter_of
-from docmind_lab.core.deadlines import DEADLINE_KEY, HELD_WITHIN_S, require_seconds
+from docmind_lab.core.alternative_catalogue import CATALOGUE, default_alternatives, letter_of
+from docmind_lab.core.deadlines import DEADLINE_KEY, require_seconds
 from docmind_lab.core.errors import ConfigurationError, GraphError, NotSimulated
 from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.text import node_in_words
 from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.experiments.comparison.own_graph import Examined
@@ -24,7 +25,7 @@ from docmind_lab.experiments.lint.lint_report import LintReport, Verdict, failed
 from docmind_lab.experiments.lint.probing import GraphProbe
 from docmind_lab.experiments.lint.scenes import UNTIMED, Scene
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
-from docmind_lab.experiments.world import World
+from docmind_lab.experiments.world_options import World
 from docmind_lab.systems.own.inputs import input_keys
 from docmind_lab.systems.own.own_kind import parts_of
 from docmind_lab.systems.own.references import AnyGraph

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings

@@ -14,7 +14,7 @@ from typing import Any
 
 from docmind_lab.alternatives.base import Alternative, options_json
 from docmind_lab.core.budgets import Budget
-from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import ENDED_UNANSWERED, NAN, CallOutcome, RunOutcome
 from docmind_lab.experiments.measurement.from_events import (
     coordination_overhead,

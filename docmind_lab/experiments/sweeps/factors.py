@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
-from docmind_lab.alternatives.names import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind, Price
 from docmind_lab.core.clock import ClockName, check_charge
 from docmind_lab.core.errors import ConfigurationError
@@ -25,9 +25,9 @@ from docmind_lab.experiments.comparison.documents import Documents, documents_in
 from docmind_lab.experiments.comparison.own_graph import own_names, require_own_world
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.nouns import LAB_SYSTEMS, DocMind, OwnSystem
 from docmind_lab.experiments.recordings.replay import open_recording
-from docmind_lab.experiments.world import Replay, World
+from docmind_lab.experiments.system_options import LAB_SYSTEMS, DocMind, OwnSystem
+from docmind_lab.experiments.world_options import Replay, World
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.services.scripted_model.variation import checked_variation
 from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile

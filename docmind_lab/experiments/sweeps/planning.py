@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.names import parse_alternatives, with_policies
+from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_policies
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
@@ -18,7 +18,6 @@ from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
 from docmind_lab.experiments.measurement.measured_run import RunOrder
-from docmind_lab.experiments.nouns import LabSystem
 from docmind_lab.experiments.sweeps.factors import (
     StudyFields,
     alternatives_of,
@@ -27,6 +26,7 @@ from docmind_lab.experiments.sweeps.factors import (
     profile_of,
     values_of,
 )
+from docmind_lab.experiments.system_options import LabSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hop_behaviour import checked_adoption
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode

@@ -10,9 +10,9 @@ from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.experiments.comparison.comparison import Alternatives
 from docmind_lab.experiments.comparison.documents import kind_of
-from docmind_lab.experiments.nouns import system_of
 from docmind_lab.experiments.sweeps.sweep_run import sweep
-from docmind_lab.experiments.world import AnyWorld
+from docmind_lab.experiments.system_options import system_of
+from docmind_lab.experiments.world_options import AnyWorld
 from docmind_lab.findings.recommendation import Recommendation
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own.own_kind import DEFAULTS

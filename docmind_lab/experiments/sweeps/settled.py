@@ -17,9 +17,9 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.replays import require_replayable, without_live_endpoints
 from docmind_lab.experiments.flat_options import nouns_of
-from docmind_lab.experiments.nouns import Command, DocMind, LabSystem, OwnSystem, System, system_of_kind
 from docmind_lab.experiments.sweeps.factors import FIELDS, Factors, StudyFields, designed_factors, levels_in
-from docmind_lab.experiments.world import AnyWorld, Live, Replay, World
+from docmind_lab.experiments.system_options import Command, DocMind, LabSystem, OwnSystem, System, system_of_kind
+from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
 
 _NOT_OF_A_GRAPH: Final = ("workload", "router_injection", "node_mode", "retries", "adoption")
 

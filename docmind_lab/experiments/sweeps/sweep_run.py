@@ -26,9 +26,9 @@ from docmind_lab.experiments.comparison.replays import without_live_endpoints
 from docmind_lab.experiments.comparison.virtual import replaying, require_simulated, simulated, stays_in_this_process
 from docmind_lab.experiments.comparison.wall import has_server_log, wall_laboratory
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
-from docmind_lab.experiments.nouns import system_of
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
-from docmind_lab.experiments.world import AnyWorld, Live, World
+from docmind_lab.experiments.system_options import system_of
+from docmind_lab.experiments.world_options import AnyWorld, Live, World
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.study_folder import StudyFolder
 from docmind_lab.systems.kinds import systems_said, workload_kind

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.core.budgets import Price
-from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.what_if.good_shares import predicted_shares

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from docmind_lab.core.catalogue import CATALOGUE, options_of
+from docmind_lab.core.alternative_catalogue import CATALOGUE, options_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.text import percent

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.core.budgets import Price
-from docmind_lab.core.deadlines import HELD_WITHIN_S
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.text import count_of, join_names, number, one_line, percent
 from docmind_lab.findings.choice import FEWEST_PAIRS, choose

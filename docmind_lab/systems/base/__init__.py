@@ -13,7 +13,7 @@ model_client.py    a model that a plain node calls, on the same path
 timed_calls.py     one call under time policies; hedged_calls.py a second request for a call that takes long
 bounded_calls.py   calls that are no model calls, recorded and cut at the deadline
 sqlite_tables.py   tables in SQLite that any thread may use
-questions.py       questions with gold topics and facts, and how answers are scored
+questions.py       questions with gold topics and facts; scores.py how answers are scored
 results.py         documents that a search returns, without paths and blobs
 corpus.py          passages, and where a text is cut into them
 encoders.py        BM25 and LSA, fitted on passages

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,12 +17,9 @@ from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.systems.base.node_modes import NodeMode, chat_model, checked_node_mode
 from docmind_lab.systems.base.observer import ObservedSaver, RunCallbacks
-from docmind_lab.systems.base.questions import Question, answer_score
-from docmind_lab.systems.base.questions import source_recall as share_of_gold_topics
-from docmind_lab.systems.base.results import RetrievedDocument
+from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.scores import scores_of
 from docmind_lab.systems.base.workload_kind import Surroundings
-
-_DOCUMENT_FIELDS = ("id", "content", "metadata", "score")
 
 
 @dataclass
@@ -78,9 +74,7 @@ class GraphWorkload(abc.ABC):
 
     def scores(self, question: Question, outcome: Outcome) -> tuple[float, float]:
         """Return source recall and answer score of a run's outcome."""
-        documents = [_document(payload) for payload in outcome.documents]
-        recall = share_of_gold_topics(question, [document.topic for document in documents])
-        return recall, answer_score(question, outcome.answer, documents)
+        return scores_of(question, outcome)
 
     def forget(self, run_id: str) -> None:
         """Drop a run's checkpoints."""
@@ -107,7 +101,3 @@ class ClientWorkload(GraphWorkload):
         """Close the clients, the async ones on the loop they were used on."""
         self.http.close()
         shared_loop().run(self.http.aclose())
-
-
-def _document(payload: Mapping[str, Any]) -> RetrievedDocument:
-    return RetrievedDocument(**{name: payload[name] for name in _DOCUMENT_FIELDS if name in payload})

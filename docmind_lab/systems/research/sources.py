@@ -29,8 +29,8 @@ from docmind_lab.systems.base.bounded_calls import RETRIEVAL, bounded_search
 from docmind_lab.systems.base.corpus import Chunk
 from docmind_lab.systems.base.encoders import SparseEncoder
 from docmind_lab.systems.base.node_modes import NodeMode, in_mode
-from docmind_lab.systems.base.questions import normalise, split_sentences
 from docmind_lab.systems.base.results import clean_metadata, record_retrieved
+from docmind_lab.systems.base.scores import normalise, split_sentences
 from docmind_lab.systems.base.services import BATCH_SIZE
 
 # A score carries seven digits of a 32-bit float, the last of which depend on where arrays lie in memory.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from docmind_lab.core.catalogue import CATALOGUE, label_of, level_and_variant, options_of
+from docmind_lab.core.alternative_catalogue import CATALOGUE, label_of, level_and_variant, options_of
 from docmind_lab.core.errors import ConfigurationError
 
 Work = Literal["goes_on", "cut", "to_end_of_step", "to_end_of_outer_step"]

@@ -5,8 +5,7 @@ compare.py          the main job; options.py options that are fields of systems 
 sweep.py            a designed experiment or a load study
 studies.py          finished studies: show, recommend, report
 traces.py           runs recorded anywhere, and what another deadline would have done
-diff_command.py     two studies
-watch_command.py    calls in production beside a study
+diff_and_watch.py   two studies, and calls in production beside one
 ask.py              one question, to documents
 profile_command.py  a latency profile of measured calls
 probe.py            whether a server stops when its client leaves

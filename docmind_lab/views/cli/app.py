@@ -19,7 +19,7 @@ from docmind_lab.views.cli.ask import ask
 from docmind_lab.views.cli.compare import compare
 from docmind_lab.views.cli.console import INTERRUPTED
 from docmind_lab.views.cli.crash_test import crash_test
-from docmind_lab.views.cli.diff_command import diff
+from docmind_lab.views.cli.diff_and_watch import diff, watch
 from docmind_lab.views.cli.doctor import doctor
 from docmind_lab.views.cli.options import right_option
 from docmind_lab.views.cli.probe import probe
@@ -28,7 +28,6 @@ from docmind_lab.views.cli.servers import lab, serve
 from docmind_lab.views.cli.studies import recommend, report, show
 from docmind_lab.views.cli.sweep import sweep
 from docmind_lab.views.cli.traces import traces, what_if
-from docmind_lab.views.cli.watch_command import watch
 
 
 def _with_a_word_on_ctrl_c(command: Callable[..., Any]) -> Callable[..., Any]:

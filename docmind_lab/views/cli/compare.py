@@ -18,7 +18,7 @@ import typer
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.experiments.flat_options import as_live, nouns_of
-from docmind_lab.experiments.world import Live, Replay
+from docmind_lab.experiments.world_options import Live, Replay
 from docmind_lab.findings.negative_controls import control_failed
 from docmind_lab.views.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
 from docmind_lab.views.cli.options import TIMEOUT_VARIABLE, Given, takes

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.whole_files import as_text, write_whole
 from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.views.cli.console import console, load_settings, print_finding, showing_progress
@@ -37,7 +38,8 @@ def doctor(
         float | None, typer.Option(help="The budget of one run, in seconds; 20 when left out, 10 for a program.")
     ] = None,
     slack: Annotated[
-        float | None, typer.Option(help="Seconds past the deadline that still keep it; 0.15 when left out.")
+        float | None,
+        typer.Option(help=f"Seconds past the deadline that still keep it; {HELD_WITHIN_S:g} when left out."),
     ] = None,
     alternatives: Annotated[
         str, typer.Option(help="Those in question, such as A,E,C:propagate; all when left out.")

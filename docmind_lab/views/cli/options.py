@@ -19,8 +19,8 @@ from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import OLD_NAMES
 from docmind_lab.experiments.flat_options import SYSTEMS, fields_of
-from docmind_lab.experiments.nouns import LAB_SYSTEMS, System
-from docmind_lab.experiments.world import Live, Replay, ScriptedModel, World
+from docmind_lab.experiments.system_options import LAB_SYSTEMS, System
+from docmind_lab.experiments.world_options import Live, Replay, ScriptedModel, World
 
 TIMEOUT_VARIABLE = "DOCMIND_AGENTS__DECISION_TIMEOUT"
 SYSTEM_PANEL: Final = "What is put under the deadline"

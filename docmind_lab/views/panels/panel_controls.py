@@ -9,8 +9,8 @@ from typing import Any, Final
 import ipywidgets as widgets
 import traitlets
 
-from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.core.catalogue import default_alternatives, label_of, letter_of
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.core.alternative_catalogue import default_alternatives, label_of, letter_of
 from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import one_line

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 import traitlets
 
-from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.core.catalogue import CATALOGUE, letter_of
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.core.alternative_catalogue import CATALOGUE, letter_of
 from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
@@ -20,8 +20,8 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.nouns import system_of_kind
-from docmind_lab.experiments.world import World
+from docmind_lab.experiments.system_options import system_of_kind
+from docmind_lab.experiments.world_options import World
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.corpus import HANDBOOK

@@ -26,8 +26,8 @@ from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
-from docmind_lab.experiments.nouns import DocMind, LabSystem
-from docmind_lab.experiments.world import World
+from docmind_lab.experiments.system_options import DocMind, LabSystem
+from docmind_lab.experiments.world_options import World
 from docmind_lab.findings.study import Study
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.kinds import workload_kind

@@ -9,8 +9,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from docmind_lab.core.deadlines import HELD_WITHIN_S
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.tables.conditions import joined_runs
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots import look

@@ -24,7 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from docmind_lab.core.catalogue import CATALOGUE, default_alternatives, label_of, rank_of
+from docmind_lab.core.alternative_catalogue import CATALOGUE, default_alternatives, label_of, rank_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_bytes, write_or_refuse
 from docmind_lab.tables.conditions import CONDITION, budgets_in_words

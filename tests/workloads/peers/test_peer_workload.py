@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, HardTimeout, Unguarded
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.stage_timeouts import compare_timeouts, timeouts_summary
-from docmind_lab.alternatives.names import parse_alternatives
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder

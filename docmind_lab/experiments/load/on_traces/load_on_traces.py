@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from docmind_lab.core.catalogue import label_of, order_of
+from docmind_lab.core.alternative_catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings

@@ -18,9 +18,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 
 from docmind_lab.alternatives import Alternative, StopFlag
+from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_policies
 from docmind_lab.alternatives.base import Inputs, Outcome, Runnable
 from docmind_lab.alternatives.fence import fenced
-from docmind_lab.alternatives.names import parse_alternatives, with_policies
 from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import ConfigurationError

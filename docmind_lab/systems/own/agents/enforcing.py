@@ -16,7 +16,7 @@ from docmind_lab.alternatives.base import (
     run_to_outcome,
 )
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.sync_async import afinish, finish
 from docmind_lab.systems.own.agents.agent import Agent, AgentRun, NativeTimeoutReached, with_run

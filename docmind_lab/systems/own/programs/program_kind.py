@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.base import AroundAlternative, Outcome, RunLog, options_json
-from docmind_lab.core.catalogue import letter_of
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.core.catalogue import Chooses, choice_to_paste, with_label
+from docmind_lab.core.alternative_catalogue import Chooses, choice_to_paste, with_label
 from docmind_lab.core.levels import TIMEOUT_REASONS
 from docmind_lab.core.text import count_of, guessed_shape, join_names, node_in_words, one_line, percent
 from docmind_lab.findings.choice import ENDED, FEWEST_PAIRS, HELD, Choice, choose

@@ -13,7 +13,7 @@ from typing import Any
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.allocation import Equal, ReserveFirst
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.core.catalogue import CATALOGUE, level_and_variant
+from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.time_policies import TimePolicies

@@ -1,4 +1,4 @@
-"""`docmind-lab watch STUDY --spans FILE`: whether production behaves as a study said."""
+"""`docmind-lab diff A B` and `docmind-lab watch STUDY`: two studies, and production beside one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,33 @@ import typer
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.views.cli.console import print_finding
 
-WORSE = 1
+REGRESSED = 1
+"""The exit code where something is worse, if that was asked for."""
+
+
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help="Folder of the first study.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="Folder of the second study.")],
+    fail_on_regression: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-regression",
+            help="Exit code 1 if a corrected difference is for the worse, or if there are too few runs to show one.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the differences as JSON and nothing else.")] = False,
+) -> None:
+    """Compare two studies: what their arms did, B minus A, then design, settings, versions and machine.
+
+    Exit code 0 whatever differs, unless --fail-on-regression is given.
+    """
+    from docmind_lab.findings.diff import diff as diff_of
+    from docmind_lab.findings.study import Study
+
+    result = diff_of(Study.load(before), Study.load(after))
+    print_finding(result.finding(), as_json=as_json)
+    if fail_on_regression and result.verdict != "no regression shown":
+        raise typer.Exit(REGRESSED)
 
 
 def watch(
@@ -48,4 +74,4 @@ def watch(
     result = watch_of(Study.load(study), calls)
     print_finding(result.finding(), as_json=as_json)
     if fail_if_worse and (result.is_worse or not result.verdicts):
-        raise typer.Exit(WORSE)
+        raise typer.Exit(REGRESSED)

@@ -34,7 +34,7 @@ class Entry:
         why_work_goes_on: Why work goes on after the deadline; empty where it is meant to end with it.
         variants: Variant → its options that are not at their default, as `alternative_options` has them.
         mistakes: Variants that are common mistakes, measured but never recommended.
-        on_traces: Variant → what it does to a run at the deadline, a name of `analysis.traces.rules`; "" for the
+        on_traces: Variant → what it does to a run at the deadline, a name of `tables.traces.rules`; "" for the
             alternative itself. One that changes the path of a run is left out: a trace cannot say what it would do.
         is_control: Whether it enforces nothing. Measured, never recommended.
         is_offered: Whether it is among all alternatives when none is named.
