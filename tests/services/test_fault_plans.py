@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planned_replies import LOOK_UP, body_of, head_of, json_of
 
-from docmind_lab.services.fault_plans import KEEP_ALIVE_GAP_S, under_fault
+from docmind_lab.services.fault_plans import KEEP_ALIVE_GAP_S, refused, under_fault
 from docmind_lab.services.faults import DEFAULT_CALLS, FAULT_KINDS, Fault
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait, json_steps
@@ -204,6 +204,14 @@ def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_
     expected = dict.fromkeys(("hang", "http_500", "rate_limit", "rate_limit_above"), 0) | {"empty": 1}
     expected["disconnect"] = good.output_tokens // 2 if stream else good.output_tokens
     assert plan.output_tokens == expected.get(kind, good.output_tokens)
+
+
+@pytest.mark.parametrize(("fault", "headers"), [("rate_limit=7", {"retry-after": "7"}), ("http_500", {})])
+def test_what_is_no_model_says_how_long_to_wait_too(fault: str, headers: dict[str, str]) -> None:
+    plan = refused(Plan((), "tool"), Fault.parse(fault))
+    sent = {name: value for name, value in head_of(plan).headers if name == "retry-after"}
+    assert sent == headers
+    assert not plan.takes_slot
 
 
 @pytest.mark.parametrize("stream", [False, True])
