@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import tomllib
 from itertools import pairwise
@@ -41,6 +42,29 @@ def test_paths_exist_and_lines_are_wrapped(name: str) -> None:
 def test_links_and_pictures_exist(name: str) -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", text_of(name)):
         assert ((ROOT / name).parent / target).exists(), target
+
+
+def test_what_programs_in_strings_and_on_pages_import_from_the_package_exists() -> None:
+    """An import in a string is seen by no linter, and the test that runs it may be one of the full count."""
+    folders = ("tests", "docs", "notebooks", "examples", "benchmarks", "surveys")
+    files = [
+        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".ipynb"}
+    ]
+    imports = {
+        (statement[1], name)
+        for path in [ROOT / "README.md", *files]
+        for statement in re.finditer(r"from (docmind_lab[\w.]*) import ([\w, *]+)", path.read_text(encoding="utf-8"))
+        for name in re.findall(r"(?:^|, )(\w+|\*)", statement[2])
+    }
+    assert len(imports) > 500
+    assert [pair for pair in sorted(imports) if not exists(*pair)] == []
+
+
+def exists(module: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(importlib.import_module(f"{module}.{name}"))
+    except ImportError:
+        return False
 
 
 def test_make_targets_in_the_readme_are_in_the_makefile() -> None:

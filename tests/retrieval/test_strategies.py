@@ -106,8 +106,9 @@ def test_a_limit_below_one_is_refused(index: SearchIndex):
 @pytest.mark.full
 def test_chunks_vectors_and_results_are_equal_in_every_process():
     code = (
-        "from docmind_lab.systems.docmind.retrieval import *; from qdrant_client import QdrantClient;"
-        "from docmind_lab.systems.base.documents import handbook;"
+        "from docmind_lab.systems.base.documents import handbook; from qdrant_client import QdrantClient;"
+        "from docmind_lab.systems.docmind.retrieval.index import SearchIndex;"
+        "from docmind_lab.systems.docmind.retrieval.strategies import STRATEGIES, search;"
         "client = QdrantClient(':memory:'); chunks = handbook().chunks;"
         "index = SearchIndex.build(client, chunks);"
         "print(index.fingerprint, list(index.points(chunks[:3])));"
