@@ -1,33 +1,28 @@
-"""What it costs to replay traces, to draw a frontier from them, and to offer a million of them to one server.
+"""What it costs to replay traces, and to draw a frontier from them.
 
 The traces are those of the supervisor's control, measured in virtual time, and repeated under other names until there
-are enough. Replays are timed by the CPU of one thread. The load study runs on two worker processes, and its time is
-what passes; its memory is the largest sum of all processes, read once a second. Linux only.
+are enough. Replays are timed by the CPU of one thread.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import psutil
 
 import docmind_lab as dl
 from benchmarks.figures import Figure, sampled
 from docmind_lab.experiments.comparison import compare
-from docmind_lab.experiments.load import load_on_traces
 from docmind_lab.findings.what_if.outcomes import Replay
-from docmind_lab.tables.traces.rules import rule_of, rules_of
+from docmind_lab.tables.traces.rules import rules_of
 from docmind_lab.tables.traces.trace_tables import Traces
 from docmind_lab.tables.traces.traced_studies import traces_of_study
 
 SECONDS_A_RUN_TARGET = 1 / 20_000
 FRONTIER_TARGET_S = 1.0
-LOAD_TARGET_S, LOAD_TARGET_MB = 600.0, 2_000.0
 ALTERNATIVES = "control,A,B,C,D,E,F"
 
 
@@ -39,21 +34,15 @@ class Scale:
     runs: int = 1_000
     deadlines: int = 200
     repeats: int = 5
-    queries: int = 125_000
-    replicates: int = 2
-    workers: int | None = 2
 
 
 FULL = Scale()
-QUICK = Scale(recorded=2, runs=20, deadlines=5, repeats=1, queries=200, replicates=1, workers=1)
+QUICK = Scale(recorded=2, runs=20, deadlines=5, repeats=1)
 
 
 def run(scale: Scale = FULL) -> Iterator[Figure]:
-    """Runs a second and core, the frontier, and the load study."""
-    few = supervisor_traces(scale.recorded)
-    traces = repeated(few, scale.runs)
-    yield from replay_figures(traces, scale)
-    yield from load_figures(few, scale)
+    """Runs a second and core, and the frontier."""
+    yield from replay_figures(repeated(supervisor_traces(scale.recorded), scale.runs), scale)
 
 
 def supervisor_traces(runs: int) -> Traces:
@@ -97,57 +86,3 @@ def replay_figures(traces: Traces, scale: Scale) -> Iterator[Figure]:
     yield sampled("CPU of a run in a frontier", cells, unit="µs", at_most=1e6 * SECONDS_A_RUN_TARGET)
     what = f"frontier of {len(traces):,} traces × {scale.deadlines} deadlines × {len(rules)} alternatives"
     yield sampled(what, frontier, unit="s", at_most=FRONTIER_TARGET_S)
-
-
-def load_figures(traces: Traces, scale: Scale) -> Iterator[Figure]:
-    """Queries at one server at its capacity, under an alternative that cuts and one that abandons."""
-    memory = PeakMemory()
-    begun_s = time.perf_counter()
-    with memory:
-        study = load_on_traces(
-            traces,
-            [0.4, 0.6],
-            alternatives=[rule_of("B").alternative, rule_of("C").alternative],
-            queries=scale.queries,
-            replicates=scale.replicates,
-            warm_up_s=100.0,
-            workers=scale.workers,
-        )
-    took_s = time.perf_counter() - begun_s
-    count = len(study.queries)
-    yield Figure("queries of load", count, "queries")
-    yield Figure("events", study.manifest["events"] / count, "a query")
-    yield Figure("CPU of a query", 1e6 * study.manifest["cpu_s"] / count, "µs")
-    yield Figure("load study, on two cores", took_s, "s", at_most=LOAD_TARGET_S)
-    yield Figure("its memory, all processes", memory.peak_mb, "MB", at_most=LOAD_TARGET_MB)
-
-
-class PeakMemory:
-    """The largest memory of this process and its children during a block."""
-
-    def __init__(self) -> None:
-        self.peak_mb = 0.0
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> PeakMemory:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        me = psutil.Process()
-        while True:
-            total = 0
-            for each in [me, *me.children(recursive=True)]:
-                try:
-                    # What processes share counts once, in equal parts.
-                    total += each.memory_full_info().pss
-                except psutil.NoSuchProcess:
-                    continue
-            self.peak_mb = max(self.peak_mb, total / 1e6)
-            if self._is_over.wait(1.0):
-                return

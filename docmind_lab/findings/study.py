@@ -218,20 +218,7 @@ class _StudyInFolder(Study):
     @classmethod
     def open_folder(cls, folder: Path, kinds: Sequence[str]) -> Study:
         """Open the study in a folder. Raises: RecordError for a file that is missing or cannot be read."""
-        file = folder / MANIFEST
-        try:
-            text = file.read_text(encoding="utf-8")
-            manifest = json.loads(text)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise NoSuchRecord(f"{folder} holds no study: it has no {MANIFEST}; name the folder of a study") from error
-        except (OSError, ValueError) as error:
-            raise unreadable(file, error, _DAMAGED) from error
-        if not isinstance(manifest, dict):
-            raise RecordError(f"{file} is not a JSON object{_DAMAGED}")
-        if "schema_version" not in manifest:
-            raise RecordError(f"{file} is not the manifest of a study{_DAMAGED}")
-        require_known_schema(folder, manifest)
-        manifest, checksums = checked_manifest(file, text, _DAMAGED)
+        manifest, checksums = read_manifest(folder)
         if not (folder / "events.parquet").is_file():
             raise RecordError(f"{folder} holds no whole study: its events.parquet is not there")
         study = cls.__new__(cls)
@@ -252,14 +239,40 @@ class _StudyInFolder(Study):
         return _table(self.__dict__["_folder"], "events", self.__dict__["_checksums"])
 
 
-def _table(folder: Path, name: str, checksums: Mapping[str, str]) -> pd.DataFrame:
+def read_manifest(folder: Path) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return the manifest in a study's folder, and the checksums of its tables.
+
+    Raises: RecordError if there is none, it was changed after it was written, or a newer version wrote it.
+    """
+    file = folder / MANIFEST
+    try:
+        text = file.read_text(encoding="utf-8")
+        manifest = json.loads(text)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NoSuchRecord(f"{folder} holds no study: it has no {MANIFEST}; name the folder of a study") from error
+    except (OSError, ValueError) as error:
+        raise unreadable(file, error, _DAMAGED) from error
+    if not isinstance(manifest, dict):
+        raise RecordError(f"{file} is not a JSON object{_DAMAGED}")
+    if "schema_version" not in manifest:
+        raise RecordError(f"{file} is not the manifest of a study{_DAMAGED}")
+    require_known_schema(folder, manifest)
+    return checked_manifest(file, text, _DAMAGED)
+
+
+def table_in(folder: Path, name: str, checksums: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table in a study's folder, as it was written. Raises: RecordError if it is damaged, or was changed."""
     file = folder / f"{name}.parquet"
     check_table(file, checksums, _DAMAGED)
-    frame = read_parquet(file, _DAMAGED)
+    return read_parquet(file, _DAMAGED)
+
+
+def _table(folder: Path, name: str, checksums: Mapping[str, str]) -> pd.DataFrame:
+    frame = table_in(folder, name, checksums)
     try:
         return with_dtypes(name, frame)
     except UNREADABLE as error:
-        raise unreadable(file, error, _DAMAGED) from error
+        raise unreadable(folder / f"{name}.parquet", error, _DAMAGED) from error
 
 
 def read_design(folder: Path) -> dict[str, Any] | None:

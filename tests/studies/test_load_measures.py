@@ -11,7 +11,6 @@ from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import NAN
-from docmind_lab.experiments.load import LoadOnTraces
 from docmind_lab.experiments.load.crowd_tables import (
     SERVING_COLUMNS,
     QueryRows,
@@ -227,8 +226,11 @@ def test_a_study_reads_back_what_it_wrote_and_what_older_versions_wrote(tmp_path
     pd.testing.assert_frame_equal(again.servings, servings)
     assert again.manifest == study.manifest
     assert repr(again).splitlines()[-1].split()[:6] == ["0.5", "B", "hard", "timeout", "0.125", "one"]
-    with pytest.raises(RecordError, match=r"holds no LoadOnTraces: it has no crowds\.parquet"):
-        LoadOnTraces.load(tmp_path / "study")
+    (tmp_path / "study" / "servings.parquet").unlink()
+    with pytest.raises(RecordError, match=r"servings\.parquet cannot be read"):
+        LoadStudy.load(tmp_path / "study")
+    with pytest.raises(RecordError, match="holds no study"):
+        LoadStudy.load(tmp_path)
     # Before there was a wall clock, no query began late; and nobody counted tokens.
     old = LoadStudy(queries.drop(columns="late_s"), servings.drop(columns="tokens"), {"schema_version": 1})
     read = LoadStudy.load(old.save(tmp_path / "old"))

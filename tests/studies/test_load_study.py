@@ -118,7 +118,7 @@ def test_counting_begins_at_the_horizon_unless_told_otherwise():
     assert made.horizon_s == 30.0
     cell, _ = made.cells()
     last_s = made.queries_of(cell)[-1].scheduled_at_s
-    assert made.window_s(cell.decision_timeout_s, last_s) == (30.0, last_s - 6.0)
+    assert made.window_s(last_s) == (30.0, last_s - 6.0)
 
 
 def test_a_study_is_named_by_its_design():
@@ -185,6 +185,7 @@ def test_a_trace_in_a_load_table_is_played_at_each_speed():
         ({"arrivals": "trace", "rates_per_s": [0.5]}, "needs trace_instants_s"),
         ({"arrivals": "trace", "rates_per_s": [0.5], "trace_instants_s": [0.0, 1.0]}, "no use for rates_per_s"),
         ({"rates_per_s": [0.0]}, "rate_per_s"),
+        ({"rates_per_s": [0.5], "traces": "traces.jsonl"}, r"load\.traces: there is no such field"),
     ],
 )
 def test_a_load_table_that_does_not_fit_is_refused_by_field(table, named):

@@ -5,31 +5,27 @@
 
 arrivals.py      arrival processes: Poisson, constant, recorded
 crowd.py         queries side by side in one virtual time or in real time, each a real run of the whole stack
-load_design.py   loads × replicates × what else is varied, of the stack and on traces, and the crowds that follow
+load_design.py   loads × replicates × alternatives, and the crowds that follow
 crowd_tables.py  the tables queries and servings: rows of each query, and of each request at the model server
 measures.py      goodput, abandoned work, and how long live queries waited because of it
-load_study.py    LoadStudy, LoadOnTraces: the tables, their summary, their folder
+load_study.py    LoadStudy: the tables, their summary, their folder
 load_run.py      run_load: compute crowds on workers, each of which keeps its system
-on_traces/       the same study on recorded runs: a million queries in minutes
 load_table.py    a `[load]` table of a study file, checked
 """
 
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.load.load_design import LoadDesign
 from docmind_lab.experiments.load.load_run import run_load
-from docmind_lab.experiments.load.load_study import LoadOnTraces, LoadStudy
+from docmind_lab.experiments.load.load_study import LoadStudy
 from docmind_lab.experiments.load.load_table import load_options
-from docmind_lab.experiments.load.on_traces.load_on_traces import load_on_traces
 
 __all__ = [
     "Arrivals",
     "Constant",
     "LoadDesign",
-    "LoadOnTraces",
     "LoadStudy",
     "Poisson",
     "Trace",
-    "load_on_traces",
     "load_options",
     "run_load",
 ]

@@ -8,9 +8,8 @@ import functools
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -34,8 +33,8 @@ from docmind_lab.experiments.load.crowd_tables import (
     frames_of,
     rows_of_query,
 )
-from docmind_lab.experiments.load.load_design import CrowdsDesign, LoadCell, LoadDesign
-from docmind_lab.experiments.load.load_study import AnyLoadStudy, LoadStudy
+from docmind_lab.experiments.load.load_design import LoadCell, LoadDesign
+from docmind_lab.experiments.load.load_study import LoadStudy
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.findings.study import prepare_folder
@@ -50,21 +49,13 @@ from docmind_lab.tables.manifest import MachineUse, manifest_of
 # openai client's own default, which is made for many conversations at once, is 1,000.
 _CONNECTIONS = 1_000
 
-ArmT = TypeVar("ArmT")
-AnyStudy = TypeVar("AnyStudy", bound=AnyLoadStudy)
-
 
 @dataclass(frozen=True)
 class LoadCellResult(CellOutcome):
-    """The tables of one crowd: a row for each query, and one for each request where the stack was run.
-
-    measures: those of a crowd on traces, with what was varied. events: how many it had.
-    """
+    """The tables of one crowd: a row for each query, and one for each request at the model server."""
 
     queries: pd.DataFrame = field(default_factory=pd.DataFrame)
     servings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    measures: Mapping[str, Any] = field(default_factory=dict)
-    events: int = 0
 
 
 def run_load(
@@ -149,8 +140,7 @@ def run_load(
     # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
     alone = clock == "wall" and workers is None
     crew = Workers(InThisProcess) if alone else workers_for(design.total_queries, workers)
-    compute = functools.partial(run_load_cell, design, settings)
-    return offer_load(design, settings, compute, crew, _study_of, out=out, progress=progress)
+    return offer_load(design, settings, crew, out=out, progress=progress)
 
 
 def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
@@ -159,28 +149,21 @@ def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
     return tuple(each for each in parsed if each.kind != "none")
 
 
-def _study_of(done: Sequence[LoadCellResult], manifest: Mapping[str, Any]) -> LoadStudy:
-    queries = concat_queries(each.queries for each in done)
-    return LoadStudy(queries, concat_servings(each.servings for each in done), manifest)
-
-
 def offer_load(
-    design: CrowdsDesign[ArmT],
+    design: LoadDesign,
     settings: Settings,
-    compute: Callable[[LoadCell[ArmT], int], LoadCellResult],
     crew: Workers,
-    study_of: Callable[[Sequence[LoadCellResult], Mapping[str, Any]], AnyStudy],
     *,
     out: str | os.PathLike[str] | None,
     progress: Progress | None,
-) -> AnyStudy:
-    """Compute the crowds of a design, and return their study.
+) -> LoadStudy:
+    """Compute the crowds of a design on workers, and return their study.
 
-    compute: as `compute_cells` takes it. study_of: the results, and the manifest → their study.
     Raises: KeyboardInterrupt once what was done is saved; the error of a crowd that failed twice.
     """
     folder = None if out is None else prepare_folder(out)
     cells = list(design.cells())
+    compute = functools.partial(run_load_cell, design, settings)
     done: list[LoadCellResult] = []
     interrupted: KeyboardInterrupt | None = None
     use = MachineUse()
@@ -201,7 +184,8 @@ def offer_load(
     complete = len(done) == len(cells)
     manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=complete)
     spent = {"cpu_s": sum(each.cpu_s for each in done), "machine_use": use.to_dict(len(done) * design.queries)}
-    study = study_of(done, manifest | spent)
+    queries = concat_queries(each.queries for each in done)
+    study = LoadStudy(queries, concat_servings(each.servings for each in done), manifest | spent)
     if folder is not None:
         study.save(folder)
     if interrupted is not None:
@@ -209,25 +193,23 @@ def offer_load(
     return study
 
 
-# ---- a crowd of the stack, in a worker
+# ---- a crowd, in a worker
 
 
-def run_load_cell(
-    design: LoadDesign, settings: Settings, cell: LoadCell[Alternative], attempt: int = 1
-) -> LoadCellResult:
+def run_load_cell(design: LoadDesign, settings: Settings, cell: LoadCell, attempt: int = 1) -> LoadCellResult:
     """Run a crowd and return its tables; a crowd that left virtual time has none, and spoils its process.
 
     attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
     """
     queries = design.queries_of(cell)
-    window_from_s, window_until_s = design.window_s(cell.decision_timeout_s, queries[-1].scheduled_at_s)
+    window_from_s, window_until_s = design.window_s(queries[-1].scheduled_at_s)
 
     def rows(attended: QueryResult) -> QueryRows:
         return rows_of_query(
             attended,
             arrivals=cell.arrivals.kind,
             offered_per_s=cell.arrivals.rate_per_s,
-            slots=cell.slots,
+            slots=design.profile.slots,
             callers=design.callers,
             replicate=cell.replicate,
             window_from_s=window_from_s,

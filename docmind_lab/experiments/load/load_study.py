@@ -1,20 +1,17 @@
-"""The results of load studies: their tables and manifest, their summary, and the folder that they are saved in."""
+"""The result of a load study: its tables and manifest, its summary, and the folder that it is saved in."""
 
 from __future__ import annotations
 
-import abc
-import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final
 
 import pandas as pd
 
-from docmind_lab.core.errors import RecordError
 from docmind_lab.core.text import count_of
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.load.crowd_tables import concat_queries, concat_servings
@@ -26,36 +23,54 @@ from docmind_lab.experiments.load.measures import (
     replicate_measures,
 )
 from docmind_lab.findings.finding import Finding, MakesFinding
-from docmind_lab.findings.study import MANIFEST, files_of, prepare_folder, require_known_schema
-from docmind_lab.tables.conditions import budgets_in_words
-from docmind_lab.tables.frames import read_parquet
-from docmind_lab.tables.manifest import check_table, checked_manifest
+from docmind_lab.findings.study import files_of, prepare_folder, read_manifest, table_in
 
-_DAMAGED: Final = "; take the folder from a copy, or run the load study again into another folder"
 # Less is lost in what the machine does anyway.
 _LATE_MATTERS_FROM = 0.01
 
+# Name of each table → what restores its dtypes.
+_TABLES: Final = MappingProxyType({"queries": concat_queries, "servings": concat_servings})
 
-class AnyLoadStudy(MakesFinding):
-    """A load study of the stack or on traces: its tables, each an attribute of its name, and its manifest."""
 
-    # Name of each table → what restores its dtypes.
-    TABLES: ClassVar[Mapping[str, Callable[[Sequence[pd.DataFrame]], pd.DataFrame]]]
-    manifest: Mapping[str, Any]
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadStudy(MakesFinding):
+    """The result of `run_load`: a row for each query, and one for each request at the model server.
 
-    @abc.abstractmethod
+    The data dictionary describes the columns of both. manifest: settings, versions, machine, CPU seconds.
+    """
+
+    queries: pd.DataFrame
+    servings: pd.DataFrame
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+
     def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
-        """Return one row for each crowd, the unit of every interval."""
+        """Return one row for each crowd: see `measures.replicate_measures`, also for `counted_from`."""
+        return replicate_measures(self.queries, self.servings, counted_from)
 
     @property
-    @abc.abstractmethod
     def title(self) -> str:
         """One line that says what was run."""
+        first = self.queries.iloc[0]
+        slots = "no limit of slots" if pd.isna(first["slots"]) else count_of(int(first["slots"]), "slot")
+        callers = "" if pd.isna(first["callers"]) else f" · {count_of(int(first['callers']), 'caller')}"
+        clock = " · on the wall clock" if str(first["clock"]) == "wall" else ""
+        queries = "1 query" if len(self.queries) == 1 else f"{len(self.queries)} queries"
+        return (
+            f"{first['workload']} under load · {first['decision_timeout_s']:g} s decision timeout · "
+            f"{first['latency_profile']} latencies, {slots}{callers}{clock} · {queries}"
+        )
 
     @property
     def lateness(self) -> str:
-        """A sentence on how late queries were begun; empty where it does not matter."""
-        return ""
+        """A sentence on how late queries were begun; empty if 99 % waited under 1 % of their timeout."""
+        late_s, timeout_s = self.queries["late_s"], float(self.queries["decision_timeout_s"].iloc[0])
+        usual_s = float(late_s.quantile(0.99))
+        if usual_s < _LATE_MATTERS_FROM * timeout_s:
+            return ""
+        return (
+            f"The machine was busy: 1 % of the queries began {usual_s:.2f} s or more after their scheduled arrival "
+            f"(at most {late_s.max():.2f} s). Their response times include it."
+        )
 
     def summary(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
         """Return one row for each load and arm, with intervals over replicates: see `measures.load_summary`."""
@@ -71,115 +86,24 @@ class AnyLoadStudy(MakesFinding):
         Raises: ConfigurationError when the folder cannot be written or holds a study already.
         """
         folder = prepare_folder(directory)
-        for name, write in files_of(self, self.TABLES):
+        for name, write in files_of(self, _TABLES):
             write_whole(folder / name, write)
         return folder
 
     @classmethod
-    def load(cls, directory: str | os.PathLike[str]) -> Self:
+    def load(cls, directory: str | os.PathLike[str]) -> LoadStudy:
         """Read a study that `save` wrote.
 
         Raises: RecordError if there is none, a newer version wrote it, or a file was changed after it was written.
         """
         folder = Path(directory)
-        try:
-            text = (folder / MANIFEST).read_text(encoding="utf-8")
-            manifest = json.loads(text)
-        except (OSError, ValueError) as error:
-            raise RecordError(f"{folder} holds no load study that can be read: {MANIFEST} ({error})") from error
-        if not isinstance(manifest, dict):
-            raise RecordError(f"{folder} holds no load study: its {MANIFEST} is not a JSON object")
-        require_known_schema(folder, manifest)
-        manifest, checksums = checked_manifest(folder / MANIFEST, text, _DAMAGED)
-        tables = {}
-        for name, restored in cls.TABLES.items():
-            file = folder / f"{name}.parquet"
-            if not file.exists():
-                raise RecordError(f"{folder} holds no {cls.__name__}: it has no {file.name}{_DAMAGED}")
-            check_table(file, checksums, _DAMAGED)
-            tables[name] = restored([read_parquet(file, _DAMAGED)])
-        made: Any = cls
-        study: Self = made(**tables, manifest=manifest)
-        return study
+        manifest, checksums = read_manifest(folder)
+        tables = {name: restored([table_in(folder, name, checksums)]) for name, restored in _TABLES.items()}
+        return cls(**tables, manifest=manifest)
 
     def finding(self) -> Finding:
         """Return the measures of each load and arm."""
         return Finding((self.title, _shown(self.summary()), *filter(None, [self.lateness])))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LoadStudy(AnyLoadStudy):
-    """The result of `run_load`: a row for each query, and one for each request at the model server.
-
-    The data dictionary describes the columns of both. manifest: settings, versions, machine, CPU seconds.
-    """
-
-    queries: pd.DataFrame
-    servings: pd.DataFrame
-    manifest: Mapping[str, Any] = field(default_factory=dict)
-
-    TABLES = MappingProxyType({"queries": concat_queries, "servings": concat_servings})
-
-    def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
-        """Return one row for each crowd: see `measures.replicate_measures`, also for `counted_from`."""
-        return replicate_measures(self.queries, self.servings, counted_from)
-
-    @property
-    def title(self) -> str:
-        """One line that says what was run."""
-        first = self.queries.iloc[0]
-        slots = "no limit of slots" if pd.isna(first["slots"]) else count_of(int(first["slots"]), "slot")
-        callers = "" if pd.isna(first["callers"]) else f" · {count_of(int(first['callers']), 'caller')}"
-        budget = "".join(f" · {words}" for words in budgets_in_words(self.queries))
-        clock = " · on the wall clock" if str(first["clock"]) == "wall" else ""
-        queries = "1 query" if len(self.queries) == 1 else f"{len(self.queries)} queries"
-        return (
-            f"{first['workload']} under load · {first['decision_timeout_s']:g} s decision timeout · "
-            f"{first['latency_profile']} latencies, {slots}{callers}{budget}{clock} · {queries}"
-        )
-
-    @property
-    def lateness(self) -> str:
-        """A sentence on how late queries were begun; empty if 99 % waited under 1 % of their timeout."""
-        late_s, timeout_s = self.queries["late_s"], float(self.queries["decision_timeout_s"].iloc[0])
-        usual_s = float(late_s.quantile(0.99))
-        if usual_s < _LATE_MATTERS_FROM * timeout_s:
-            return ""
-        return (
-            f"The machine was busy: 1 % of the queries began {usual_s:.2f} s or more after their scheduled arrival "
-            f"(at most {late_s.max():.2f} s). Their response times include it."
-        )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LoadOnTraces(AnyLoadStudy):
-    """The result of `load_on_traces`, with the measures and figures of a load study.
-
-    crowds: one row per crowd: the columns of `LoadStudy.replicates`, and what was varied. queries: one row per query:
-    scheduled_at_s (since the begin of its crowd), response_s (NaN: not back by the horizon), in_time, outcome,
-    offered_per_s, replicate, crowd. manifest: what was run, and the CPU seconds and events that it took.
-    """
-
-    crowds: pd.DataFrame
-    queries: pd.DataFrame
-    manifest: Mapping[str, Any] = field(default_factory=dict)
-
-    TABLES = MappingProxyType(dict.fromkeys(("crowds", "queries"), pd.concat))
-
-    def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
-        """Return one row for each crowd. Its queries start as they arrive, so both ways of counting agree."""
-        return self.crowds
-
-    @property
-    def title(self) -> str:
-        """One line that says what was run."""
-        design = self.manifest["design"]
-        timeouts = ", ".join(f"{each:g}" for each in design["decision_timeout_s"])
-        slots = ", ".join("no limit of" if each is None else str(each) for each in design["slots"])
-        return (
-            f"{count_of(design['recorded_runs'], 'recorded run')} under load · {timeouts} s decision timeout · "
-            f"{slots} slots · {len(self.queries):,} queries"
-        )
 
 
 def _shown(summary: pd.DataFrame) -> pd.DataFrame:

@@ -12,22 +12,12 @@
     clock = "wall"                      # over sockets; left out, virtual time
 
 What is not said of load (decision timeout, alternatives, profile, …) may stand in it too, by the names of `run_load`.
-
-With `traces = "traces.jsonl"` the queries are recorded runs, and the other fields are those of `load_on_traces`:
-
-    [load]
-    traces = "traces.jsonl"             # or anything that `docmind-lab traces import` reads
-    rates_per_s = [0.3, 0.5]
-    queries = 10_000
-    decision_timeout_s = [20, 40]       # one or several; slots and queue_policy too
-    queue_policy = ["first_come", "deadline_first"]
-    server_behaviour = "goes-on"
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -35,9 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.load.load_run import run_load
-from docmind_lab.experiments.load.on_traces.load_on_traces import load_on_traces
 from docmind_lab.experiments.sweeps.study_design import explain
-from docmind_lab.findings.what_if.trace_formats import import_traces
 
 
 class ArrivalsTable(BaseModel):
@@ -73,46 +61,33 @@ class ArrivalsTable(BaseModel):
         return tuple((Poisson if self.arrivals == "poisson" else Constant)(rate) for rate in self.rates_per_s)
 
 
-# Keywords that are no fields of a table: what it says otherwise, who computes, and where the results go.
-_BESIDE: Final = {"arrivals", "workers", "executor", "settings", "out", "progress"}
-
-
-def _table_of(function: Callable[..., Any], **written: Any) -> type[ArrivalsTable]:
-    """Return the model of a table that has the keywords of a function. written: their types in TOML, where others."""
-    types = get_type_hints(function) | written
-    keywords = [each for each in inspect.signature(function).parameters.values() if each.name not in _BESIDE]
-    fields = {each.name: (types[each.name], ... if each.default is each.empty else each.default) for each in keywords}
+def _table_of_run_load() -> type[ArrivalsTable]:
+    """Return the model of the table: the keywords of `run_load`, with the types that they have in TOML."""
+    types = get_type_hints(run_load) | {
+        "alternatives": tuple[str, ...] | None,
+        "profile": str,
+        "fault": tuple[str, ...],
+    }
+    keywords = [each for each in inspect.signature(run_load).parameters.values() if each.name not in _BESIDE]
+    fields = {each.name: (types[each.name], each.default) for each in keywords}
     return create_model("LoadTable", __base__=ArrivalsTable, **fields)  # type: ignore[call-overload,no-any-return]
 
 
-_NAMES = tuple[str, ...] | None
-LoadTable = _table_of(run_load, alternatives=_NAMES, profile=str, fault=tuple[str, ...])
-TracedLoadTable = _table_of(
-    load_on_traces,
-    traces=str,
-    decision_timeout_s=float | tuple[float, ...],
-    alternatives=_NAMES,
-    slots=int | tuple[int, ...] | None,
-    queue_policy=str | tuple[str, ...],
-    server_behaviour=str,
-    brownout=str | None,
-)
+# Keywords that are no fields of a table: what it says otherwise, who computes, and where the results go.
+_BESIDE: Final = {"arrivals", "workers", "settings", "out", "progress"}
+LoadTable: Final = _table_of_run_load()
 
 
 def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `run_load` from a `[load]` table: `run_load(**load_options(table), out=…)`.
 
-    For a table with `traces` they are those of `load_on_traces`, and the runs are read.
-
     Raises: ConfigurationError naming every field that does not fit, and how.
     """
-    model = TracedLoadTable if "traces" in table else LoadTable
     try:
         # As JSON types: a TOML array is a list, and a whole number may stand for a float.
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
-        checked = model.model_validate(values)
+        checked = LoadTable.model_validate(values)
     except ValidationError as error:
-        raise ConfigurationError(explain(error, model, "load")) from error
+        raise ConfigurationError(explain(error, LoadTable, "load")) from error
     options = checked.model_dump(exclude_unset=True, exclude={*ArrivalsTable.model_fields})
-    traces = {"traces": import_traces(options["traces"])} if "traces" in options else {}
-    return options | traces | {"arrivals": checked.processes()}
+    return options | {"arrivals": checked.processes()}

@@ -31,7 +31,7 @@ def run_load_study(
     path: str, values: Mapping[str, Any], settings: Settings, *, out: str, workers: int | None, as_json: bool
 ) -> None:
     """Run a load study, save it in a folder with its figures, and print its results. Raises: ConfigurationError."""
-    from docmind_lab.experiments.load import load_on_traces, load_options, run_load
+    from docmind_lab.experiments.load import load_options, run_load
     from docmind_lab.views.plots.files import save_load_figures
 
     others = sorted(values.keys() - {"load"})
@@ -40,13 +40,8 @@ def run_load_study(
     options = load_options(values["load"])
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-load")
     bar = ProgressBar("queries", "offering", shown=not as_json)
-    of_computing: dict[str, Any] = {"workers": workers, "out": folder, "progress": bar.show}
     try:
-        study = (
-            load_on_traces(**options, **of_computing)
-            if "traces" in options
-            else run_load(**options, settings=settings, **of_computing)
-        )
+        study = run_load(**options, settings=settings, workers=workers, out=folder, progress=bar.show)
     except KeyboardInterrupt:
         remedy = f"; the crowds that were done are in {folder}" if folder.exists() else ""
         typer.echo(f"docmind-lab: interrupted{remedy}", err=True)
