@@ -19,7 +19,6 @@ NAMES = (
     "one_core",
     "sweep",
     "load",
-    "load_wall",
     "traces",
     "tables",
     "panel",

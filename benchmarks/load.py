@@ -64,22 +64,15 @@ def run(scale: Scale = FULL, workers: int | None = None) -> Iterator[Figure]:
     yield Figure("CPU time of a query", 1000 * study.manifest["cpu_s"] / len(study.queries), "ms")
 
 
-def capacity_alone_per_s(
-    queries: int,
-    *,
-    profile: str = "local_gpu",
-    decision_timeout_s: float = DECISION_TIMEOUT_S,
-    workers: int | None = None,
-) -> float:
-    """Queries a second that the slots could serve, from what queries need of them in virtual time, one by one."""
+def capacity_alone_per_s(queries: int, *, workers: int | None = None) -> float:
+    """Queries a second that the slots could serve, from what queries need of them one by one."""
     alone = run_load(
-        [_ALONE_PER_S * DECISION_TIMEOUT_S / decision_timeout_s],
+        [_ALONE_PER_S],
         alternatives="unguarded",
         queries=queries,
         replicates=1,
         slots=SLOTS,
-        profile=profile,
-        decision_timeout_s=decision_timeout_s,
+        decision_timeout_s=DECISION_TIMEOUT_S,
         warm_up_s=0.0,
         workers=workers,
     )

@@ -10,7 +10,7 @@ import pytest
 from sample_runs import sample_run, study_of
 
 from benchmarks import __main__ as command
-from benchmarks import handoffs, instrumentation, load_wall, overrun, sweep, tables, virtual_time
+from benchmarks import handoffs, instrumentation, overrun, sweep, tables, virtual_time
 from benchmarks.figures import Figure, table
 from benchmarks.pairs import DifferentWork, pair_ratios
 
@@ -51,17 +51,6 @@ def test_a_sweep_and_a_plain_loop_do_the_same_work():
     assert figures["a sweep with one worker / its runs in a plain loop"].at_most == sweep.OVERHEAD_TARGET
     assert figures["with two workers / with one"].at_most == sweep.SECOND_WORKER_TARGET
     assert all(figure.value > 0 for figure in figures.values() if not math.isnan(figure.value))
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_load_over_sockets_says_goodput_of_both_arms_what_collapsed_and_how_late_queries_began():
-    figures = {figure.what: figure.value for figure in load_wall.run(load_wall.QUICK)}
-    for arm in ("A  cooperative", "B  hard timeout"):
-        assert figures[f"140% of capacity, {arm}: goodput"] >= 0
-        assert figures[f"140% of capacity, {arm}: collapsed replicates"] in (0.0, 100.0)
-    assert figures["queries"] == 2 * load_wall.QUICK.queries
-    assert 0 <= figures["began late, median"] <= figures["began late, at most"]
 
 
 def test_the_variance_factor_is_that_of_the_pairs_and_a_budget_under_which_nothing_varies_weighs_nothing():

@@ -61,9 +61,7 @@ def runs_of_two_clocks():
 
 
 def load_study():
-    columns = dict(
-        zip(QUERY_COLUMNS, ("poisson", 0.5, 2, None, 0, 0, 0.0, 8.0, 1.0, 1.0, 0.0, 0.0, 1.5, True), strict=True)
-    )
+    columns = dict(zip(QUERY_COLUMNS, ("poisson", 0.5, 2, None, 0, 0, 0.0, 8.0, 1.0, 1.0, 0.0, 1.5, True), strict=True))
     values = ("made-up", "cooperative-0", "llm/0", 1, "planner", "ok", 1.0, 1.0, 2.0, 9.0)
     served = dict(zip(SERVING_COLUMNS, values, strict=True))
     return LoadStudy(*frames_of([QueryRows(sample_run("cooperative", 0, clock="virtual"), columns, (served,))]))

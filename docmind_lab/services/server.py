@@ -281,12 +281,6 @@ class ServiceProcess:
         """Return a reader of the services' log; the caller closes it."""
         return LogClient(self.addresses.log_url)
 
-    def kill(self) -> None:
-        """End the process at once, as a crash would: connections break, and whatever it was doing is lost."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
     def __exit__(self, *exc_info: object) -> None:
         process, self._process = self._process, None
         if process is None:

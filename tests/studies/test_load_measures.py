@@ -49,7 +49,6 @@ def query_rows(number, *, scheduled_at_s, waited_s=0.0, returned_at_s=1.5, outco
         "query": number,
         "scheduled_at_s": scheduled_at_s,
         "started_at_s": scheduled_at_s + waited_s,
-        "late_s": changes.get("late_s", 0.0),
         "waited_for_caller_s": waited_s,
         "response_s": response_s,
         "in_time": outcome == "answered" and response_s <= 2.0,
@@ -177,14 +176,6 @@ def test_a_replicate_that_answers_fewer_than_half_in_time_has_collapsed():
     assert "7 of 8" in repr(LoadStudy(*frames_of(rows)))
 
 
-def test_queries_that_began_late_are_named_only_when_it_matters():
-    assert LoadStudy(*frames_of(replicates_of([True], late_s=0.01))).lateness == ""
-    late = LoadStudy(*frames_of(replicates_of([True], late_s=0.3)))
-    for text in (late.lateness, repr(late), late._repr_html_()):
-        assert "0.30 s" in text
-    assert late.summary()["late_max_s"].tolist() == [0.3]
-
-
 def test_the_interval_of_a_mean_stays_within_what_is_possible():
     low, high = mean_interval([0.0, 0.0, 0.4, 0.4, 0.4], least=0.0, most=0.5)
     assert 0.0 <= low < 0.24 < high <= 0.5
@@ -231,10 +222,10 @@ def test_a_study_reads_back_what_it_wrote_and_what_older_versions_wrote(tmp_path
         LoadStudy.load(tmp_path / "study")
     with pytest.raises(RecordError, match="holds no study"):
         LoadStudy.load(tmp_path)
-    # Before there was a wall clock, no query began late; and nobody counted tokens.
-    old = LoadStudy(queries.drop(columns="late_s"), servings.drop(columns="tokens"), {"schema_version": 1})
+    # Once nobody counted tokens, and on the wall clock queries began late.
+    old = LoadStudy(queries.assign(late_s=0.1), servings.drop(columns="tokens"), {"schema_version": 1})
     read = LoadStudy.load(old.save(tmp_path / "old"))
-    assert read.queries["late_s"].eq(0.0).all()
+    pd.testing.assert_frame_equal(read.queries, queries)
     assert read.servings["tokens"].isna().all()
 
 
@@ -257,7 +248,6 @@ def test_a_request_that_was_cut_at_the_horizon_held_its_slot_until_then_and_one_
         query=SimpleNamespace(scheduled_at_s=100.0),
         number=0,
         started_at_s=100.5,
-        late_s=0.0,
         waited_for_caller_s=0.5,
         measured=SimpleNamespace(run=run, calls=[call, never]),
     )

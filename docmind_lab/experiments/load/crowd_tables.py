@@ -35,7 +35,7 @@ QUERY_COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
         "replicate": "int64",
         "query": "int64",
         **dict.fromkeys(("window_from_s", "window_until_s", "scheduled_at_s", "started_at_s"), "float64"),
-        **dict.fromkeys(("late_s", "waited_for_caller_s", "response_s"), "float64"),
+        **dict.fromkeys(("waited_for_caller_s", "response_s"), "float64"),
         "in_time": "bool",
     }
 )
@@ -43,10 +43,9 @@ QUERY_COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
 
 arrivals: the kind of the arrival process; offered_per_s: its rate. slots: of the provider; callers: of the system; NA
 for no limit. replicate: 0, 1, …; its arrivals, questions and draws are the same under every alternative. query: place
-in its replicate. window_from_s, window_until_s: queries that arrive in between are counted. late_s: how long after its
-scheduled arrival the harness began with the query; 0 in virtual time. waited_for_caller_s: from the scheduled arrival
-to the start, late_s included. response_s: from the scheduled arrival until the caller was back, NaN if it was not by
-the horizon. in_time: answered, and response_s within the decision timeout.
+in its replicate. window_from_s, window_until_s: queries that arrive in between are counted. waited_for_caller_s: from
+the scheduled arrival to the start. response_s: from the scheduled arrival until the caller was back, NaN if it was not
+by the horizon. in_time: answered, and response_s within the decision timeout.
 """
 
 SERVING_COLUMNS: Final[Mapping[str, str]] = MappingProxyType(
@@ -82,7 +81,6 @@ def rows_of_query(attended: QueryResult, **same: Any) -> QueryRows:
         "query": attended.number,
         "scheduled_at_s": attended.query.scheduled_at_s,
         "started_at_s": attended.started_at_s,
-        "late_s": attended.late_s,
         "waited_for_caller_s": attended.waited_for_caller_s,
         "response_s": response_s,
         "in_time": run.outcome == "answered" and response_s <= run.decision_timeout_s,
@@ -114,8 +112,6 @@ def frames_of(rows: Sequence[QueryRows]) -> tuple[pd.DataFrame, pd.DataFrame]:
 def concat_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate `queries` tables, ordered by run, and restore their dtypes. Raises: RecordError for other tables."""
     frame = _concatenate(frames)
-    if "late_s" not in frame:  # written before there were loads on the wall clock
-        frame = frame.assign(late_s=0.0)
     missing = [name for name in QUERY_COLUMNS if name not in frame]
     if missing:
         raise RecordError(f"queries has no column {', '.join(missing)}; it was not written by this package")

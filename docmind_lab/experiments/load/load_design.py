@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,8 +20,6 @@ from docmind_lab.systems.base.questions import load_questions
 # Each query under way is some threads of this process, and a crowd's rows are in memory until it ends.
 _MOST_QUERIES: Final = 2_000
 _MOST_REPLICATES: Final = 1_000
-# On the wall clock each query under way is some real threads and a connection to the service's log, which takes 100.
-_MOST_UNDER_WAY: Final = 100
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,7 @@ class LoadDesign(Comparison):
 
     callers: queries that the system takes at once; None for no limit. Queries scheduled before `warm_up_s` load the
     provider and are not counted; None is the horizon, from when on the provider has abandoned work of every age. Those
-    of the last decision timeout are not counted either, since fewer and fewer arrive behind them. On the wall clock no
-    more than a hundred queries may be under way at once.
+    of the last decision timeout are not counted either, since fewer and fewer arrive behind them.
 
     Raises: ConfigurationError for a value that cannot be used, by name.
     """
@@ -73,16 +69,14 @@ class LoadDesign(Comparison):
                 raise ConfigurationError(f"arrivals has {kind} at {rate_per_s:g}/s twice; give each load once")
         for arrivals in self.arrivals:
             self._require_window(arrivals)
-            if self.clock == "wall":
-                self._require_few_under_way(arrivals)
 
     def design(self) -> dict[str, Any]:
         """Return everything that determines the queries, as JSON."""
         of_runs = super().design()
         names = ["alternatives", "latency_profile", "decision_timeout_s", "stops_on_disconnect", "client_retries"]
         names += ["router_injection", "seed", "horizon_factor"]
-        # Only where they are not the usual ones, so that the ids of other studies stay what they were.
-        names += (["clock"] if self.clock != "virtual" else []) + (["fault"] if self.faults else [])
+        # Only where there are some, so that the ids of other studies stay what they were.
+        names += ["fault"] if self.faults else []
         return {name: of_runs[name] for name in names} | {
             "arrivals": [as_json(each) for each in self.arrivals],
             "queries": self.queries,
@@ -135,7 +129,8 @@ class LoadDesign(Comparison):
         return from_s, last_s - self.decision_timeout_s
 
     def _require_window(self, arrivals: Arrivals) -> None:
-        last_s = min(instants_s[-1] for instants_s in self._instants_of_replicates(arrivals))
+        seeds = map(self._replicate_seed, range(self.replicates))
+        last_s = min(arrivals.instants(self.queries, seed)[-1] for seed in seeds)
         from_s, until_s = self.window_s(last_s)
         if until_s <= from_s:
             timeout_s = self.decision_timeout_s
@@ -145,23 +140,6 @@ class LoadDesign(Comparison):
                 f"counted: the first {from_s:g} s are warm-up and the last {timeout_s:g} s meet less and less load; "
                 f"take {needed} queries or more, or a shorter warm_up_s"
             )
-
-    def _require_few_under_way(self, arrivals: Arrivals) -> None:
-        for instants_s in self._instants_of_replicates(arrivals):
-            # With callers more may wait; those that wait are threads too, but nothing else.
-            most = max(
-                number + 1 - bisect_left(instants_s, at_s - self.horizon_s) for number, at_s in enumerate(instants_s)
-            )
-            if most > _MOST_UNDER_WAY:
-                raise ConfigurationError(
-                    f"arrivals: at {arrivals.rate_per_s:g}/s up to {most} queries are under way at once, each observed "
-                    f"for up to {self.horizon_s:g} s, and the wall clock has room for {_MOST_UNDER_WAY}; lower the "
-                    "rates, decision_timeout_s or horizon_factor, or use virtual time"
-                )
-
-    def _instants_of_replicates(self, arrivals: Arrivals) -> Iterator[tuple[float, ...]]:
-        for replicate in range(self.replicates):
-            yield arrivals.instants(self.queries, self._replicate_seed(replicate))
 
     def _replicate_seed(self, replicate: int) -> int:
         return keyed_random(self.seed, "replicate", replicate).getrandbits(48)

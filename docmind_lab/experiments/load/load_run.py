@@ -8,26 +8,23 @@ import functools
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
-from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import InThisProcess, Workers, workers_for
+from docmind_lab.experiments.batch import Workers, workers_for
 from docmind_lab.experiments.batch.cell_run import Progress, compute_cells
-from docmind_lab.experiments.batch.cells import CellOutcome, Simulated
+from docmind_lab.experiments.batch.cells import CellOutcome
 from docmind_lab.experiments.comparison.comparison import require_propagation
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.comparison.wall import warm_up
 from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
-from docmind_lab.experiments.load.crowd import Query, QueryResult, run_crowd, run_crowd_on_the_wall
+from docmind_lab.experiments.load.crowd import run_crowd
 from docmind_lab.experiments.load.crowd_tables import (
-    QueryRows,
     concat_queries,
     concat_servings,
     frames_of,
@@ -39,10 +36,7 @@ from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.findings.study import prepare_folder
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.statistics.latency.profile import ProfileChoice, latency_profile
-from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.tables.manifest import MachineUse, manifest_of
 
 # The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The
@@ -75,19 +69,17 @@ def run_load(
     horizon_factor: float = HORIZON_FACTOR,
     warm_up_s: float | None = None,
     fault: str | Fault | Sequence[str | Fault] = (),
-    clock: ClockName = "virtual",
     workers: int | None = None,
     settings: Settings | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> LoadStudy:
-    """Run the same arrivals under every alternative, at each load, in virtual time or on the wall clock.
+    """Run the same arrivals under every alternative, at each load, in virtual time.
 
         study = run_load([0.3, 0.5, 0.7], alternatives="A,B,C", slots=4)
         study                                   # goodput at each load, and what abandoned work took of the slots
         study.summary(counted_from="start")     # as a system counts that looks at its own clock only
         dl.plots.goodput(study)
-        run_load([1.0], alternatives="A,B", slots=4, profile="local_gpu/2", decision_timeout_s=10.0, clock="wall")
 
     Faults, alternatives, profiles, retries and settings are as `compare` takes them.
 
@@ -103,10 +95,7 @@ def run_load(
         horizon_factor: Each query is watched for so many decision timeouts; what is left of it is cut then.
         warm_up_s: Queries that arrive earlier are not counted; None for the horizon. Neither are those of the last
             decision timeout.
-        clock: "virtual", or "wall" for queries over sockets, which take the time they take. Each crowd has one model
-            server, in a process of its own, that all of its queries share.
-        workers: Processes; None for one on each core, or none for a few queries. On the wall clock, None for crowds one
-            after the other in this process.
+        workers: Processes; None for one on each core, or none for a few queries.
         out: Folder for the tables.
         progress: Called with (done, all) queries as crowds are done.
 
@@ -130,17 +119,13 @@ def run_load(
         horizon_factor=horizon_factor,
         warm_up_s=warm_up_s,
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
-        clock=clock,
         faults=_faults(fault),
     )
     require_propagation(design.alternatives, settings)
     if name := live_endpoint_of(settings) or (settings.database.qdrant_path and "database.qdrant_path"):
         raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
     settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
-    # Crowds beside each other share the machine's cores, which takes real time: only for those who ask for it.
-    alone = clock == "wall" and workers is None
-    crew = Workers(InThisProcess) if alone else workers_for(design.total_queries, workers)
-    return offer_load(design, settings, crew, out=out, progress=progress)
+    return offer_load(design, settings, workers_for(design.total_queries, workers), out=out, progress=progress)
 
 
 def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
@@ -203,59 +188,22 @@ def run_load_cell(design: LoadDesign, settings: Settings, cell: LoadCell, attemp
     """
     queries = design.queries_of(cell)
     window_from_s, window_until_s = design.window_s(queries[-1].scheduled_at_s)
-
-    def rows(attended: QueryResult) -> QueryRows:
-        return rows_of_query(
-            attended,
-            arrivals=cell.arrivals.kind,
-            offered_per_s=cell.arrivals.rate_per_s,
-            slots=design.profile.slots,
-            callers=design.callers,
-            replicate=cell.replicate,
-            window_from_s=window_from_s,
-            window_until_s=window_until_s,
-        )
-
+    rows = functools.partial(
+        rows_of_query,
+        arrivals=cell.arrivals.kind,
+        offered_per_s=cell.arrivals.rate_per_s,
+        slots=design.profile.slots,
+        callers=design.callers,
+        replicate=cell.replicate,
+        window_from_s=window_from_s,
+        window_until_s=window_until_s,
+    )
+    system = simulated(design, settings)
+    built = system.built_once(_CONNECTIONS)
+    door = built.door(system.options)
+    begun_s = time.process_time()
     try:
-        run_queries = _over_sockets if design.clock == "wall" else _in_virtual_time
-        kept, cpu_s = run_queries(queries, simulated(design, settings), design.callers, rows)
+        kept = run_crowd(queries, built.workload, door, keep=rows, callers=design.callers)
     except SimulationStalled as error:
         return LoadCellResult(cell.id, stalled=f"of crowd {cell.id}: {error}")
-    return LoadCellResult(cell.id, *frames_of(kept), cpu_s=cpu_s)
-
-
-def _in_virtual_time(
-    queries: Sequence[Query], simulated: Simulated, callers: int | None, rows: Callable[[QueryResult], QueryRows]
-) -> tuple[tuple[QueryRows, ...], float]:
-    system = simulated.built_once(_CONNECTIONS)
-    door = system.door(simulated.options)
-    begun_s = time.process_time()
-    kept = run_crowd(queries, system.workload, door, keep=rows, callers=callers)
-    return kept, time.process_time() - begun_s
-
-
-def _over_sockets(
-    queries: Sequence[Query], simulated: Simulated, callers: int | None, rows: Callable[[QueryResult], QueryRows]
-) -> tuple[tuple[QueryRows, ...], float]:
-    """Run the crowd against a model server of its own over sockets, and close the server afterwards.
-
-    The services go first: what still runs then fails at once. A connection closed under a thread that reads from it
-    would leave the thread waiting for ever.
-    """
-    with contextlib.ExitStack() as after_the_services, ServiceProcess(simulated.options) as services:
-        log = LogClient(services.addresses.log_url)
-        after_the_services.callback(log.close)
-        workload = workload_kind("supervisor").build(
-            Surroundings(
-                services.addresses,
-                simulated.settings,
-                client_retries=simulated.client_retries,
-                max_connections=_CONNECTIONS,
-                corpus=simulated.corpus,
-            )
-        )
-        after_the_services.callback(workload.close)
-        warm_up(queries[0].order, workload, log)
-        begun_s = time.process_time()
-        kept = run_crowd_on_the_wall(queries, workload, log, keep=rows, end_services=services.kill, callers=callers)
-        return kept, time.process_time() - begun_s
+    return LoadCellResult(cell.id, *frames_of(kept), cpu_s=time.process_time() - begun_s)

@@ -25,9 +25,6 @@ from docmind_lab.experiments.load.measures import (
 from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.findings.study import files_of, prepare_folder, read_manifest, table_in
 
-# Less is lost in what the machine does anyway.
-_LATE_MATTERS_FROM = 0.01
-
 # Name of each table → what restores its dtypes.
 _TABLES: Final = MappingProxyType({"queries": concat_queries, "servings": concat_servings})
 
@@ -58,18 +55,6 @@ class LoadStudy(MakesFinding):
         return (
             f"{first['workload']} under load · {first['decision_timeout_s']:g} s decision timeout · "
             f"{first['latency_profile']} latencies, {slots}{callers}{clock} · {queries}"
-        )
-
-    @property
-    def lateness(self) -> str:
-        """A sentence on how late queries were begun; empty if 99 % waited under 1 % of their timeout."""
-        late_s, timeout_s = self.queries["late_s"], float(self.queries["decision_timeout_s"].iloc[0])
-        usual_s = float(late_s.quantile(0.99))
-        if usual_s < _LATE_MATTERS_FROM * timeout_s:
-            return ""
-        return (
-            f"The machine was busy: 1 % of the queries began {usual_s:.2f} s or more after their scheduled arrival "
-            f"(at most {late_s.max():.2f} s). Their response times include it."
         )
 
     def summary(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
@@ -103,7 +88,7 @@ class LoadStudy(MakesFinding):
 
     def finding(self) -> Finding:
         """Return the measures of each load and arm."""
-        return Finding((self.title, _shown(self.summary()), *filter(None, [self.lateness])))
+        return Finding((self.title, _shown(self.summary())))
 
 
 def _shown(summary: pd.DataFrame) -> pd.DataFrame:

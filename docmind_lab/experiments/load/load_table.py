@@ -9,7 +9,6 @@
     callers = 8                         # queries at once; left out, no limit
     warm_up_s = 100.0                   # left out, the horizon
     fault = ["brownout=3@60-120"]       # of the services; left out, none
-    clock = "wall"                      # over sockets; left out, virtual time
 
 What is not said of load (decision timeout, alternatives, profile, …) may stand in it too, by the names of `run_load`.
 """

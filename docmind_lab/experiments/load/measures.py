@@ -1,7 +1,6 @@
 """Measures of a load study: goodput, the cost of abandoned work, and how long live queries waited because of it.
 
-    crowd_measures(asked, servings)                 of one crowd, of the stack or on traces
-    replicate_measures(queries, servings)           one row for each crowd of the stack
+    replicate_measures(queries, servings)           one row for each crowd
     load_summary(replicates)                        one row for each arm and load, with intervals
 
 **Goodput** is queries answered within the decision timeout, per second, of those that arrive while counting goes on.
@@ -57,16 +56,46 @@ MEASURES: Final = (
 """What is measured of each crowd, and averaged over replicates."""
 
 
-def crowd_measures(asked: pd.DataFrame, servings: pd.DataFrame) -> dict[str, Any]:
-    """Return the measures of one crowd by name.
+def replicate_measures(
+    queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom = "arrival"
+) -> pd.DataFrame:
+    """Return the measures of each crowd of a `LoadStudy`'s tables, one row each: the unit of every interval.
 
-    counted (queries that arrived while counting went on), window_s (how long that was), arrived_per_s, goodput_per_s,
-    share_in_time (of those counted), response_median_s, response_p90_s and response_p99_s (inf when fewer queries than
-    that had anything by the horizon; the latter two NaN with fewer than 44 and 459 queries behind them),
-    live_queue_wait_s (mean time in the provider's queue of a request, as long as its query was wanted), busy_share and
-    abandoned_share (slot seconds in the window, of all and of those nobody waited for, as a share of what the slots
-    could give; NaN without a limit), late_max_s (how long after its scheduled arrival the harness began a counted
-    query, at most; 0 in virtual time).
+    Columns: arm (an ordered categorical), arrivals, offered_per_s (the rate of the process), replicate, alternative,
+    slots, callers; counted (queries that arrived while counting went on), window_s (how long that was), arrived_per_s,
+    goodput_per_s, share_in_time (of those counted), response_median_s, response_p90_s and response_p99_s (inf when
+    fewer queries than that had anything by the horizon; the latter two NaN with fewer than 44 and 459 queries behind
+    them), live_queue_wait_s (mean time in the provider's queue of a request, as long as its query was wanted),
+    busy_share and abandoned_share (slot seconds in the window, of all and of those nobody waited for, as a share of
+    what the slots could give; NaN without a limit).
+
+    Raises: ConfigurationError for another `counted_from`.
+    """
+    if counted_from not in get_args(CountedFrom):
+        raise ConfigurationError(f"counted_from must be arrival or start, not {counted_from!r}")
+    armed = with_arms(queries).astype({"arrivals": "str"})
+    due_at_s = armed["scheduled_at_s"] + armed["decision_timeout_s"]
+    if counted_from == "start":
+        due_at_s = armed["started_at_s"] + armed["decision_timeout_s"]
+        armed = armed.assign(in_time=armed["answered_in_time"], response_s=armed["returned_at_s"])
+    # fmin: a caller without an answer by the horizon has not left before the deadline.
+    wanted_until_s = np.fmin(due_at_s, armed["started_at_s"] + armed["returned_at_s"])
+    of_runs = armed[["run_id"]].assign(wanted_until_s=wanted_until_s)
+    requests = servings.merge(of_runs, on="run_id", how="left", validate="many_to_one")
+    keys = ["arm", *LOAD, "replicate"]
+    rows = [
+        {
+            **dict(zip(keys, key, strict=True)),
+            **{name: asked[name].iloc[0] for name in _SAME},
+            **_measures_of(asked, requests[requests["run_id"].isin(asked["run_id"])]),
+        }
+        for key, asked in armed.groupby(keys, observed=True, sort=True)
+    ]
+    return _with_types(pd.DataFrame(rows), armed["arm"].cat.categories)
+
+
+def _measures_of(asked: pd.DataFrame, servings: pd.DataFrame) -> dict[str, Any]:
+    """Return the measures of one crowd by name, those of `replicate_measures`.
 
     asked: the queries of the crowd. servings: its requests, with the instant until which each was wanted.
     """
@@ -93,7 +122,6 @@ def crowd_measures(asked: pd.DataFrame, servings: pd.DataFrame) -> dict[str, Any
         "live_queue_wait_s": _live_queue_wait_s(servings, from_s, until_s),
         "busy_share": _seconds_within(served_from_s, left_at_s, from_s, until_s) / capacity_s,
         "abandoned_share": _seconds_within(unwanted_from_s, left_at_s, from_s, until_s) / capacity_s,
-        "late_max_s": float(counted["late_s"].max()) if len(counted) else 0.0,
     }
 
 
@@ -117,40 +145,7 @@ def _live_queue_wait_s(servings: pd.DataFrame, from_s: float, until_s: float) ->
     return float((waited_until_s - live["received_at_s"]).clip(lower=0.0).mean())
 
 
-def replicate_measures(
-    queries: pd.DataFrame, servings: pd.DataFrame, counted_from: CountedFrom = "arrival"
-) -> pd.DataFrame:
-    """Return the measures of each crowd of a `LoadStudy`'s tables, one row each: the unit of every interval.
-
-    Columns: arm (an ordered categorical), arrivals, offered_per_s (the rate of the process), replicate, alternative,
-    slots, callers, and those of `crowd_measures`.
-
-    Raises: ConfigurationError for another `counted_from`.
-    """
-    if counted_from not in get_args(CountedFrom):
-        raise ConfigurationError(f"counted_from must be arrival or start, not {counted_from!r}")
-    armed = with_arms(queries).astype({"arrivals": "str"})
-    due_at_s = armed["scheduled_at_s"] + armed["decision_timeout_s"]
-    if counted_from == "start":
-        due_at_s = armed["started_at_s"] + armed["decision_timeout_s"]
-        armed = armed.assign(in_time=armed["answered_in_time"], response_s=armed["returned_at_s"])
-    # fmin: a caller without an answer by the horizon has not left before the deadline.
-    wanted_until_s = np.fmin(due_at_s, armed["started_at_s"] + armed["returned_at_s"])
-    of_runs = armed[["run_id"]].assign(wanted_until_s=wanted_until_s)
-    requests = servings.merge(of_runs, on="run_id", how="left", validate="many_to_one")
-    keys = ["arm", *LOAD, "replicate"]
-    rows = [
-        {
-            **dict(zip(keys, key, strict=True)),
-            **{name: asked[name].iloc[0] for name in _SAME},
-            **crowd_measures(asked, requests[requests["run_id"].isin(asked["run_id"])]),
-        }
-        for key, asked in armed.groupby(keys, observed=True, sort=True)
-    ]
-    return with_types(pd.DataFrame(rows), armed["arm"].cat.categories)
-
-
-def with_types(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
+def _with_types(frame: pd.DataFrame, arms: pd.Index[Any]) -> pd.DataFrame:
     """Return rows of measures with their dtypes. arms: the arms in the order of figures."""
     arm = pd.Categorical(frame["arm"], categories=arms, ordered=True)
     return frame.assign(arm=arm, alternative=frame["alternative"].astype("str")).astype(dict.fromkeys(_LIMITS, "Int64"))
@@ -162,8 +157,7 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
     Columns: those that name a load and an arm, alternative, slots, callers, replicates, counted, arrived_per_s, each of
     `MEASURES`, goodput_low_per_s, goodput_high_per_s, abandoned_low_share, abandoned_high_share (the 95 % interval of
     the mean over replicates, `mean_interval`; NaN for fewer than `FEWEST_REPLICATES`), collapsed (replicates that did),
-    collapsed_low_share and collapsed_high_share (the 95 % Wilson interval of their share), and late_max_s (how late the
-    harness began a query at most, seconds).
+    collapsed_low_share and collapsed_high_share (the 95 % Wilson interval of their share).
     """
     keys = [*LOAD, "arm"]
     rows: list[dict[str, Any]] = []
@@ -186,10 +180,9 @@ def load_summary(replicates: pd.DataFrame) -> pd.DataFrame:
                 "collapsed": collapsed,
                 "collapsed_low_share": share_collapsed.low,
                 "collapsed_high_share": share_collapsed.high,
-                "late_max_s": float(group["late_max_s"].max()),
             }
         )
-    return with_types(pd.DataFrame(rows), replicates["arm"].cat.categories)
+    return _with_types(pd.DataFrame(rows), replicates["arm"].cat.categories)
 
 
 def goodput_differences(replicates: pd.DataFrame, reference: str) -> pd.DataFrame:
