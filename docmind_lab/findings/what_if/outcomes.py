@@ -10,7 +10,7 @@ ended. What is ready exactly at a deadline is late, as on the lab's clocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -41,8 +41,6 @@ _ENDING: Final = {name: place for place, name in enumerate(ENDINGS)}
 _CELLS_AT_ONCE: Final = 150_000
 # A step and its result come together; their instants are read one after the other.
 _TOGETHER_S: Final = 1e-6
-# Answers of a part that alternatives with the same rule for the work share; more are of other deadlines.
-_ANSWERS_KEPT: Final = 32
 # No stretch of generation is shorter; it keeps a division from being one by zero.
 _SHORTEST_S: Final = 1e-12
 # With this much left or less a propagated deadline refuses a call (`core.deadlines.PropagationPolicy.floor_s`).
@@ -76,10 +74,10 @@ class RunOutcomes:
     known: Bools
 
     @classmethod
-    def joined(cls, parts: Sequence[RunOutcomes], axis: int = 0) -> RunOutcomes:
-        """Return the outcomes of several parts of the runs as one, or of the deadlines (axis 1)."""
+    def joined(cls, parts: Sequence[RunOutcomes]) -> RunOutcomes:
+        """Return the outcomes at several parts of the deadlines as one."""
         names = [field.name for field in fields(cls)]
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts], axis=axis) for name in names})
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts], axis=1) for name in names})
 
     def columns(self, timeout_s: float) -> dict[str, NDArray[Any]]:
         """Return what became of each run at the first deadline, `timeout_s`, by columns of the table `runs`."""
@@ -104,61 +102,8 @@ class Replay:
         if not len(traces):
             raise ConfigurationError("there is no trace to replay; import some first")
         self.traces, self.behaviour = traces, behaviour
-        self._parts = [_Part(part, behaviour) for part in _in_parts(traces)]
-        self._question: tuple[bytes, float | None] = (b"", None)
-
-    def under(self, rule: Rule, deadlines_s: ArrayLike, *, horizon_factor: float | None = None) -> RunOutcomes:
-        """Return what becomes of every run at every deadline.
-
-        deadlines_s: the deadlines, seconds from the start of a run. horizon_factor: runs are observed until their
-        deadline times this; None means as long as the trace was. Raises: ConfigurationError (a deadline is not positive
-        and finite).
-        """
-        deadlines = np.atleast_1d(np.asarray(deadlines_s, dtype=np.float64))
-        bad = deadlines[~((deadlines > 0) & np.isfinite(deadlines))]
-        if len(bad):
-            raise ConfigurationError(f"a decision timeout must be positive and finite: got {bad[0]:g}")
-        question = (deadlines.tobytes(), horizon_factor)
-        if question != self._question:
-            self._question = question
-            for part in self._parts:
-                part.late.clear()
-        done = []
-        for part in self._parts:
-            width = max(1, _CELLS_AT_ONCE // part.rows)
-            chunks = [deadlines[start : start + width] for start in range(0, len(deadlines), width)]
-            done.append(RunOutcomes.joined([part.under(rule, chunk, horizon_factor) for chunk in chunks], axis=1))
-        return RunOutcomes.joined(done)
-
-
-def _in_parts(traces: Traces) -> Iterator[Traces]:
-    """Yield the runs a few at a time, so that no part has too many spans."""
-    size = max(1, int(len(traces) * 4_000 / max(len(traces.spans), 1)))
-    if size >= len(traces):
-        yield traces
-        return
-    groups = [frame.groupby("trace_id", sort=False) for frame in (traces.spans, traces.generation)]
-    spans, generation = (dict(list(group)) for group in groups)
-    for start in range(0, len(traces), size):
-        runs = traces.runs.iloc[start : start + size]
-        yield Traces(
-            runs.reset_index(drop=True),
-            _concat(spans, runs["trace_id"], traces.spans),
-            _concat(generation, runs["trace_id"], traces.generation),
-        )
-
-
-def _concat(groups: dict[Any, pd.DataFrame], ids: pd.Series[str], empty: pd.DataFrame) -> pd.DataFrame:
-    frames = [groups[each] for each in ids if each in groups]
-    return pd.concat(frames, ignore_index=True) if frames else empty.iloc[:0]
-
-
-class _Part:
-    """Some of the runs, as arrays."""
-
-    def __init__(self, traces: Traces, behaviour: ServerBehaviour) -> None:
         runs = traces.runs
-        self._behaviour, self._count = behaviour, len(runs)
+        self._count = len(runs)
         place = pd.Series(np.arange(self._count), index=runs["trace_id"])
         spans = traces.spans.assign(run=place[traces.spans["trace_id"]].to_numpy())
         self._ended = runs["ended_at_s"].to_numpy()[:, None]
@@ -180,11 +125,30 @@ class _Part:
         error_at = self._calls.min(np.where(self._calls["is_error"] > 0, self._calls["ended"], np.inf))
         failed_at = np.where(self._outcome == _ENDING["failed"], self._ended, np.inf)
         self._error_at = np.where(own.to_numpy()[:, None], np.minimum(error_at, failed_at), np.inf)
-        self.rows = max(len(self._calls.owner), len(self._generation.owner))
-        self.late: dict[tuple[Any, ...], tuple[Floats, Floats, Floats, Floats]] = {}
+        # The last question, and what its answers have that alternatives with the same rule for the work share.
+        self._question: tuple[bytes, float | None] = (b"", None)
+        self._late_work: dict[tuple[Any, ...], tuple[Floats, Floats, Floats, Floats]] = {}
 
-    def under(self, rule: Rule, deadlines: Floats, horizon_factor: float | None) -> RunOutcomes:
-        """What becomes of the runs at these deadlines; as `Replay.under`."""
+    def under(self, rule: Rule, deadlines_s: ArrayLike, *, horizon_factor: float | None = None) -> RunOutcomes:
+        """Return what becomes of every run at every deadline.
+
+        deadlines_s: the deadlines, seconds from the start of a run. horizon_factor: runs are observed until their
+        deadline times this; None means as long as the trace was. Raises: ConfigurationError (a deadline is not positive
+        and finite).
+        """
+        deadlines = np.atleast_1d(np.asarray(deadlines_s, dtype=np.float64))
+        bad = deadlines[~((deadlines > 0) & np.isfinite(deadlines))]
+        if len(bad):
+            raise ConfigurationError(f"a decision timeout must be positive and finite: got {bad[0]:g}")
+        question = (deadlines.tobytes(), horizon_factor)
+        if question != self._question:
+            self._question, self._late_work = question, {}
+        width = max(1, _CELLS_AT_ONCE // max(len(self._calls.owner), len(self._generation.owner)))
+        chunks = [deadlines[start : start + width] for start in range(0, len(deadlines), width)]
+        return RunOutcomes.joined([self._outcomes_at(rule, chunk, horizon_factor) for chunk in chunks])
+
+    def _outcomes_at(self, rule: Rule, deadlines: Floats, horizon_factor: float | None) -> RunOutcomes:
+        """Return what becomes of the runs at a few deadlines."""
         horizon = np.broadcast_to(self._observed, (self._count, len(deadlines)))
         if horizon_factor is not None:
             horizon = np.minimum(horizon, deadlines * horizon_factor)
@@ -193,13 +157,10 @@ class _Part:
         stop = np.where(finished, np.inf, self._stop(rule, deadlines))
         returned = np.fmin(np.where(np.isnan(self._ended), np.inf, self._ended), self._returned(rule, deadlines, stop))
         is_seen = returned <= horizon
-        # Alternatives that differ in what their caller does leave the same work behind.
-        key = (rule.work, rule.cut_after_s, rule.propagates, horizon_factor, deadlines.tobytes())
-        if key not in self.late:
-            if len(self.late) >= _ANSWERS_KEPT:
-                self.late.clear()
-            self.late[key] = self._late(*self._work(rule, deadlines, finished), deadlines, horizon)
-        calls, busy, tokens, last = self.late[key]
+        key = (rule.work, rule.cut_after_s, rule.propagates, deadlines.tobytes())
+        if key not in self._late_work:
+            self._late_work[key] = self._late(*self._work(rule, deadlines, finished), deadlines, horizon)
+        calls, busy, tokens, last = self._late_work[key]
         all_ended = np.maximum(last, np.where(is_seen, returned, horizon))
         outcome = self._outcomes(rule, deadlines, stop, returned, is_seen)
         return RunOutcomes(
@@ -270,7 +231,7 @@ class _Part:
 
     def _ends_when_left(self, left_at: Floats) -> Floats:
         """When the server ends each call if its client leaves at these instants."""
-        calls, behaviour = self._calls, self._behaviour
+        calls, behaviour = self._calls, self.behaviour
         ends = np.broadcast_to(calls["server_ended"], (len(calls.owner), left_at.shape[-1]))
         early = np.full(ends.shape, np.inf)
         begun = left_at >= calls["served_from"]

@@ -18,7 +18,7 @@ _MEASURES: Final = {
 
 
 class LoadMeasures(Protocol):
-    """The measurements of a load study, such as `studies.load.LoadStudy`."""
+    """The measurements of a load study, such as `experiments.load.LoadStudy`."""
 
     @property
     def title(self) -> str:
