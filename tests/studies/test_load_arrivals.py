@@ -32,14 +32,12 @@ def test_constant_arrivals_keep_their_distance():
     assert Constant(0.5).instants(4, seed=1) == (0.0, 2.0, 4.0, 6.0)
 
 
-def test_a_trace_is_played_from_a_drawn_place_and_at_the_speed_asked_for():
+def test_a_trace_is_played_from_a_drawn_place():
     trace = Trace((10.0, 11.0, 13.0, 16.0, 20.0))
     assert trace.rate_per_s == pytest.approx(0.4)
     assert trace.instants(5, seed=1) == (0.0, 1.0, 3.0, 6.0, 10.0)
     starts = {trace.instants(2, seed=seed) for seed in range(40)}
     assert starts == {(0.0, 1.0), (0.0, 2.0), (0.0, 3.0), (0.0, 4.0)}
-    assert trace.faster(2.0).instants(5, seed=1) == (0.0, 0.5, 1.5, 3.0, 5.0)
-    assert trace.faster(2.0).rate_per_s == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("rate", [0, -1.0, math.nan, math.inf, "0.5", True])

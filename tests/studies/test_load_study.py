@@ -156,29 +156,23 @@ def test_a_load_table_gives_the_arguments_of_run_load():
     assert load_options({"rates_per_s": [0.5]}) == {"arrivals": (Poisson(0.5),)}
 
 
-def test_a_trace_in_a_load_table_is_played_at_each_speed():
-    options = load_options({"arrivals": "trace", "trace_instants_s": [0.0, 2.0, 4.0], "trace_speeds": [1.0, 2.0]})
-    assert [each.rate_per_s for each in options["arrivals"]] == [0.5, 1.0]
-
-
 @pytest.mark.parametrize(
     ("table", "named"),
     [
-        ({}, "needs rates_per_s"),
+        ({}, r"load\.rates_per_s: Field required"),
         ({"rates_per_s": [0.5], "rate": 1}, r"load\.rate"),
         ({"rates_per_s": ["fast"]}, r"load\.rates_per_s"),
         ({"rates_per_s": [0.5], "queries": 2.5}, r"load\.queries"),
         ({"rates_per_s": [0.5], "clock": "wall"}, r"load\.clock: there is no such field"),
-        ({"arrivals": "bursts", "rates_per_s": [0.5]}, r"load\.arrivals"),
-        ({"arrivals": "trace", "rates_per_s": [0.5]}, "needs trace_instants_s"),
-        ({"arrivals": "trace", "rates_per_s": [0.5], "trace_instants_s": [0.0, 1.0]}, "no use for rates_per_s"),
+        ({"arrivals": "trace", "rates_per_s": [0.5]}, r"load\.arrivals: Input should be 'poisson' or 'constant'"),
+        ({"rates_per_s": []}, "arrivals is empty"),
         ({"rates_per_s": [0.0]}, "rate_per_s"),
         ({"rates_per_s": [0.5], "traces": "traces.jsonl"}, r"load\.traces: there is no such field"),
     ],
 )
 def test_a_load_table_that_does_not_fit_is_refused_by_field(table, named):
     with pytest.raises(ConfigurationError, match=named):
-        load_options(table)
+        design(**load_options(table))
 
 
 # ---- the benchmark

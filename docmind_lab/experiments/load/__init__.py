@@ -9,15 +9,13 @@ load_design.py   loads × replicates × alternatives, and the crowds that follow
 crowd_tables.py  the tables queries and servings: rows of each query, and of each request at the model server
 measures.py      goodput, abandoned work, and how long live queries waited because of it
 load_study.py    LoadStudy: the tables, their summary, their folder
-load_run.py      run_load: compute crowds on workers, each of which keeps its system
-load_table.py    a `[load]` table of a study file, checked
+load_run.py      run_load: compute crowds on workers, each of which keeps its system; load_options: a `[load]` table
 """
 
 from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, Trace
 from docmind_lab.experiments.load.load_design import LoadDesign
-from docmind_lab.experiments.load.load_run import run_load
+from docmind_lab.experiments.load.load_run import load_options, run_load
 from docmind_lab.experiments.load.load_study import LoadStudy
-from docmind_lab.experiments.load.load_table import load_options
 
 __all__ = [
     "Arrivals",

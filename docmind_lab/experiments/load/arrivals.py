@@ -2,7 +2,7 @@
 
     Poisson(0.5).instants(200, seed=7)          # seconds, the first one after its gap
     Constant(0.5)                               # one every 2 s
-    Trace(instants_s).faster(2.0)               # what was recorded, at twice its speed
+    Trace(instants_s)                           # what was recorded
 
 A closed source, which sends its next query when the last one is answered, goes easy on a system that is slow:
 Schroeder, Wierman and Harchol-Balter, "Open versus closed: a cautionary tale", NSDI 2006.
@@ -30,7 +30,9 @@ class _Steady:
     rate_per_s: float
 
     def __post_init__(self) -> None:
-        _check_rate(self.rate_per_s)
+        rate = self.rate_per_s
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
+            raise ConfigurationError(f"rate_per_s must be a finite number above 0, not {rate!r}; try 0.5")
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,6 @@ class Trace:
         """Average number of queries a second over the whole trace."""
         return (len(self.instants_s) - 1) / (self.instants_s[-1] - self.instants_s[0])
 
-    def faster(self, factor: float) -> Trace:
-        """Return the trace sped up by the factor; below 1 slows it down. Raises: ConfigurationError unless above 0."""
-        _check_rate(factor, "factor")
-        return Trace(tuple(instant_s / factor for instant_s in self.instants_s))
-
     def instants(self, count: int, seed: int) -> tuple[float, ...]:
         """Return `count` successive arrivals, from a place in the trace drawn from the seed; the first is at 0.
 
@@ -98,8 +95,8 @@ class Trace:
                 f"the trace has {len(self.instants_s)} arrivals, and {count} are asked for: lower queries"
             )
         start = int(keyed_uniform(seed, "trace start") * (spare + 1))
-        begun_s = self.instants_s[start]
-        return tuple(instant_s - begun_s for instant_s in self.instants_s[start : start + count])
+        first_s = self.instants_s[start]
+        return tuple(instant_s - first_s for instant_s in self.instants_s[start : start + count])
 
 
 Arrivals = Poisson | Constant | Trace
@@ -115,8 +112,3 @@ def as_json(arrivals: Arrivals) -> dict[str, Any]:
     """Return the parameters of the arrivals as JSON types."""
     parameters: dict[str, Any] = {"kind": arrivals.kind, "rate_per_s": arrivals.rate_per_s}
     return parameters | ({"instants_s": list(arrivals.instants_s)} if isinstance(arrivals, Trace) else {})
-
-
-def _check_rate(value: float, name: str = "rate_per_s") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ConfigurationError(f"{name} must be a finite number above 0, not {value!r}; try 0.5")

@@ -1,17 +1,23 @@
-"""`run_load`: queries that arrive at given rates, under every alternative; how a worker computes one crowd of them."""
+"""`run_load`: queries that arrive at given rates, under every alternative; how a worker computes one crowd of them.
+
+`load_options` has its arguments from a `[load]` table of a study file.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
+import inspect
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_type_hints
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
@@ -22,7 +28,7 @@ from docmind_lab.experiments.batch.cell_run import Progress, compute_cells
 from docmind_lab.experiments.batch.cells import CellOutcome
 from docmind_lab.experiments.comparison.comparison import require_propagation
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
+from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, processes_of
 from docmind_lab.experiments.load.crowd import run_crowd
 from docmind_lab.experiments.load.crowd_tables import (
     concat_queries,
@@ -34,6 +40,7 @@ from docmind_lab.experiments.load.load_design import LoadCell, LoadDesign
 from docmind_lab.experiments.load.load_study import LoadStudy
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
+from docmind_lab.experiments.sweeps.study_design import explain
 from docmind_lab.findings.study import prepare_folder
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import ProfileChoice, latency_profile
@@ -132,6 +139,57 @@ def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
     written = [fault] if isinstance(fault, str | Fault) else fault
     parsed = (Fault.parse(each) if isinstance(each, str) else each for each in written)
     return tuple(each for each in parsed if each.kind != "none")
+
+
+# ---- a `[load]` table of a study file
+
+
+def load_options(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of `run_load` from a `[load]` table: `run_load(**load_options(table), out=…)`.
+
+    Its fields are the keywords of `run_load`, and in place of `arrivals` two of its own:
+
+        [load]
+        arrivals = "constant"               # left out, "poisson"
+        rates_per_s = [0.3, 0.5, 0.7]       # one load each
+        slots = 4
+
+    Raises: ConfigurationError naming every field that does not fit, and how.
+    """
+    try:
+        # As JSON types: a TOML array is a list, and a whole number may stand for a float.
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+        options = _LoadTable.model_validate(values).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        raise ConfigurationError(explain(error, _LoadTable, "load")) from error
+    process = Constant if options.get("arrivals") == "constant" else Poisson
+    return options | {"arrivals": tuple(process(rate_per_s) for rate_per_s in options.pop("rates_per_s"))}
+
+
+# Keywords that are no fields of a table: who computes, and where the results go.
+_BESIDE: Final = {"workers", "settings", "out", "progress"}
+_IN_TOML: Final[dict[str, Any]] = {
+    "arrivals": (Literal["poisson", "constant"], "poisson"),
+    "rates_per_s": (tuple[float, ...], ...),
+    "alternatives": (tuple[str, ...] | None, None),
+    "profile": (str, ""),
+    "fault": (tuple[str, ...], ()),
+}
+
+
+def _table_of_run_load() -> type[BaseModel]:
+    """Return the model of the table: the keywords of `run_load`, with the types that they have in TOML."""
+    types = get_type_hints(run_load)
+    keywords = [each for each in inspect.signature(run_load).parameters.values() if each.name not in _BESIDE]
+    fields: dict[str, Any] = {each.name: (types[each.name], each.default) for each in keywords} | _IN_TOML
+    strict = ConfigDict(extra="forbid", frozen=True, strict=True)
+    return create_model("LoadTable", __config__=strict, **fields)
+
+
+_LoadTable: Final = _table_of_run_load()
+
+
+# ---- its crowds
 
 
 def offer_load(
