@@ -1,24 +1,18 @@
 """Measures of a made-up crowd, against what can be worked out by hand."""
 
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from sample_calls import call
 from sample_runs import sample_run
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import NAN
-from docmind_lab.experiments.load.crowd_tables import (
-    SERVING_COLUMNS,
-    QueryRows,
-    concat_queries,
-    concat_servings,
-    frames_of,
-    rows_of_query,
-)
+from docmind_lab.experiments.load.crowd import Query, QueryResult
+from docmind_lab.experiments.load.crowd_tables import concat_queries, concat_servings, frames_of, rows_of_query
 from docmind_lab.experiments.load.load_study import LoadStudy
 from docmind_lab.experiments.load.measures import goodput_differences, load_summary, mean_interval, replicate_measures
 from docmind_lab.statistics.means import bounded_mean_interval
@@ -29,7 +23,9 @@ WINDOW = {"window_from_s": 10.0, "window_until_s": 18.0}
 
 
 def query_rows(number, *, scheduled_at_s, waited_s=0.0, returned_at_s=1.5, outcome="answered", stretches=(), **changes):
+    """A query and its requests. stretches: of each request, when it was received, served and left; NaN for never."""
     alternative, replicate = changes.get("alternative", "hard_timeout"), changes.get("replicate", 0)
+    started_at_s = scheduled_at_s + waited_s
     run = sample_run(
         alternative,
         number,
@@ -39,25 +35,27 @@ def query_rows(number, *, scheduled_at_s, waited_s=0.0, returned_at_s=1.5, outco
         answered_in_time=outcome == "answered" and returned_at_s <= 2.0,
         clock="virtual",
     )
-    response_s = waited_s + returned_at_s
-    load = WINDOW | {
-        "arrivals": "poisson",
-        "offered_per_s": 0.5,
-        "slots": changes.get("slots", 2),
-        "callers": None,
-        "replicate": replicate,
-        "query": number,
-        "scheduled_at_s": scheduled_at_s,
-        "started_at_s": scheduled_at_s + waited_s,
-        "waited_for_caller_s": waited_s,
-        "response_s": response_s,
-        "in_time": outcome == "answered" and response_s <= 2.0,
-    }
-    servings = tuple(
-        dict(zip(SERVING_COLUMNS, ("made-up", run.run_id, f"llm/{n}", 1, "planner", "ok", *at_s, NAN), strict=True))
-        for n, at_s in enumerate(stretches)
+    seen = {"seen_from": "server", "input_tokens": 40.0, "output_tokens": 2.0}
+    calls = [
+        call(
+            run.run_id,
+            "planner",
+            received_at_s - started_at_s,
+            left_at_s - started_at_s,
+            # As long as it was there, where it never had a slot.
+            queue_wait_s=(left_at_s if math.isnan(served_at_s) else served_at_s) - received_at_s,
+            **seen,
+        )
+        for received_at_s, served_at_s, left_at_s in stretches
+    ]
+    attended = QueryResult(
+        Query(None, scheduled_at_s),
+        number,
+        started_at_s,
+        SimpleNamespace(run=run, calls=[*calls, call(run.run_id, "planner", 0.0, 1.0)]),
     )
-    return QueryRows(run, load, servings)
+    of_load = {"arrivals": "poisson", "offered_per_s": 0.5, "slots": changes.get("slots", 2), "callers": None}
+    return rows_of_query(attended, **WINDOW, **of_load, replicate=replicate)
 
 
 def made_up(**changes):
@@ -77,7 +75,7 @@ def made_up(**changes):
         ),
         # Nobody was back by the horizon of 10 s, and the slot was held until then; the window sees 2 s of it.
         query_rows(
-            4, scheduled_at_s=16.0, returned_at_s=NAN, outcome="unfinished", stretches=[(16.0, 16.0, 26.0)], **changes
+            4, scheduled_at_s=16.0, returned_at_s=NAN, outcome="unfinished", stretches=[(16.0, 16.0, NAN)], **changes
         ),
     ]
 
@@ -238,24 +236,9 @@ def test_cells_are_joined_in_the_order_of_their_queries_whatever_their_levels():
 
 
 def test_a_request_that_was_cut_at_the_horizon_held_its_slot_until_then_and_one_that_waited_held_none():
-    call = SimpleNamespace(
-        study_id="s", run_id="r", call_id="c", attempt=1, role="planner", outcome="abandoned", seen_from="server",
-        kind="llm", started_at_s=1.0, queue_wait_s=2.0, ended_at_s=NAN, input_tokens=40.0, output_tokens=2.0,
-    )  # fmt: skip
-    never = SimpleNamespace(**{**vars(call), "queue_wait_s": 9.0})
-    run = replace(sample_run("hard_timeout", 0), returned_at_s=NAN, outcome="unfinished")
-    attended = SimpleNamespace(
-        query=SimpleNamespace(scheduled_at_s=100.0),
-        number=0,
-        started_at_s=100.5,
-        waited_for_caller_s=0.5,
-        measured=SimpleNamespace(run=run, calls=[call, never]),
-    )
-    made = rows_of_query(attended, **WINDOW)
-    held, waited = made.servings
-    assert (held["received_at_s"], held["served_from_s"], held["left_at_s"]) == (101.5, 103.5, 110.5)
-    assert held["tokens"] == 42.0
-    assert math.isnan(waited["served_from_s"])
-    assert waited["left_at_s"] == 110.5
-    assert math.isnan(made.load["response_s"])
-    assert not made.load["in_time"]
+    queries, servings = frames_of(made_up())
+    assert servings["served_from_s"].isna().tolist() == [False, False, False, False, True, False]
+    assert servings["left_at_s"].tolist() == [1.0, 11.5, 14.5, 17.0, 19.0, 26.0]
+    assert set(servings["tokens"]) == {42.0}, "the server's rows alone"
+    assert queries["response_s"].isna().tolist() == [False, False, False, False, True]
+    assert not queries["in_time"].iloc[4]

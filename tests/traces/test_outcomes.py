@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,8 @@ NESTED = [
 ]
 GATEWAY = Traces.of([run()], NESTED)
 LATER_GATEWAY = Traces.of([run()], [call("before", 0, 1), *NESTED])
+CUT_EARLY = Traces.of([run(observed_until_s=6.0, **CUT)], [call("a", 0, 2), call("b", 2, 6)])
+NO_STRETCHES = Traces.of([run()], [call("a", 0, 10, first_byte_at_s=0.0, output_tokens=1000.0)])
 
 
 def behaves(phase: str, **values: object) -> ServerBehaviour:
@@ -98,6 +101,9 @@ EVERY = "unguarded fake_timeout A B B:drain B:naive B:propagate B:streamed C D E
 Scenario = tuple[Traces, str, tuple[float, ...], ServerBehaviour]
 SCENARIOS: dict[str, Scenario] = {
     "each alternative does its own at a deadline within the second step": (TWO_CALLS, EVERY, (5,), STOPS),
+    "a run that ends by its deadline is untouched": (TWO_CALLS, EVERY, (10,), STOPS),
+    "what a run would have done after it was cut is not known": (CUT_EARLY, EVERY, (5, 7), STOPS),
+    "tokens come evenly from the first byte on where nobody saw them come": (NO_STRETCHES, "A B", (5,), STOPS),
     "a stop flag ends a run with the step under way, and no later step begins": (TWO_CALLS, "D", (2,), STOPS),
     "a stop flag waits for the longest of parallel steps": (PARALLEL, "D", (1,), STOPS),
     "no step begins beside one that never ends": (BESIDE_HUNG, "D unguarded", (5,), STOPS),
@@ -148,46 +154,27 @@ def test_another_horizon_or_deadline_is_another_answer(name: str, traces: Traces
     assert answers[0].endswith("at least")
 
 
-@pytest.mark.parametrize("named", rules_of(None), ids=lambda named: named.alternative)
-def test_a_run_that_ends_by_its_deadline_is_untouched(named: object) -> None:
-    outcomes = Replay(TWO_CALLS).under(named.rule, [10.0])  # type: ignore[attr-defined]
-    assert told(outcomes) == "answered at 10 s; after the deadline 0 calls, 0 s, 0 tokens"
-    assert outcomes.in_time.all()
-
-
-def test_an_alternative_that_changes_the_path_of_a_run_is_refused_with_the_remedy() -> None:
-    with pytest.raises(ConfigurationError, match="virtual time"):
-        rule_of("A:reserve_first")
-
-
 def test_every_alternative_of_the_catalogue_has_a_rule_or_is_refused() -> None:
     assert {name for name, entry in CATALOGUE.items() if "" in entry.on_traces} == set(CATALOGUE)
 
 
-def test_many_deadlines_at_once_are_what_each_is_alone() -> None:
+def test_many_deadlines_at_once_are_what_each_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A few deadlines at a time.
+    monkeypatch.setattr("docmind_lab.findings.what_if.outcomes._CELLS_AT_ONCE", 50)
     deadlines = np.linspace(0.5, 12, 40)
     replay = Replay(TWO_CALLS, GOES_ON)
     for named in rules_of(None):
         together = replay.under(named.rule, deadlines)
         for place, deadline in enumerate(deadlines):
             alone = replay.under(named.rule, [deadline])
-            assert together.busy_after_s[0, place] == alone.busy_after_s[0, 0]
-            assert together.outcome[0, place] == alone.outcome[0, 0]
+            for each in fields(RunOutcomes):
+                np.testing.assert_array_equal(getattr(together, each.name)[:, place], getattr(alone, each.name)[:, 0])
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_deadline_must_be_positive_and_finite(bad: float) -> None:
     with pytest.raises(ConfigurationError, match="positive and finite"):
         at(bad, "A")
-
-
-@pytest.mark.parametrize("named", rules_of(None), ids=lambda named: named.alternative)
-def test_what_a_run_would_have_done_after_it_was_cut_is_not_known(named: object) -> None:
-    cut = Traces.of(
-        [run(ended_at_s=float("nan"), observed_until_s=6.0, outcome="cut")], [call("a", 0, 2), call("b", 2, 6)]
-    )
-    outcomes = Replay(cut).under(named.rule, [5.0, 7.0])  # type: ignore[attr-defined]
-    assert outcomes.known[0].tolist() == [True, False]
 
 
 @pytest.mark.full

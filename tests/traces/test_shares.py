@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from timed_runs import timed_run
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.what_if.good_shares import good_shares, in_time_shares, predicted_shares
@@ -24,19 +25,10 @@ def runs_of(durations: list[tuple[str, float]], cut_at_s: float = np.inf, outcom
 
 def cut_early(durations: list[tuple[str, float]], limits_s: Sequence[float], outcome: str = "answered") -> Traces:
     """Runs that were watched no longer than their limits, each with its own."""
-    runs = []
-    for number, ((session, seconds), limit_s) in enumerate(zip(durations, limits_s, strict=True)):
-        is_cut = seconds > limit_s
-        runs.append(
-            TracedRun(
-                trace_id=str(number),
-                session=session,
-                source="test",
-                ended_at_s=float("nan") if is_cut else seconds,
-                observed_until_s=min(seconds, limit_s),
-                outcome="cut" if is_cut else outcome,
-            )
-        )
+    runs = [
+        timed_run(number, seconds, watched_s=limit_s, session=session, outcome=outcome)
+        for number, ((session, seconds), limit_s) in enumerate(zip(durations, limits_s, strict=True))
+    ]
     return Traces.of(runs, [])
 
 
@@ -58,13 +50,6 @@ def test_independent_runs_have_the_interval_of_wilson() -> None:
     row = in_time_shares(traces, np.array([1500.0]), 0.95).iloc[0]
     expected = share_interval(1500, 2000)
     assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high), abs=2e-4)
-
-
-def test_runs_of_one_session_are_not_independent() -> None:
-    durations = slow_and_fast_sessions(np.random.default_rng(3), 100)
-    alone = [(str(number), seconds) for number, (_, seconds) in enumerate(durations)]
-    by_session, independent = (in_time_shares(runs_of(each), TIMEOUTS, 0.95) for each in (durations, alone))
-    assert ((by_session["high"] - by_session["low"]) > 1.5 * (independent["high"] - independent["low"])).all()
 
 
 def test_the_variance_of_a_share_is_the_jackknifes_over_sessions() -> None:
@@ -192,16 +177,15 @@ def censored_coverage(kind: str, repetitions: int, seed: int, runs: int = 100) -
 
 
 @pytest.mark.parametrize("kind", LIMITS)
-def test_the_interval_holds_the_share_where_runs_were_cut(kind: str) -> None:
-    """The small form: of 12 intervals of 95 %, at most 3 miss (1 in 400 that more do)."""
-    assert (censored_coverage(kind, 12, seed=52_811) >= 9 / 12).all()
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("kind", LIMITS)
-def test_the_interval_holds_the_share_as_often_as_it_says_where_runs_were_cut(kind: str) -> None:
-    """At each of the timeouts; 400 repetitions are ± 1.1 points."""
-    assert (censored_coverage(kind, 400, seed=91_733) >= 0.93).all()
+@pytest.mark.parametrize(
+    ("repetitions", "seed", "least"),
+    # Of 12 intervals of 95 %, at most 3 miss (1 in 400 that more do); 400 repetitions are ± 1.1 points.
+    [(12, 52_811, 9 / 12), pytest.param(400, 91_733, 0.93, marks=pytest.mark.full)],
+)
+def test_the_interval_holds_the_share_at_each_timeout_as_often_as_it_says_where_runs_were_cut(
+    kind: str, repetitions: int, seed: int, least: float
+) -> None:
+    assert (censored_coverage(kind, repetitions, seed) >= least).all()
 
 
 def test_failed_runs_are_never_in_time() -> None:
@@ -242,39 +226,35 @@ def test_a_prediction_for_few_sessions_is_wider_than_for_many() -> None:
 # ---- whether results were good: what is not known is not nothing
 
 
-def judged(number: int, ended_at_s: float, succeeded: float, **others: float | str) -> TracedRun:
-    values = {"outcome": "answered", "observed_until_s": ended_at_s, **others}
-    return TracedRun(str(number), str(number), "test", ended_at_s, succeeded=succeeded, **values)  # type: ignore[arg-type]
+TEN = [timed_run(number, 10.0 * (number + 1), succeeded=float(number % 2)) for number in range(10)]
+DO_NOT_SAY = [timed_run(number, 5.0) for number in range(20, 40)]
 
 
-TEN = [judged(number, 10.0 * (number + 1), float(number % 2)) for number in range(10)]
-
-
-def good_by(runs: list[TracedRun], *timeouts_s: float) -> list[float]:
-    return list(good_shares(Traces.of(runs, []), np.array(timeouts_s), 0.95)["good_share"])
-
-
-def test_a_run_is_good_from_its_end_if_it_succeeded() -> None:
-    assert good_by(TEN, 10, 20, 59, 60, 100) == pytest.approx([0, 0.1, 0.2, 0.3, 0.5])
-
-
-def test_a_run_that_says_when_its_result_was_good_counts_from_then() -> None:
-    assert good_by([*TEN[:9], judged(9, 100.0, 1.0, good_from_s=15.0)], 14, 15, 20) == pytest.approx([0, 0.1, 0.2])
-
-
-def test_runs_that_do_not_say_whether_they_succeeded_are_left_out() -> None:
-    more = [judged(number, 5.0, math.nan) for number in range(20, 40)]
-    frame = good_shares(Traces.of([*TEN, *more], []), np.array([100.0]), 0.95)
-    assert (frame["judged_runs"].iloc[0], frame["good_share"].iloc[0]) == (10, pytest.approx(0.5))
-    assert good_shares(Traces.of(more, []), np.array([100.0]), 0.95)["good_share"].isna().all()
-
-
-def test_a_run_that_was_cut_is_estimated_and_not_counted_as_bad() -> None:
-    cut = judged(30, math.nan, 0.0, outcome="cut", observed_until_s=35.0)
-    # Three of the ten had ended by then with one good result; the rest stands for what was cut as well.
-    assert good_by([*TEN, cut], 20, 100) == pytest.approx([1 / 11, 1 / 11 + (8 / 11) * 4 / 7])
+@pytest.mark.parametrize(
+    ("runs", "shares"),
+    [
+        pytest.param(TEN, {10: 0, 20: 0.1, 59: 0.2, 60: 0.3, 100: 0.5}, id="good from its end, if it succeeded"),
+        pytest.param(
+            [*TEN[:9], timed_run(9, 100.0, succeeded=1.0, good_from_s=15.0)],
+            {14: 0, 15: 0.1, 20: 0.2},
+            id="good from when it says",
+        ),
+        pytest.param([*TEN, *DO_NOT_SAY], {100: 0.5}, id="left out where it does not say whether it succeeded"),
+        # Three of the ten had ended by then with one good result; the rest stands for what was cut as well.
+        pytest.param(
+            [*TEN, timed_run(30, math.inf, watched_s=35.0, succeeded=0.0)],
+            {20: 1 / 11, 100: 1 / 11 + (8 / 11) * 4 / 7},
+            id="estimated where it was cut, and not counted as bad",
+        ),
+        pytest.param(DO_NOT_SAY, {100: math.nan}, id="not known where no run says"),
+    ],
+)
+def test_which_results_are_good_by_when(runs: list[TracedRun], shares: dict[float, float]) -> None:
+    frame = good_shares(Traces.of(runs, []), np.array(list(shares), dtype=np.float64), 0.95)
+    assert list(frame["good_share"]) == pytest.approx(list(shares.values()), nan_ok=True)
+    assert set(frame["judged_runs"]) == {sum(not math.isnan(each.succeeded) for each in runs)}
 
 
 def test_the_bounds_of_the_quality_hold_the_share_and_are_those_of_sessions() -> None:
     frame = good_shares(Traces.of(TEN, []), np.array([60.0]), 0.95).iloc[0]
-    assert frame["good_low"] < 0.3 < frame["good_high"]
+    assert (frame["good_low"], frame["good_high"]) == pytest.approx(wilson(0.3, 10 * 9 / 10, 9))

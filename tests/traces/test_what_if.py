@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from golden import assert_golden
+from timed_runs import timed_run
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
@@ -20,30 +21,7 @@ from docmind_lab.views.plots.what_ifs import what_if_frontier
 
 def runs_of_one_call(count: int, cut_at_s: float = math.inf) -> Traces:
     """Runs of one model call of 1, 2, 3 … seconds, each a session of its own."""
-    runs, spans = [], []
-    for number in range(1, count + 1):
-        is_cut = number > cut_at_s
-        until_s = min(float(number), cut_at_s)
-        runs.append(
-            TracedRun(
-                trace_id=f"r{number}",
-                session=f"s{number}",
-                source="test",
-                ended_at_s=math.nan if is_cut else until_s,
-                observed_until_s=until_s,
-                outcome="cut" if is_cut else "answered",
-            )
-        )
-        end_s = math.nan if is_cut else until_s
-        outcome = "open" if is_cut else "ok"
-        spans.append(Span(f"r{number}", "c", "", "writer", "llm", 0.0, end_s, outcome=outcome))
-    return Traces.of(runs, spans)
-
-
-def judged(number: int, ended_at_s: float, succeeded: float, **others: float | str) -> TracedRun:
-    """A run that says whether its result was good."""
-    values = {"outcome": "answered", "observed_until_s": ended_at_s, **others}
-    return TracedRun(str(number), str(number), "test", ended_at_s, succeeded=succeeded, **values)  # type: ignore[arg-type]
+    return calls_of([timed_run(number, float(number), watched_s=cut_at_s) for number in range(1, count + 1)])
 
 
 def steps_of(runs: list[TracedRun]) -> Traces:
@@ -51,7 +29,13 @@ def steps_of(runs: list[TracedRun]) -> Traces:
 
 
 def calls_of(runs: list[TracedRun]) -> Traces:
-    return Traces.of(runs, [Span(each.trace_id, "c", "", "w", "llm", 0.0, each.observed_until_s) for each in runs])
+    """One model call in each run, under way when the run was cut."""
+    outcomes = {"cut": "open", "answered": "ok"}
+    calls = [
+        Span(each.trace_id, "c", "", "writer", "llm", 0.0, each.ended_at_s, outcome=outcomes[each.outcome])
+        for each in runs
+    ]
+    return Traces.of(runs, calls)
 
 
 def test_the_smallest_timeout_is_one_that_surely_reaches_the_target() -> None:
@@ -64,8 +48,8 @@ def test_the_smallest_timeout_is_one_that_surely_reaches_the_target() -> None:
 
 
 FOUR = "unguarded,A,B,D"
-JUDGED = [judged(number, 10.0 * (number + 1), float(number % 2)) for number in range(10)]
-CUT_SOON = [judged(number, math.nan, math.nan, outcome="cut", observed_until_s=5.0) for number in range(20, 23)]
+JUDGED = [timed_run(number, 10.0 * (number + 1), succeeded=float(number % 2)) for number in range(10)]
+CUT_SOON = [timed_run(number, math.inf, watched_s=5.0) for number in range(20, 23)]
 WHAT_IFS = {
     "the runs that reach the deadline judge how to enforce it; ten are too few": (runs_of_one_call(400), [390], FOUR),
     "a hundred are enough": (runs_of_one_call(400), [300, 390], FOUR),
@@ -75,12 +59,8 @@ WHAT_IFS = {
     "work past a timeout that no run was watched past": (runs_of_one_call(100, cut_at_s=60), [60, 90], FOUR),
     "work that was not watched to its end": (runs_of_one_call(100, cut_at_s=60), [30], FOUR),
     "nothing was watched so long": (runs_of_one_call(100, cut_at_s=60), [90, 120], "unguarded"),
-    "when results were good": (steps_of([*JUDGED, judged(11, 500.0, 0.0)]), [50, 100, 500], "A,B"),
-    "whether results were good is not known": (
-        steps_of([judged(number, 10.0, math.nan) for number in range(5)]),
-        [50],
-        "A,B",
-    ),
+    "when results were good": (steps_of([*JUDGED, timed_run(11, 500.0, succeeded=0.0)]), [50, 100, 500], "A,B"),
+    "whether results were good is not known": (steps_of([timed_run(number, 10.0) for number in range(5)]), [50], "A,B"),
     "no call was recorded": (steps_of(JUDGED), [50, 100], "unguarded,A,B"),
     "runs cut before a timeout are not said to have failed calls": (
         calls_of([*JUDGED, *CUT_SOON]),
@@ -128,15 +108,6 @@ def test_without_timeouts_a_dozen_are_looked_at_up_to_the_longest_run() -> None:
     timeouts = dl.what_if(runs_of_one_call(97)).frame["decision_timeout_s"].unique()
     assert 8 <= len(timeouts) <= 13
     assert timeouts.max() >= 97
-
-
-def test_tokens_after_the_deadline_are_those_that_came_then() -> None:
-    traces = Traces.of(
-        [TracedRun("r", "s", "test", 10.0, 10.0, "answered")],
-        [Span("r", "c", "", "writer", "llm", 0.0, 10.0, first_byte_at_s=0.0, output_tokens=1000.0)],
-    )
-    frame = dl.what_if(traces, [5.0], "B,A").frame
-    assert list(frame["tokens_after"]) == [500.0, 0.0]
 
 
 def test_rules_and_names_may_stand_in_one_list() -> None:
