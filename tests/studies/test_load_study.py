@@ -1,17 +1,15 @@
 """`run_load` from its arguments to its tables; what is computed is small, and once."""
 
-import tomllib
-
-import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from benchmarks import load
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.load import LoadStudy, Poisson, Trace, load_options, run_load
 from docmind_lab.experiments.load import load_run as run
-from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.load_run import LoadCellResult
+from docmind_lab.views.cli.app import app
 
 SMALL = {"alternatives": "B,C", "queries": 3, "replicates": 1, "slots": 1, "warm_up_s": 0.0, "decision_timeout_s": 6.0}
 
@@ -30,37 +28,46 @@ def design(**changes):
     return seen[0]
 
 
+TABLE = """
+    [load]
+    arrivals = "constant"
+    rates_per_s = [0.2, 0.3]
+    alternatives = ["B", "C"]
+    queries = 3
+    replicates = 1
+    slots = 1
+    warm_up_s = 0.0
+    decision_timeout_s = 6.0
+"""
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """Two loads under B and C, saved; with what progress said."""
-    said = []
-    folder = tmp_path_factory.mktemp("load") / "study"
-    study = run_load(
-        [Constant(0.2), Constant(0.3)], **SMALL, out=folder, progress=lambda done, of: said.append((done, of))
-    )
-    return study, folder, said
+    """Two loads under B and C by the command: the study, its folder and what was printed."""
+    folder = tmp_path_factory.mktemp("load")
+    (folder / "study.toml").write_text(TABLE, encoding="utf-8")
+    done = CliRunner().invoke(app, ["sweep", str(folder / "study.toml"), "--out", str(folder / "study")])
+    assert done.exit_code == 0, done.output
+    return LoadStudy.load(folder / "study"), folder / "study", done.output
 
 
 def test_every_load_has_every_alternative_with_the_same_queries(small):
-    study, _, said = small
-    keys = ["offered_per_s", "alternative"]
-    assert study.queries.groupby(keys, observed=True).size().to_dict() == {
+    queries = small[0].queries
+    assert queries.groupby(["offered_per_s", "alternative"], observed=True).size().to_dict() == {
         (rate, name): 3 for rate in (0.2, 0.3) for name in ("async_cancellation", "hard_timeout")
     }
-    met = study.queries.groupby("query")[["seed", "question_id"]].nunique()
+    met = queries.groupby("query")[["seed", "question_id"]].nunique()
     assert (met == 1).all().all(), "the same draws at every load, under every alternative"
-    by_load = study.queries.groupby(["offered_per_s", "query"])["scheduled_at_s"].nunique()
+    by_load = queries.groupby(["offered_per_s", "query"])["scheduled_at_s"].nunique()
     assert (by_load == 1).all()
-    assert said == [(3, 12), (6, 12), (9, 12), (12, 12)]
 
 
-def test_the_folder_holds_the_study(small):
-    study, folder, _ = small
-    again = LoadStudy.load(folder)
-    pd.testing.assert_frame_equal(again.queries, study.queries)
-    assert again.manifest["study_id"] == study.manifest["study_id"]
-    assert again.manifest["complete"]
-    assert again.manifest["design"]["arrivals"][0] == {"kind": "constant", "rate_per_s": 0.2}
+def test_the_folder_holds_the_study_and_its_figures(small):
+    study, folder, printed = small
+    assert "queries.parquet, servings.parquet, goodput.png, abandoned.png, manifest.json" in printed
+    assert repr(study) in printed
+    assert study.manifest["complete"]
+    assert study.manifest["design"]["arrivals"][0] == {"kind": "constant", "rate_per_s": 0.2}
     with pytest.raises(ConfigurationError, match="holds a study already"):
         run_load([0.1], **SMALL, out=folder)
 
@@ -126,14 +133,19 @@ def test_a_crowd_that_is_lost_twice_ends_the_study(monkeypatch):
         run_load([0.1, 0.15], **SMALL)
 
 
-def test_interrupted_it_keeps_what_was_done_and_goes_on_raising(small, tmp_path):
+def test_interrupted_it_keeps_what_was_done_and_goes_on_raising(tmp_path):
+    seen = []
+
     def interrupt(done, of):
-        raise KeyboardInterrupt
+        seen.append((done, of))
+        if done == 6:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run_load([0.1, 0.15], **SMALL, out=tmp_path / "study", progress=interrupt)
     kept = LoadStudy.load(tmp_path / "study")
-    assert len(kept.queries) == 3
+    assert seen == [(3, 12), (6, 12)]
+    assert len(kept.queries) == 6
     assert not kept.manifest["complete"]
 
 
@@ -141,19 +153,11 @@ def test_interrupted_it_keeps_what_was_done_and_goes_on_raising(small, tmp_path)
 
 
 def test_a_load_table_gives_the_arguments_of_run_load():
-    text = """
-        arrivals = "poisson"
-        rates_per_s = [1, 2.5]
-        queries = 300
-        alternatives = ["A", "B:naive"]
-        slots = 4
-    """
-    options = load_options(tomllib.loads(text))
+    options = load_options({"rates_per_s": [1, 2.5], "queries": 300, "alternatives": ["A", "B:naive"], "slots": 4})
     assert options["arrivals"] == (Poisson(1.0), Poisson(2.5))
     made = design(**{**options, "warm_up_s": 10.0, "decision_timeout_s": 6.0})
     assert [alternative.name for alternative in made.alternatives] == ["cooperative", "hard_timeout"]
     assert (made.queries, made.profile.slots, made.callers) == (300, 4, None)
-    assert load_options({"rates_per_s": [0.5]}) == {"arrivals": (Poisson(0.5),)}
 
 
 @pytest.mark.parametrize(

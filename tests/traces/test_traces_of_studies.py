@@ -54,22 +54,3 @@ def test_a_call_that_outlives_its_node_belongs_to_the_one_that_called_for_this_r
     nodes = node("search", "search", 0, 4), node("writer", "writer", 2, 6)
     calls = [call("first", "router", 0.5, 1), call("second", "router", 3, 8)]
     assert parents(calls, *nodes) == ["node/search/1", "node/search/1"]
-
-
-def test_calls_of_parallel_branches_wait_for_their_own_branch() -> None:
-    nodes = node("search", "search", 0, 4), node("search", "search", 0, 9)
-    calls = [
-        call("llm/search/3.0.1", "search", 0, 3),
-        call("llm/search/3.1.1", "search", 0, 2),
-        call("retrieval/search/3.1.1", "search", 2, 9),
-        call("retrieval/search/3.0.1", "search", 3, 4),
-    ]
-    events = sorted((event for each in nodes for event in each), key=lambda event: event["at_s"])
-    spans = _RunOfStudy({"run_id": "r", "horizon_s": 60.0}, calls, events, adapts=False).spans()
-    after = {span.span_id: json.loads(span.after) for span in spans if span.kind == "llm"}
-    assert after == {
-        "llm/search/3.0.1#1": [],
-        "llm/search/3.1.1#1": [],
-        "retrieval/search/3.1.1#1": ["llm/search/3.1.1#1"],
-        "retrieval/search/3.0.1#1": ["llm/search/3.0.1#1"],
-    }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
@@ -22,8 +21,6 @@ _LABELS: Final = ("workload", "question_id", "latency_profile", "fault", "server
 """Columns of `runs` that say which condition a trace is of."""
 
 _ENDS: Final[Mapping[str, str]] = {"ok": "ok", "error": "error", "timeout": "cut", "cancelled": "cut"}
-# Of the last part of a call's id: step, branch and number, as 3.1.2.
-_PARTS_OF_STEP: Final = 3
 # A call and the node around it begin and end together; their instants are read one after the other.
 _TOGETHER_S: Final = 1e-6
 
@@ -113,13 +110,12 @@ class _RunOfStudy:
             )
             for node in self._nodes
         ]
-        home, after = self._homes(), _after_in_branch(self._client)
+        home = self._homes()
         seen = set()
         for call in self._client:
             key = (call["call_id"], call["attempt"])
             seen.add(key)
-            span = self._span(call, self._server.get(key), home.get(call["call_id"], ""))
-            spans.append(replace(span, after=json.dumps(after.get(span.span_id, []))))
+            spans.append(self._span(call, self._server.get(key), home.get(call["call_id"], "")))
         # The requests of another process are seen by the server alone: it made them while it worked on one of these.
         pairs = [(call, self._server.get((call["call_id"], call["attempt"]), call)) for call in self._client]
         for key, call in self._server.items():
@@ -193,31 +189,6 @@ class _RunOfStudy:
                 home[call_id] = min(around, key=lambda node: (-node.depth, -node.started_at_s, node.end_or_inf)).span_id
                 of_role.setdefault(role, set()).add(home[call_id])
         return home
-
-
-def _after_in_branch(calls: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return what each call of a parallel branch waited for, by the ids of their spans.
-
-    Nodes of one name that began together cannot be told apart, and then neither can the calls in them. The id of a call
-    ends in step.branch.number, so that it says what came before it in its own branch.
-    """
-    branches: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
-    for call in calls:
-        parts = str(call["call_id"]).rpartition("/")[2].split(".")
-        if len(parts) == _PARTS_OF_STEP:
-            of_step = branches.setdefault((str(call["role"]), parts[0]), {})
-            of_step.setdefault(parts[1], []).append(call)
-    after: dict[str, list[str]] = {}
-    for branch in (each for of_step in branches.values() if len(of_step) > 1 for each in of_step.values()):
-        # Calls that take no time may begin with others; the table has them in the order in which they were made.
-        for place, call in enumerate(branch):
-            earlier = [each for each in branch[:place] if each["ended_at_s"] <= call["started_at_s"]]
-            last = max((each["started_at_s"] for each in earlier), default=NAN)
-            direct = [each for each in earlier if each["started_at_s"] == last or each["ended_at_s"] > last]
-            after[_span_id(call["call_id"], call["attempt"])] = [
-                _span_id(each["call_id"], each["attempt"]) for each in direct
-            ]
-    return after
 
 
 class _Node:
