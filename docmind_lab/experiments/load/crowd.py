@@ -1,6 +1,6 @@
 """Run many queries side by side in one virtual time: real runs of the whole stack, each begun at its scheduled instant.
 
-    run_crowd(queries, workload, door, keep=lambda attended: attended.measured.run)
+    run_crowd(queries, workload, door, keep=lambda result: result.measured.run)
 
 All of them meet the one provider behind the door, with its slots and its queue. What one query leaves behind when it is
 given up goes on beside those that come later, and competes with them, until its own horizon.
@@ -29,7 +29,7 @@ from docmind_lab.services.virtual_door import VirtualDoor
 from docmind_lab.systems.base.workload_kind import Workload
 from docmind_lab.virtual_time import VirtualClock
 
-Kept = TypeVar("Kept")
+Rows = TypeVar("Rows")
 
 # For what was cut at the last horizon to unwind, and for a thread that sleeps to be left.
 _AFTER_HORIZON_S = 60.0
@@ -69,9 +69,9 @@ def run_crowd(
     workload: Workload,
     door: VirtualDoor,
     *,
-    keep: Callable[[QueryResult], Kept],
+    keep: Callable[[QueryResult], Rows],
     callers: int | None = None,
-) -> tuple[Kept, ...]:
+) -> tuple[Rows, ...]:
     """Run the queries and return what `keep` makes of each, in the order of the queries.
 
     queries: in the order of their instants. workload: one whose clients reach the addresses of the door, and have
@@ -98,18 +98,18 @@ def run_crowd(
         ],
     )
     clock.run(crowd.attend, queries, clock)
-    return tuple(crowd.kept[number] for number in range(len(queries)))
+    return tuple(crowd.rows[number] for number in range(len(queries)))
 
 
-class _Crowd(Generic[Kept]):
-    """The queries under way on one clock. kept: what is kept of each that has ended, by its place."""
+class _Crowd(Generic[Rows]):
+    """The queries under way on one clock. rows: what `keep` made of each that has ended, by its place."""
 
     def __init__(
-        self, workload: Workload, door: VirtualDoor, keep: Callable[[QueryResult], Kept], callers: int | None
+        self, workload: Workload, door: VirtualDoor, keep: Callable[[QueryResult], Rows], callers: int | None
     ) -> None:
         self._workload, self._door, self._keep = workload, door, keep
         self._limit = callers
-        self.kept: dict[int, Kept] = {}
+        self.rows: dict[int, Rows] = {}
         self._failures: list[Exception] = []
 
     def attend(self, queries: Sequence[Query], clock: Clock) -> None:
@@ -146,11 +146,11 @@ class _Crowd(Generic[Kept]):
             finally:
                 if callers is not None:
                     callers.free(number)
-            self.kept[number] = self._keep(QueryResult(query, number, measured.started_at_s - began_at, measured))
+            self.rows[number] = self._keep(QueryResult(query, number, measured.started_at_s - began_at, measured))
         except Exception as error:  # noqa: BLE001 - raised again by the thread that waits for all
             self._failures.append(error)
         # At the ends of queries, whose order is the same in every repeat, so that garbage goes at the same instants.
-        if (len(self.kept) + len(self._failures)) % _COLLECT_AFTER_ENDS == 0:
+        if (len(self.rows) + len(self._failures)) % _COLLECT_AFTER_ENDS == 0:
             gc.collect()
 
 

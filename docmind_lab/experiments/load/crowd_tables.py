@@ -73,20 +73,20 @@ class QueryRows:
     servings: tuple[Mapping[str, Any], ...]
 
 
-def rows_of_query(attended: QueryResult, **same: Any) -> QueryRows:
+def rows_of_query(result: QueryResult, **same: Any) -> QueryRows:
     """Make the rows of a query. same: those of `QUERY_COLUMNS` that were fixed before it arrived."""
-    run = attended.measured.run
-    response_s = attended.waited_for_caller_s + run.returned_at_s
+    run = result.measured.run
+    response_s = result.waited_for_caller_s + run.returned_at_s
     load = same | {
-        "query": attended.number,
-        "scheduled_at_s": attended.query.scheduled_at_s,
-        "started_at_s": attended.started_at_s,
-        "waited_for_caller_s": attended.waited_for_caller_s,
+        "query": result.number,
+        "scheduled_at_s": result.query.scheduled_at_s,
+        "started_at_s": result.started_at_s,
+        "waited_for_caller_s": result.waited_for_caller_s,
         "response_s": response_s,
         "in_time": run.outcome == "answered" and response_s <= run.decision_timeout_s,
     }
-    asked = (call for call in attended.measured.calls if call.seen_from == "server" and call.kind == "llm")
-    return QueryRows(run, load, tuple(_serving(call, attended.started_at_s, run.horizon_s) for call in asked))
+    requests = (call for call in result.measured.calls if call.seen_from == "server" and call.kind == "llm")
+    return QueryRows(run, load, tuple(_serving(call, result.started_at_s, run.horizon_s) for call in requests))
 
 
 def _serving(call: CallRecord, started_at_s: float, horizon_s: float) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def frames_of(rows: Sequence[QueryRows]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables `queries` and `servings`, with their dtypes, in the order of the rows."""
     loads = pd.DataFrame([row.load for row in rows], columns=list(QUERY_COLUMNS)).astype(dict(QUERY_COLUMNS))
     servings = [serving for row in rows for serving in row.servings]
-    asked = pd.DataFrame(servings, columns=list(SERVING_COLUMNS)).astype(dict(SERVING_COLUMNS))
-    return pd.concat([to_frame("runs", [row.run for row in rows]), loads], axis=1), asked
+    requests = pd.DataFrame(servings, columns=list(SERVING_COLUMNS)).astype(dict(SERVING_COLUMNS))
+    return pd.concat([to_frame("runs", [row.run for row in rows]), loads], axis=1), requests
 
 
 def concat_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:

@@ -111,11 +111,11 @@ def run_load(
     SimulationStalled for one that left virtual time.
     """
     settings = settings or Settings()
-    known = latency_profile(profile, "local_gpu")
+    provider = latency_profile(profile, "local_gpu")
     design = LoadDesign(
         arrivals=processes_of(arrivals),
         alternatives=parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries),
-        profile=known if slots is None else dataclasses.replace(known, slots=slots),
+        profile=provider if slots is None else dataclasses.replace(provider, slots=slots),
         decision_timeout_s=decision_timeout_s,
         queries=queries,
         replicates=replicates,
@@ -246,7 +246,7 @@ def run_load_cell(design: LoadDesign, settings: Settings, cell: LoadCell, attemp
     """
     queries = design.queries_of(cell)
     window_from_s, window_until_s = design.window_s(queries[-1].scheduled_at_s)
-    rows = functools.partial(
+    rows_of = functools.partial(
         rows_of_query,
         arrivals=cell.arrivals.kind,
         offered_per_s=cell.arrivals.rate_per_s,
@@ -259,9 +259,9 @@ def run_load_cell(design: LoadDesign, settings: Settings, cell: LoadCell, attemp
     system = simulated(design, settings)
     built = system.built_once(_CONNECTIONS)
     door = built.door(system.options)
-    begun_s = time.process_time()
+    started_s = time.process_time()
     try:
-        kept = run_crowd(queries, built.workload, door, keep=rows, callers=design.callers)
+        rows = run_crowd(queries, built.workload, door, keep=rows_of, callers=design.callers)
     except SimulationStalled as error:
         return LoadCellResult(cell.id, stalled=f"of crowd {cell.id}: {error}")
-    return LoadCellResult(cell.id, *frames_of(kept), cpu_s=time.process_time() - begun_s)
+    return LoadCellResult(cell.id, *frames_of(rows), cpu_s=time.process_time() - started_s)

@@ -86,23 +86,23 @@ def replicate_measures(
     rows = [
         {
             **dict(zip(keys, key, strict=True)),
-            **{name: asked[name].iloc[0] for name in _SAME},
-            **_measures_of(asked, requests[requests["run_id"].isin(asked["run_id"])]),
+            **{name: crowd[name].iloc[0] for name in _SAME},
+            **_measures_of(crowd, requests[requests["run_id"].isin(crowd["run_id"])]),
         }
-        for key, asked in armed.groupby(keys, observed=True, sort=True)
+        for key, crowd in armed.groupby(keys, observed=True, sort=True)
     ]
     return _with_types(pd.DataFrame(rows), armed["arm"].cat.categories)
 
 
-def _measures_of(asked: pd.DataFrame, servings: pd.DataFrame) -> dict[str, Any]:
+def _measures_of(queries: pd.DataFrame, servings: pd.DataFrame) -> dict[str, Any]:
     """Return the measures of one crowd by name, those of `replicate_measures`.
 
-    asked: the queries of the crowd. servings: its requests, with the instant until which each was wanted.
+    queries: the queries of the crowd. servings: its requests, with the instant until which each was wanted.
     """
-    first = asked.iloc[0]
+    first = queries.iloc[0]
     from_s, until_s = float(first["window_from_s"]), float(first["window_until_s"])
     window_s = until_s - from_s
-    counted = asked[asked["scheduled_at_s"].between(from_s, until_s, inclusive="left")]
+    counted = queries[queries["scheduled_at_s"].between(from_s, until_s, inclusive="left")]
     response_s = counted["response_s"].fillna(math.inf)
     in_order = np.sort(response_s.to_numpy())
     capacity_s = math.nan if pd.isna(first["slots"]) else float(first["slots"]) * window_s
