@@ -366,7 +366,6 @@ class MadeUpLoad:
                 "live_queue_wait_s": 1.0,
                 "busy_share": 0.9,
                 "abandoned_share": 0.2 * place,
-                "late_max_s": 0.0,
                 **changes,
             }
             for load in LOADS
