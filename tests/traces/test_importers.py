@@ -36,9 +36,9 @@ BEGAN_NS = 1_700_000_000_000_000_000
 _IDS = ["trace_id", "source", "span_id", "parent_id", "after"]
 
 
-def told(traces: Traces, *ids: str) -> str:
+def told(traces: Traces) -> str:
     """The runs and spans of traces as tables, without ids and what is nowhere known, and their notes."""
-    frames = (frame.drop(columns=[*set(_IDS) - set(ids)], errors="ignore") for frame in (traces.runs, traces.spans))
+    frames = (frame.drop(columns=_IDS, errors="ignore") for frame in (traces.runs, traces.spans))
     tables = [frame.loc[:, (frame.notna() & (frame != "")).any()].to_csv(index=False) for frame in frames]
     return "\n".join([*tables, *traces.notes])
 
@@ -302,31 +302,6 @@ def langfuse_download() -> str:
     return json.dumps({"trace": trace, "observations": observations}, indent=2)
 
 
-# ---- tables of requests and steps
-
-SESSIONS = """session,agent,index,t_s,api_time_s,think_time_s,input_tokens,output_tokens,model,stop,type
-one,0,0,0,5,0,100,10,big,tool_use,n
-one,0,2,20,2,15,120,20,big,end_turn,n
-one,0,3,100,300.03,78,130,0,big,,s
-one,0,4,410,1,10,130,5,big,tool_use,n
-one,0.1,0,0,3,0,50,5,small,tool_use,n
-one,0.1,1,6,4,3,60,5,small,end_turn,n
-one,0.9,0,0,4,0,60,5,small,end_turn,n
-two,0,0,0,7,0,100,10,big,end_turn,n
-two,0.1,0,0,4,0,60,5,small,end_turn,n
-"""
-
-
-STEPS = """instance,resolved,exit_status,step,at_s,input_tokens,output_tokens
-a,1,Submitted,0,0,10,1
-a,1,Submitted,1,4,20,2
-a,1,Submitted,2,17,30,3
-b,0,LimitsExceeded,0,0,10,1
-b,0,LimitsExceeded,1,40,10,1
-c,1,Submitted,0,0,10,1
-"""
-
-
 # ---- recordings
 
 
@@ -368,19 +343,10 @@ def test_runs_are_read_from_every_form_of_every_tool(tmp_path: Path) -> None:
         (texts[tool],) = {told(traces) for traces in forms}
         for traces in forms:
             assert_no_text(traces, tmp_path)
-    # A sub-agent began after the request before its place, and the next request waited for it.
-    sessions = imported(tmp_path, "sessions.csv", SESSIONS)
-    texts["sessions of a coding agent"] = told(sessions, "trace_id", "span_id", "parent_id", "after")
-    texts["trajectories"] = told(imported(tmp_path, "steps.csv", STEPS))
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
 # ---- what cannot be read
-
-
-def cut_short(text: str, lines: int, last: str) -> str:
-    """The first lines of a text, and another in place of the next."""
-    return "\n".join([*text.splitlines()[:lines], last])
 
 
 def bad_span() -> str:
@@ -408,12 +374,6 @@ def second_run(**changes: Any) -> list[dict[str, Any]]:
             "line 3: span 'planner' ends before it begins",
         ),
         ("runs.jsonl", lambda: lines_of(langsmith_rows()[:2])[:-50] + "\n", "line 2: it is not JSON"),
-        (
-            "sessions.csv",
-            lambda: cut_short(SESSIONS, 2, SESSIONS.splitlines()[2].replace("one,0,", "one,x,")),
-            r"line 3: agent must be 0, or 0\.N",
-        ),
-        ("steps.csv", lambda: cut_short(STEPS, 2, "a,1"), "line 3: 2 cells, where the header has 7"),
     ],
 )
 def test_the_first_bad_record_is_named_with_its_line(
@@ -448,7 +408,6 @@ def test_an_export_of_agentops_is_refused_by_its_name(export: dict[str, Any], tm
 def test_a_format_that_is_named_is_the_one_that_is_read(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="line 1: run_type is missing"):
         import_traces(EXPORTS / "langfuse.jsonl", "langsmith")
-    assert set(FORMATS) >= {"otlp", "langsmith", "langfuse", "openinference", "coding-sessions", "trajectories"}
 
 
 def test_the_page_on_traces_names_every_format() -> None:

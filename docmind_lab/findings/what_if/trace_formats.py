@@ -11,11 +11,9 @@ from typing import Any, Final
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.traces.importers import SPAN_FORMATS, span_format_of
-from docmind_lab.tables.traces.importers.coding_sessions import is_coding_sessions, read_coding_sessions
 from docmind_lab.tables.traces.importers.export_records import Record, records_of
 from docmind_lab.tables.traces.importers.recordings import Recording, is_recording
 from docmind_lab.tables.traces.importers.spans import Success, traces_of_spans
-from docmind_lab.tables.traces.importers.trajectories import is_trajectories, read_trajectories
 from docmind_lab.tables.traces.trace_tables import Traces
 from docmind_lab.tables.traces.traced_studies import traces_of_study
 
@@ -33,8 +31,6 @@ FORMATS: Final[Mapping[str, Reader]] = {
     "study": lambda folder: traces_of_study(Study.load(folder)),
     "recording": lambda folder: Recording.load(folder).traces(str(folder)),
     **{name: functools.partial(_read_spans, name) for name in SPAN_FORMATS},
-    "coding-sessions": lambda source: read_coding_sessions(records_of(source), str(source)),
-    "trajectories": lambda source: read_trajectories(records_of(source), str(source)),
 }
 """The formats by name, with their readers."""
 
@@ -90,9 +86,7 @@ def _recognise(path: Path) -> str:
     first = next(iter(records_of(path)), None)
     if first is None:
         raise RecordError(f"{path} holds no record; export some runs first")
-    tables = {"coding-sessions": is_coding_sessions, "trajectories": is_trajectories}
-    name = span_format_of(first) or next((name for name, is_it in tables.items() if is_it(first)), None)
-    if name:
+    if name := span_format_of(first):
         return name
     if _is_agentops(first):
         raise ConfigurationError(

@@ -36,8 +36,8 @@ def import_(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="An export of OpenTelemetry (OTLP JSON, Jaeger, Tempo), LangSmith, Langfuse or Phoenix, a table of "
-            "requests or steps, a study's DIR or a recording's.",
+            help="An export of OpenTelemetry (OTLP JSON, Jaeger, Tempo), LangSmith, Langfuse or Phoenix, a "
+            "study's DIR or a recording's.",
         ),
     ],
     out: Annotated[str, typer.Option(help="File to write, ending in .jsonl.")] = "traces.jsonl",
