@@ -30,8 +30,8 @@ def profile(
             "--map",
             metavar="FIELD=COLUMN[:UNIT]",
             help="Which column is which, as latency_s=duration_ms:ms; once for each field: latency_s, first_token_s, "
-            "output_tokens, kind, outcome, error, model, node, session (the run of a call), and the instants "
-            "started_at, ended_at, first_token_at. Units: s, ms, us, ns.",
+            "output_tokens, kind, outcome, error, model, node, session (the run of a call). "
+            "Units: s, ms, us, ns.",
         ),
     ] = None,
     ok: Annotated[

@@ -1,6 +1,6 @@
 """Readers of traces: each turns what another tool wrote into `Traces`, as a stream, and keeps no text.
 
-export_records  the records of JSON, CSV and Parquet files, one after the other
+export_records  the records of JSON and Parquet files, one after the other
 spans           spans as tools export them, and the runs that they are of
 otlp, tools     readers of tracing tools: OpenTelemetry; LangSmith, Langfuse and Phoenix
 recordings      reader of the lab's own recordings
