@@ -127,16 +127,9 @@ def test_the_same_export_as_a_table_gives_the_same_calls(tmp_path: Path) -> None
         pd.testing.assert_frame_equal(read_calls(tmp_path / name).frame, wanted, check_dtype=False)
 
 
-def test_each_node_has_a_profile_of_its_own() -> None:
-    profiles = dl.LatencyProfile.fit_each(pd.DataFrame(langsmith()), "node", tables="empirical")
-    assert sorted(profiles) == ["agent", "judge"]
-    assert "node judge" in profiles["judge"].source
-
-
-def test_the_command_writes_a_file_for_each_model(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
+def test_the_command_fits_the_calls_of_one_node(tmp_path: Path) -> None:
+    path, out = tmp_path / "runs.jsonl", tmp_path / "judge.json"
     path.write_text("\n".join(map(json.dumps, langsmith())))
-    result = CliRunner().invoke(app, ["profile", str(path), "--each", "model", "--out", str(tmp_path / "mine.json")])
+    result = CliRunner().invoke(app, ["profile", str(path), "--node", "judge", "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert sorted(file.name for file in tmp_path.glob("mine-*.json")) == ["mine-large.json", "mine-small.json"]
-    assert dl.LatencyProfile.named(str(tmp_path / "mine-small.json")).name
+    assert "Fitted to 8 calls of runs.jsonl (LangSmith), node judge" in dl.LatencyProfile.named(str(out)).source

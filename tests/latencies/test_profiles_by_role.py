@@ -73,7 +73,7 @@ def test_a_role_draws_from_its_own_profile_and_the_others_from_the_rest() -> Non
         ("typical,judge=fast", "typical,judge=fast"),
         (["judge=fast/2", "typical/10"], "typical/10,judge=fast/2"),
         ("judge=fast", "heavy_tail,judge=fast"),
-        ("typical?correlation=0.5,judge=fast?brownout=0.1", "typical?correlation=0.5,judge=fast?brownout=0.1"),
+        ("typical?correlation=0.5,judge=fast?slowdown=0.1", "typical?correlation=0.5,judge=fast?slowdown=0.1"),
         ({"judge": "fast"}, "heavy_tail,judge=fast"),
     ],
 )

@@ -36,23 +36,17 @@ def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Seq
     ok: for tables of the user's own, as `calls_of_table` takes them.
     Raises: ConfigurationError naming the file or the column, and the remedy.
     """
-    name, study = "a study", source
     if isinstance(source, pd.DataFrame):
         return _from_frame(source, "a DataFrame", columns, ok)
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if not path.exists():
-            raise ConfigurationError(f"{path} cannot be read: there is no such file or folder")
-        if not path.is_dir():
-            return _from_file(path, columns, ok)
-        name, study = path.name, _study_in(path)
-    if isinstance(study, str | os.PathLike) or not all(hasattr(study, table) for table in _TABLES):
-        raise ConfigurationError(
-            f"source is a {type(source).__name__}: give a DataFrame, a file, a study or its folder"
-        )
-    if columns:
-        raise ConfigurationError(f"columns are for tables of your own; {name} says itself what its columns are")
-    return calls_of_study(study)
+    if not isinstance(source, str | os.PathLike):
+        if not all(hasattr(source, table) for table in _TABLES):
+            kind = type(source).__name__
+            raise ConfigurationError(f"source is a {kind}: give a DataFrame, a file, a study or its folder")
+        return calls_of_study(source, columns)
+    path = Path(source)
+    if not path.exists():
+        raise ConfigurationError(f"{path} cannot be read: there is no such file or folder")
+    return calls_of_study(_study_in(path), columns) if path.is_dir() else _from_file(path, columns, ok)
 
 
 def _from_frame(
@@ -123,14 +117,16 @@ def _study_in(folder: Path) -> StudyTables:
     return Tables(**{name: pd.read_parquet(folder / f"{name}.parquet") for name in _TABLES})
 
 
-def calls_of_study(study: StudyTables) -> ObservedCalls:
-    """Return the calls of a study's three tables.
+def calls_of_study(study: StudyTables, columns: Mapping[str, str] | None = None) -> ObservedCalls:
+    """Return the calls of a study's three tables. columns: None, for they are known.
 
     The server writes when it began to generate (event tokens_generated), so a first token is known there also of
     answers that came in one piece. Elsewhere the first byte is the first token, where the rest of the answer came
     later. A call unended at the horizon was cut by it.
-    Raises: ConfigurationError for a study without calls.
+    Raises: ConfigurationError for a study without calls, or columns.
     """
+    if columns:
+        raise ConfigurationError("columns are for tables of your own; a study says itself what its columns are")
     if study.calls.empty:
         raise ConfigurationError("the study has no calls: give one whose runs called a model")
     calls = study.calls.astype({"seen_from": "str", "kind": "str", "outcome": "str", "run_id": "str"})
