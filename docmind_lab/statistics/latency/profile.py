@@ -285,7 +285,7 @@ class LatencyProfile(ShownAsCode):
         for name in _TABLE_FIELDS:
             out[name] = {"levels": list(out[name].levels), "values_s": list(out[name].values_s)}
         # Left out where they are the default, so that the ids of studies without them stay what they were.
-        defaults = {**dependence.OPTIONS, "slots": None, "of_roles": {}}
+        defaults: dict[str, Any] = {**dependence.OPTIONS, "slots": None, "of_roles": {}}
         return {name: value for name, value in out.items() if name not in defaults or value != defaults[name]}
 
     @classmethod
