@@ -84,11 +84,6 @@ class Record:
             raise RecordError(f"{self.where}: {name} is missing; export the records with it")
         return text
 
-    def required_number(self, name: str) -> float:
-        """Return a value as a number. Raises: RecordError when it is missing, or is no number of 0 or more."""
-        self.required(name)
-        return self.number(name)
-
     @classmethod
     def of(cls, where: str, value: Any) -> Record:
         """Return a record with its outermost names in snake_case. Raises: RecordError when it is no object."""
