@@ -16,6 +16,7 @@ from docmind_lab.statistics.latency.call_sources import read_calls
 from docmind_lab.statistics.latency.observed_calls import ObservedCalls
 from docmind_lab.views.cli.app import app
 
+EXPORTS = Path(__file__).parents[1] / "traces" / "exports"
 CALLS = 24
 
 
@@ -38,73 +39,22 @@ def langsmith() -> list[dict[str, Any]]:
     return rows
 
 
-def observation(
-    ident: str, trace: str, begun: float, ended: float, kind: str = "GENERATION", **more: Any
-) -> dict[str, Any]:
-    times = {"startTime": after(begun), "endTime": after(ended)}
-    return {"id": ident, "traceId": trace, "type": kind, "level": "DEFAULT", "model": "small", **times, **more}
-
-
-def langfuse() -> list[dict[str, Any]]:
-    calls = [
-        observation(
-            f"g{number}",
-            f"t{number}",
-            10 * number,
-            10 * number + 2 + number / 10,
-            name="chat",
-            completionStartTime=after(10 * number + 0.5),
-            usageDetails={"input": 5, "output": 30 + number},
-            metadata={"langgraph_node": "agent"},
-        )
-        for number in range(CALLS)
-    ]
-    return [
-        *calls,
-        observation("span", "t0", 0, 99, "SPAN"),
-        observation("outer", "t0", 0, 50),
-        observation("inner", "t0", 1, 3, level="ERROR", parentObservationId="outer"),
-    ]
-
-
-def phoenix() -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"x{number}",
-            "name": "ChatCompletion",
-            "span_kind": kind,
-            "parent_id": None,
-            "status_code": "OK",
-            "context": {"trace_id": f"t{number}", "span_id": f"{kind}{number}"},
-            "start_time": after(10 * number),
-            "end_time": after(10 * number + 2 + number / 10),
-            "attributes": {"llm.model_name": "small", "llm.token_count.completion": 30 + number},
-        }
-        for number in range(CALLS)
-        for kind in ("LLM", "RETRIEVER", "CHAIN")
-    ]
-
-
 def openinference() -> dict[str, Any]:
     attributes = {"openinference.span.kind": "LLM", "llm.model_name": "small", "llm.token_count.completion": 40}
     return otlp([otlp_span("call", 0, 2, attributes, traceId=str(number)) for number in range(3)])
 
 
 def test_which_calls_are_read_of_each_export(tmp_path: Path) -> None:
-    search = observation("search", "t0", 0, 1, "RETRIEVER", parentObservationId="g0")
+    for name, content in (("langsmith", langsmith()), ("openinference", openinference())):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
     files = {
-        "LangSmith": langsmith(),
-        # A call around another is left out, and a search inside a call leaves out neither.
-        "Langfuse, an answer of its API": {"data": langfuse(), "meta": {}},
-        "Langfuse, with a search": {"data": [*langfuse()[:CALLS], search]},
-        "Phoenix": phoenix(),
-        "OTLP of OpenInference": openinference(),
+        "LangSmith": tmp_path / "langsmith.json",
+        "Langfuse": EXPORTS / "langfuse.jsonl",
+        "Phoenix": EXPORTS / "phoenix.parquet",
+        "OTLP of OpenInference": tmp_path / "openinference.json",
     }
-    texts = {}
-    for name, content in files.items():
-        (tmp_path / "calls.json").write_text(json.dumps(content))
-        texts[name] = told(read_calls(tmp_path / "calls.json"))
-    assert told(read_calls(pd.json_normalize(phoenix(), sep="."))) == texts["Phoenix"]
+    texts = {name: told(read_calls(file)) for name, file in files.items()}
+    assert told(read_calls(pd.read_parquet(EXPORTS / "phoenix.parquet"))) == texts["Phoenix"]
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 

@@ -150,7 +150,8 @@ SPANS = [
     span("chat", 2.0, 3.0, {"gen_ai.response.time_to_first_chunk": 0.25}),
     span("generate_content", 3.0, 5.0, events=[{"name": "First token", "timeUnixNano": "3500000000"}]),
     span("text_completion", 4.0, 34.0, {"error.type": "timeout"}, status={"code": 2}),
-    span("retrieval", 5.0, 5.125),
+    # A search inside a call leaves out neither.
+    span("retrieval", 5.0, 5.125, parentSpanId="4.0"),
     span("embeddings", 6.0, 6.5),
     # A framework's span around the request of its client.
     span("chat", 7.0, 8.5, spanId="outer"),

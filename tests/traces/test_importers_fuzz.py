@@ -59,11 +59,6 @@ def read(text: str, folder: Path, format_name: str | None = None) -> Traces | No
     return None
 
 
-@pytest.mark.parametrize("name", SPANS)
-def test_an_export_that_is_whole_is_read(name: str, tmp_path: Path) -> None:
-    assert read(json.dumps(SPANS[name]), tmp_path) is not None
-
-
 def fuzz(name: str, folder: Path, data: st.DataObject) -> None:
     """Read two records of an export in which something is odd."""
     records = [json.loads(json.dumps(SPANS[name])) for _ in range(2)]

@@ -130,7 +130,9 @@ def _snake(name: str) -> str:
 
 def records_of_frame(frame: pd.DataFrame, name: str) -> Iterator[Record]:
     """Yield the rows of a data frame. name: how errors call it."""
-    for number, values in enumerate(frame.to_dict("records"), 1):
+    # Phoenix has the id of a span as the index.
+    rows = frame if frame.index.name is None else frame.reset_index()
+    for number, values in enumerate(rows.to_dict("records"), 1):
         yield Record.of(f"{name}, row {number}", values)
 
 
