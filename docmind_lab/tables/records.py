@@ -9,14 +9,13 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_typ
 from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import NAN, STOP_REASONS, CallOutcome, RunOutcome
 
-Kind = Literal["text", "level", "float", "int", "bool", "maybe_bool"]
+Kind = Literal["text", "level", "float", "int", "bool"]
 DTYPES: Final[Mapping[str, str]] = {
     "text": "str",
     "level": "category",
     "float": "float64",
     "int": "int64",
     "bool": "bool",
-    "maybe_bool": "boolean",
 }
 
 

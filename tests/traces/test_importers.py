@@ -276,6 +276,7 @@ def second_run(**changes: Any) -> list[dict[str, Any]]:
             lambda: json.dumps(second_run(end_time="2020-01-01T00:00:00Z")),
             "line 1, record 2: span 'planner' ends before it begins",
         ),
+        ("runs.jsonl", lambda: lines_of(second_run(run_type="")), "line 2: run_type is missing"),
         ("runs.jsonl", lambda: lines_of(langsmith_rows()[:2])[:-50] + "\n", "line 2: it is not JSON"),
     ],
 )
@@ -288,13 +289,11 @@ def test_the_first_bad_record_is_named_with_its_line(
 
 def test_what_is_no_export_is_refused_with_the_formats(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"line 1, record 1: .*--format \(traces, study, .*Its fields are colour"
+        ConfigurationError, match=r"line 1, record 1: .*the formats are traces, study, .*Its fields are colour"
     ):
         imported(tmp_path, "other.json", '[{"colour": "red"}]')
     with pytest.raises(RecordError, match="holds no record"):
         imported(tmp_path, "empty.json", "")
-    with pytest.raises(ConfigurationError, match="--format must be one of traces, study"):
-        import_traces(tmp_path / "other.json", "spam")
 
 
 @pytest.mark.parametrize(
@@ -312,15 +311,10 @@ def test_an_export_that_is_not_read_is_refused_by_the_name_of_its_tool(export: d
         imported(tmp_path, "trace.json", json.dumps(export))
 
 
-def test_a_format_that_is_named_is_the_one_that_is_read(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="line 1: run_type is missing"):
-        import_traces(EXPORTS / "langfuse.jsonl", "langsmith")
-
-
 def test_the_page_on_traces_names_every_format() -> None:
     page = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
     named = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
-    assert sorted(named) == sorted([*FORMATS, "--format"])
+    assert sorted(named) == sorted([*FORMATS])
 
 
 # ---- reading as a stream

@@ -34,12 +34,11 @@ FORMATS: Final[Mapping[str, Reader]] = {
 """The formats by name, with their readers."""
 
 
-def import_traces(source: str | os.PathLike[str], format_name: str | None = None) -> Traces:
+def import_traces(source: str | os.PathLike[str]) -> Traces:
     """Read traces from a file or folder.
 
     Args:
         source: The file or folder.
-        format_name: One of `FORMATS`; None recognises it.
 
     Raises:
         ConfigurationError: There is no such file, or its format is not known or not read.
@@ -48,10 +47,7 @@ def import_traces(source: str | os.PathLike[str], format_name: str | None = None
     path = Path(source)
     if not path.exists():
         raise ConfigurationError(f"{path} is not there; name a file of traces or an export")
-    name = format_name or _recognise(path)
-    if name not in FORMATS:
-        raise ConfigurationError(f"--format must be one of {', '.join(FORMATS)}, not {name!r}")
-    return FORMATS[name](path)
+    return FORMATS[_recognise(path)](path)
 
 
 def _is_agentops(record: Record) -> bool:
@@ -90,6 +86,6 @@ def _recognise(path: Path) -> str:
     if isinstance(first.values.get("spans"), list) and "observed_until_s" in first.values:
         return "traces"
     raise ConfigurationError(
-        f"{first.where}: what this is an export of cannot be seen; name it with --format ({', '.join(FORMATS)}). "
+        f"{first.where}: what this is an export of cannot be seen; the formats are {', '.join(FORMATS)}. "
         f"Its fields are {', '.join(list(first.values)[:12])}"
     )

@@ -56,12 +56,11 @@ _ANY: Final = (None, None)
 class FittedFamily:
     """A fitted family of distributions of durations.
 
-    theta: its unbounded parameters, of log seconds; two for one lognormal, five for two. log_likelihood: of the rows of
-    the fit. bic: smaller is better.
+    theta: its unbounded parameters, of log seconds; two for one lognormal, five for two. bic: smaller is
+    better.
     """
 
     theta: tuple[float, ...]
-    log_likelihood: float
     bic: float
 
     @property
@@ -126,7 +125,7 @@ def _fit(starts: list[Floats], log_observed: Floats, log_cut: Floats, hang_proba
     likelihood = -float(best.fun) * len(log_observed)
     # The observed ones tell about the shape; to count the cut ones as well would punish a file for its timeouts.
     bic = len(best.x) * math.log(len(log_observed)) - 2 * likelihood
-    return FittedFamily(tuple(float(value) for value in best.x), likelihood, bic)
+    return FittedFamily(tuple(float(value) for value in best.x), bic)
 
 
 def _minimise(loss: Callable[[Floats], float], start: Floats) -> Any:

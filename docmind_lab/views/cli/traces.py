@@ -32,14 +32,13 @@ def import_(
         ),
     ],
     out: Annotated[str, typer.Option(help="File to write, ending in .jsonl.")] = "traces.jsonl",
-    as_format: Annotated[str, typer.Option("--format", help="What it is; recognised when left out.")] = "",
 ) -> None:
     """Read runs into a file for what-if, and say how many spans were used, how many were left out, and why."""
     from docmind_lab.findings.what_if.trace_formats import import_traces
 
     if Path(out).suffix != ".jsonl":
         raise ConfigurationError(f"--out must end in .jsonl: got {out}")
-    result = import_traces(source, as_format or None)
+    result = import_traces(source)
     path = result.write(out)
     typer.echo(f"{result}\n\nIn {path}; next: docmind-lab what-if {path}")
 
