@@ -1,4 +1,4 @@
-"""Spans and metrics of runs under their public names."""
+"""Spans of runs under their public name."""
 
 from docmind_lab.views.telemetry import Telemetry
 

@@ -6,11 +6,41 @@ python docs/make_data_dictionary.py > docs/data-dictionary.md
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from docmind_lab.core.levels import SCHEMA_VERSION
+from docmind_lab.core.text import markdown_table
 from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.kinds import WORKLOADS, workload_kind
-from docmind_lab.tables.dictionary import column_table, common_dictionary, event_table
+from docmind_lab.tables.records import DTYPES, EVENTS, TABLES, Column
+
+
+def column_table(columns: Iterable[Column]) -> str:
+    """Return columns with their dtypes and meanings as a Markdown table."""
+    rows = []
+    for column in columns:
+        levels = f" Levels: {', '.join(level or '(empty)' for level in column.levels)}." if column.levels else ""
+        rows.append((f"`{column.name}`", DTYPES[column.kind], f"{column.meaning}{levels}"))
+    return markdown_table(("column", "dtype", "meaning"), rows, left=range(3))
+
+
+def event_table(events: Mapping[str, str]) -> str:
+    """Return events with their meanings as a Markdown table."""
+    return markdown_table(("event", "meaning"), ((f"`{name}`", text) for name, text in events.items()), left=range(2))
+
+
+def common_dictionary() -> str:
+    """Return the tables, columns, units and events as Markdown."""
+    lines = [
+        "# Data dictionary",
+        "",
+        f"Schema version {SCHEMA_VERSION}. Written by `make docs` from the code; do not edit.",
+        "Names ending in `_at_s` are instants in seconds since the run's start, `_s` durations in seconds.",
+    ]
+    for table, (record_type, columns) in TABLES.items():
+        first_line = (record_type.__doc__ or "").strip().splitlines()[0]
+        lines += ["", f"## `{table}`", "", first_line, "", column_table(columns)]
+    return "\n".join([*lines, "", "## Events", "", event_table(EVENTS)]) + "\n"
 
 
 def whole_dictionary() -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Counter, Histogram, MeterProvider
+    from opentelemetry.metrics import MeterProvider
 
 INSTRUMENT: Final = "docmind_lab"
 """Name of the tracer and of the meter."""
@@ -72,38 +72,24 @@ RUN_LABELS: Final = ("workload", "alternative", "clock")
 # From what a timer is late by to an enforcer that waits for a client's own timeouts. 0 is a bucket: not late at all.
 OVERRUN_BUCKETS_S: Final = (0.0, 0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 
-# From a search, or a rung that needs no model, to an agent that is cut after minutes.
-_SECONDS: Final = (0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
-
 
 class RunInstruments:
-    """The instruments of runs on an OpenTelemetry meter; docs/telemetry.md lists their labels.
+    """The instruments of calls in production on an OpenTelemetry meter; docs/telemetry.md lists their labels.
 
     Args:
-        provider: Provider of the meter: one that the lab is given, or the application's own in production.
+        provider: Provider of the meter.
     """
 
     def __init__(self, provider: MeterProvider) -> None:
         meter = provider.get_meter(INSTRUMENT)
 
-        def histogram(name: str, meaning: str, buckets_s: tuple[float, ...]) -> Histogram:
-            return meter.create_histogram(name, "s", meaning, explicit_bucket_boundaries_advisory=buckets_s)
-
-        def counter(name: str, unit: str, meaning: str) -> Counter:
-            return meter.create_counter(name, f"{{{unit}}}", meaning)
-
-        self.runs = counter(RUNS, "run", "Runs that ended.")
-        self.caller_overrun = histogram(CALLER_OVERRUN, "How late the caller returned.", OVERRUN_BUCKETS_S)
-        self.work_cut = counter(
-            WORK_CUT, "item", "Requests that were cut or refused, and threads that still ran at the return."
+        self.runs = meter.create_counter(RUNS, "{run}", "Runs that ended.")
+        self.caller_overrun = meter.create_histogram(
+            CALLER_OVERRUN,
+            "s",
+            "How late the caller returned.",
+            explicit_bucket_boundaries_advisory=OVERRUN_BUCKETS_S,
         )
-        self.work_overrun = histogram(
-            "docmind.run.work_overrun", "How long work went on after the deadline.", OVERRUN_BUCKETS_S
+        self.work_cut = meter.create_counter(
+            WORK_CUT, "{item}", "Requests that were cut or refused, and threads that still ran at the return."
         )
-        self.overspent = counter("docmind.runs_overspent", "run", "Runs that passed a second budget.")
-        self.calls = counter("docmind.calls", "call", "Requests of clients.")
-        self.call_duration = histogram("docmind.call", "How long a request took.", _SECONDS)
-        self.tokens = counter("docmind.tokens", "token", "Tokens as responses count them.")
-        self.stage_duration = histogram("docmind.stage", "How long a rung of the staged ladder took.", _SECONDS)
-        self.fallbacks = counter("docmind.fallbacks", "fallback", "One rung stood in for another.")
-        self.relation_retries = counter("docmind.relation_retries", "retry", "Relations written again at the end.")

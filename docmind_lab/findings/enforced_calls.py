@@ -26,7 +26,7 @@ from docmind_lab.core.telemetry_names import (
 )
 from docmind_lab.tables.frames import blank_row
 from docmind_lab.tables.records import TABLES
-from docmind_lab.tables.traces.importers.export_records import Record, files_of, open_text, records_of
+from docmind_lab.tables.traces.importers.export_records import Record, files_of, records_of
 from docmind_lab.tables.traces.importers.otlp import attributes_of, plain_spans
 
 # Column → the attribute of the span, and what stands for one that is missing; None where a call must have it.
@@ -96,7 +96,7 @@ def _whole_records(file: Path) -> Iterator[Record]:
     except RecordError as error:
         if isinstance(error.__cause__, UnicodeDecodeError):
             raise
-        with open_text(file) as lines:
+        with file.open(encoding="utf-8-sig") as lines:
             *_, (number, last) = enumerate(lines, start=1)
         if number == 1 or last.endswith("\n") or f"line {number}:" not in str(error):
             raise

@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -58,7 +58,7 @@ def studentised_interval(samples: Samples, confidence: float, seed: int, resampl
     means, errors = (np.concatenate(part) for part in zip(*drawn, strict=True))
     spread = errors > 1e-9 * error
     if float(np.mean(~spread)) > _WITHOUT_SPREAD:
-        return bca_interval(samples, np.mean, confidence, seed, resamples)
+        return bca_interval(samples, confidence, seed, resamples)
     away = means - estimate
     in_errors = np.where(spread, away / np.where(spread, errors, 1.0), np.copysign(np.inf, away))
     tail = (1.0 - confidence) / 2
@@ -67,18 +67,16 @@ def studentised_interval(samples: Samples, confidence: float, seed: int, resampl
     return Interval(estimate, low, high, confidence, f"studentised bootstrap{_kind(samples)}", _runs(samples))
 
 
-def bca_interval(
-    samples: Samples, statistic: Callable[..., Any], confidence: float, seed: int, resamples: int
-) -> Interval:
-    """Return a BCa interval of a sample's statistic, or of its difference between two, by `scipy.stats.bootstrap`.
+def bca_interval(samples: Samples, confidence: float, seed: int, resamples: int) -> Interval:
+    """Return a BCa interval of a sample's mean, or of its difference between two, by `scipy.stats.bootstrap`.
 
-    statistic: np.mean or np.median. Where BCa is not defined, percentiles; `method` says which. The confidence is
-    widened for few runs: a bootstrap takes the variance over n and the normal quantile, where n − 1 and Student's are
-    due. Source: Efron (1987), JASA 82:171; Hesterberg (2015), The American Statistician 69:371, section 4.
+    Where BCa is not defined, percentiles; `method` says which. The confidence is widened for few runs: a bootstrap
+    takes the variance over n and the normal quantile, where n − 1 and Student's are due. Source: Efron (1987), JASA
+    82:171; Hesterberg (2015), The American Statistician 69:371, section 4.
     """
 
     def difference(*drawn: Floats, axis: int = -1) -> Any:
-        values = [statistic(sample, axis=axis) for sample in drawn]
+        values = [sample.mean(axis=axis) for sample in drawn]
         return values[0] if len(values) == 1 else values[0] - values[1]
 
     estimate = float(difference(*samples))
@@ -102,7 +100,6 @@ def bca_interval(
         if np.isnan([bounds.low, bounds.high]).any():
             again = stats.bootstrap(samples, n_resamples=0, bootstrap_result=result, method="percentile", **located)
             method, bounds = "percentile", again.confidence_interval
-    # The median of an even number of runs can lie outside of what resamples of it reach; the interval holds it.
     low, high = min(float(bounds.low), estimate), max(float(bounds.high), estimate)
     return Interval(estimate, low, high, confidence, f"{method} bootstrap{_kind(samples)}", _runs(samples))
 

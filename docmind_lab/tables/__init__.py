@@ -6,8 +6,7 @@
 
 Instants are seconds since the run's start. docs/data-dictionary.md describes all columns.
 
-records.py      a row of each table as a record: its columns, and the meaning of each
-dictionary.py   the events and their meanings, and all of it as Markdown
+records.py      a row of each table as a record: its columns, and the meaning of each; the events
 cell_store.py   cells of a study as files; manifest.py is what a study says of itself
 conditions.py   the conditions of runs, and the arms that are compared under them
 traces/         runs as graphs of calls

@@ -36,7 +36,6 @@ _TYPES: Mapping[str, pa.DataType] = {
     "float": pa.float64(),
     "int": pa.int64(),
     "bool": pa.bool_(),
-    "maybe_bool": pa.bool_(),
 }
 
 

@@ -1,4 +1,4 @@
-"""The columns of the three tables, each stated once: a field of a record, with its type and its meaning."""
+"""The columns of the three tables, each stated once: a field of a record, with its type and meaning; and the events."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_typ
 from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import NAN, STOP_REASONS, CallOutcome, RunOutcome
 
-Kind = Literal["text", "level", "float", "int", "bool", "maybe_bool"]
+Kind = Literal["text", "level", "float", "int", "bool"]
 DTYPES: Final[Mapping[str, str]] = {
     "text": "str",
     "level": "category",
     "float": "float64",
     "int": "int64",
     "bool": "bool",
-    "maybe_bool": "boolean",
 }
 
 
@@ -264,3 +263,44 @@ STUDY_ID, RUN_ID, ALTERNATIVE = (
     for name in ("study_id", "run_id", "alternative")
 )
 """The columns that identify the run of a row, in every table, those of workloads too."""
+
+EVENTS: Final[Mapping[str, str]] = {
+    "run_started": "The budget began.",
+    "deadline": "The deadline fell, by the plan of the run.",
+    "stop_requested": "The stop flag was raised.",
+    "node_started": "A graph node began. detail: node.",
+    "tool_started": "A tool of the user's graph began. detail: tool (its name).",
+    "thread_started": "A thread began what an event loop or a node had handed to it. detail: node.",
+    "attempt_started": "A request was made. detail: kind, call_id, attempt, capped (by the deadline).",
+    "refused": "A call was refused. detail: kind; budget if it was not time (tokens, calls, cost).",
+    "hedged": "A second request was sent for a call that took long. detail: kind, after_s.",
+    "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
+    "wound_down": "Little time was left, so a role lost its tools or began no further search. detail: left_s.",
+    "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
+    "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
+    "reply_cut": "A reply was cut at the tokens that a second budget had left. detail: kind, budget, tokens.",
+    "usage_missing": "A response did not say what it used: tokens and cost could not be charged. detail: kind.",
+    "allotment_spent": "A role's part of the budget was used up; the run goes on without it. detail: allotted_s.",
+    "retrieved": "Documents were found. detail: ids, topics, strategy, router_used.",
+    "result_available": "The run first had something to return: documents or text.",
+    "result_scored": "What a caller who is cut from now on has was better or worse than before. detail: recall, score.",
+    "router_fallback": "An injected router gave no documents; explicit retrieval follows. detail: reason, error_type.",
+    "router_refused": "An injected router was not used: its endpoint is not admitted. detail: error_type.",
+    "router_abandoned": "A router's thread is waited for no longer and keeps running. detail: share (of the budget).",
+    "call_ended": "A call of an agent was over, retries and waits included. detail: kind, call_id, begun_at_s.",
+    "handoff_refused": "A handoff was refused. detail: agent, reason.",
+    "thread_ended": "It was done, which a cancellation does not hasten. detail: node, begun_at_s.",
+    "node_ended": "A graph node ended. detail: node, outcome (ok, error), begun_at_s.",
+    "loop_blocked": "A caller left a run whose event loop stood still; one that awaits it could not. detail: line.",
+    "interrupt_answered": "An interrupt was answered, and the run goes on. detail: interrupts, left (answers).",
+    "error_in_state": "The graph came to its end with an error of its own in its state. detail: key.",
+    "output_not_set": "The graph came to its end without a value of an output that it declares. detail: key.",
+    "checkpoint_put": "A checkpoint was put. detail: step.",
+    "checkpoint_blocked": "A fence kept a checkpoint of an old run out of its thread. detail: step.",
+    "answer_made_up": "A request was answered by what the service does not have, or in a guessed shape. detail: of.",
+    "fault_met": "A fault of a service struck a request. detail: fault, call_id, attempt.",
+    "returned": "The caller returned, with an answer or without.",
+    "quiet": "Nothing of the run was at work any more.",
+    "horizon": "Observation ended while the run was still at work.",
+}
+"""What an event means. Events of one instant stand in this order, so that no table tells who was scheduled first."""

@@ -4,6 +4,6 @@ plots      figures
 cli        docmind-lab
 panels     interactive views in notebooks; they show reports
 reports    a study as one page
-telemetry  spans and metrics of runs
+telemetry  spans of runs
 diagnosis  whether this machine is in order, and whether a program finds the simulated services
 """

@@ -1,4 +1,4 @@
-"""Queries in spans and metrics: off by default, after the answer, never in its way, and without a word of anybody's."""
+"""Queries in spans: off by default, after the answer, never in its way, and without a word of anybody's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import EndpointRefused
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.network.recorder import Recorder
@@ -21,11 +21,10 @@ from docmind_lab.systems.docmind.coordinator.delivery import CloseTime, EndedQue
 from docmind_lab.views.telemetry import Telemetry
 from docmind_lab.views.telemetry.exporter import measured_query
 
-pytest.importorskip("opentelemetry.exporter.prometheus")
+pytest.importorskip("opentelemetry.sdk.trace")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 from opentelemetry.semconv.attributes import error_attributes, server_attributes
-from scraped_metrics import Scraped
 from span_exporters import Failing, Hanging
 
 CANARY = "zephyrquark"
@@ -33,8 +32,8 @@ QUESTION = f"What does a hard timeout leave running, {CANARY}?"
 
 
 def test_a_query_is_a_trace_by_the_conventions_names_and_without_its_text(coordinator) -> None:
-    exporter, metrics = InMemorySpanExporter(), Scraped()
-    asked = coordinator(telemetry=Telemetry(spans=exporter, metrics=metrics))
+    exporter = InMemorySpanExporter()
+    asked = coordinator(telemetry=Telemetry(spans=exporter))
     responses = [asked.process_query(QUESTION, thread_id=f"{CANARY}-{number}") for number in (1, 2)]
     asked.close()
     spans = exporter.get_finished_spans()
@@ -54,9 +53,7 @@ def test_a_query_is_a_trace_by_the_conventions_names_and_without_its_text(coordi
         assert took_s == pytest.approx(response.processing_time, abs=1e-6)
         # What servers alone know is not made up.
         assert "docmind.deadline.calls_after" not in root.attributes
-    shown = "".join(span.to_json() for span in spans) + metrics.text()
-    assert CANARY not in shown
-    assert 'docmind_runs_total{alternative="cooperative",clock="wall",outcome="answered"' in shown
+    assert CANARY not in "".join(span.to_json() for span in spans)
 
 
 def test_a_query_that_its_budget_cuts_is_an_error_of_that_name(coordinator) -> None:
@@ -108,16 +105,16 @@ def test_queries_that_nobody_was_told_of_are_counted_at_the_end(
         raise RuntimeError("no run can be made of it")
 
     monkeypatch.setattr("docmind_lab.views.telemetry.exporter.measured_query", broken)
-    asked = coordinator(timeout_s=0.001, telemetry=Telemetry(metrics=Scraped()))
+    asked = coordinator(timeout_s=0.001, telemetry=Telemetry(spans=InMemorySpanExporter()))
     asked.process_query(QUESTION)
     asked.close()
     assert "telemetry: queries that were dropped or could not be told of: 1" in caplog.text
 
 
-def test_what_cannot_be_told_is_said_before_anything_starts(coordinator, tmp_path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError):
-        coordinator(telemetry=Telemetry(metrics_file=tmp_path / "file" / "runs.prom"))
+def test_what_cannot_be_told_is_said_before_anything_starts(coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector.example:4318")
+    with pytest.raises(EndpointRefused):
+        coordinator(telemetry=Telemetry(spans="otlp"))
 
 
 def ended(recorder: Recorder, outcome: str = "timed_out") -> EndedQuery:

@@ -7,7 +7,6 @@ import pytest
 from scipy import optimize, stats
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.statistics.latency import families
 from docmind_lab.statistics.latency.durations import DurationFit, Sample, fit_durations
 from docmind_lab.statistics.latency.families import best_family
 
@@ -77,7 +76,7 @@ def durations(truth, seed, timeouts=None, rows=ROWS):
 
 
 # A second mode that one limit hides cannot be known beyond the limit: there the mixture is held to what was seen.
-CASES = [(name, how) for name in TRUTHS for how in TIMEOUTS]
+CASES = [(name, how) for name in ("lognormal", "mixture") for how in TIMEOUTS]
 
 
 def levels_of(name, how):
@@ -97,6 +96,12 @@ def test_known_distributions_are_recovered_within_5_percent_with_a_fifth_cut(nam
     assert np.abs(found).max() < 0.05
 
 
+@pytest.mark.parametrize("how", TIMEOUTS)
+def test_a_distribution_of_no_fitted_family_is_recovered_within_8_percent(how):
+    """A gamma distribution of shape 9, up to p95, in three samples (docs/own-latencies.md)."""
+    assert np.abs([errors("gamma", how, seed) for seed in range(3)]).max() < 0.08
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "how"), CASES)
 def test_known_distributions_are_recovered_by_many_samples_without_a_bias(name, how):
@@ -106,14 +111,12 @@ def test_known_distributions_are_recovered_by_many_samples_without_a_bias(name, 
     assert np.abs(found.mean(axis=0)).max() < 0.015
 
 
-@pytest.mark.parametrize(
-    ("name", "scipys"), [("lognormal", stats.lognorm), ("gamma", stats.gamma), ("weibull", stats.weibull_min)]
-)
-def test_one_family_is_what_scipy_fits_to_censored_data(monkeypatch, name, scipys):
-    sample = durations(TRUTHS["gamma"], 3, TIMEOUTS["independent"])
-    monkeypatch.setattr(families, "_FAMILIES", {name: families._FAMILIES[name]})
+def test_one_lognormal_is_what_scipy_fits_to_censored_data():
+    sample = durations(TRUTHS["lognormal"], 3, TIMEOUTS["independent"])
     ours = best_family(sample.observed_s, sample.cut_s)
-    theirs = scipys(*scipys.fit(stats.CensoredData(uncensored=sample.observed_s, right=sample.cut_s), floc=0))
+    censored = stats.CensoredData(uncensored=sample.observed_s, right=sample.cut_s)
+    theirs = stats.lognorm(*stats.lognorm.fit(censored, floc=0))
+    assert ours.family == "lognormal"
     assert ours.quantile(LEVELS) == pytest.approx(theirs.ppf(LEVELS), rel=1e-3)
 
 
@@ -138,31 +141,37 @@ def test_with_too_few_rows_for_a_family_the_table_ends_at_the_longest_time_seen_
     assert "the true durations are longer" in fit.in_words()
 
 
-def test_where_no_family_fits_the_table_holds_the_observed_quantiles():
+def three_modes(rows=3000):
+    """Durations that neither one lognormal nor two of them fit."""
     rng = np.random.default_rng(4)
-    three = np.exp(0.1 * rng.standard_normal(3000)) * rng.choice([1.0, 3.0, 9.0], 3000)
-    fit, insisted = (fit_durations(Sample(three, np.empty(0)), "x", tables) for tables in ("auto", "fitted"))
-    assert (fit.used, insisted.used, fit.fits) == ("empirical", "fitted", False)
+    return np.exp(0.1 * rng.standard_normal(rows)) * rng.choice([1.0, 3.0, 9.0], rows)
+
+
+def test_where_no_family_fits_the_table_holds_the_observed_quantiles():
+    three = three_modes()
+    fit = fit_durations(Sample(three, np.empty(0)), "x")
+    assert (fit.used, fit.fits) == ("empirical", False)
     assert "fits badly" in fit.in_words()
     for level in (0.1, 0.5, 0.9):
         assert fit.table.at(level) == pytest.approx(np.quantile(three, level), rel=0.01)
-    assert abs(insisted.table.at(0.65) / np.quantile(three, 0.65) - 1) > 0.1
+    assert abs(fit.fitted_s[65] / np.quantile(three, 0.65) - 1) > 0.1
 
 
 def test_the_empirical_table_goes_on_from_the_last_event_with_the_tail_of_the_family():
-    truth = TRUTHS["lognormal"]
-    fit = fit_durations(durations(truth, 2, TIMEOUTS["fixed"]), "x", "empirical")
-    assert fit.used == "empirical"
+    three = three_modes()
+    fit = fit_durations(Sample(three[three < 9], np.full((three >= 9).sum(), 9.0)), "x")
+    assert (fit.used, fit.known_to) == ("empirical", pytest.approx(5 / 6, abs=0.02))
     assert fit.table.at(0.5) == pytest.approx(fit.empirical_s[50])
-    assert fit.table.at(0.95) == pytest.approx(truth.ppf(0.95), rel=0.07)
     assert fit.table.at(fit.known_to) >= fit.empirical_s[-1]
+    assert fit.table.at(0.99) > 1.2 * fit.known_to_s
+    assert "the tail of the two lognormals fit" in fit.in_words()
 
 
 def test_hangs_that_are_told_do_not_stretch_the_latencies_of_the_others():
     truth = TRUTHS["lognormal"]
     answered = truth.rvs(900, random_state=np.random.default_rng(8))
     sample = Sample(answered, np.full(100, 60.0))
-    told, untold = (fit_durations(sample, "x", "fitted", hangs).table.at(0.95) for hangs in (0.1, 0.0))
+    told, untold = (fit_durations(sample, "x", hangs).table.at(0.95) for hangs in (0.1, 0.0))
     assert told == pytest.approx(truth.ppf(0.95), rel=0.05)
     assert untold > 1.3 * told
 
@@ -194,13 +203,6 @@ def test_evidence_survives_a_file():
         DurationFit.from_dict({"table": {}})
 
 
-@pytest.mark.parametrize(
-    ("sample", "tables", "words"),
-    [
-        (Sample(np.empty(0), np.ones(5)), "auto", "all 5 rows were cut.*longer timeout"),
-        (Sample(np.ones(5), np.empty(0)), "best", "tables is 'best': choose auto"),
-    ],
-)
-def test_what_cannot_be_fitted_is_said_in_one_line(sample, tables, words):
-    with pytest.raises(ConfigurationError, match=words):
-        fit_durations(sample, "first_token_s", tables)
+def test_rows_that_were_all_cut_cannot_be_fitted():
+    with pytest.raises(ConfigurationError, match=r"first_token_s: all 5 rows were cut.*longer timeout"):
+        fit_durations(Sample(np.empty(0), np.ones(5)), "first_token_s")

@@ -1,4 +1,4 @@
-"""Exports of tracing tools, and tables with instants, as sources of latencies (agents.md 10)."""
+"""Exports of tracing tools as sources of latencies (agents.md 10)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from docmind_lab.statistics.latency.call_sources import read_calls
 from docmind_lab.statistics.latency.observed_calls import ObservedCalls
 from docmind_lab.views.cli.app import app
 
+EXPORTS = Path(__file__).parents[1] / "traces" / "exports"
 CALLS = 24
 
 
@@ -38,81 +39,22 @@ def langsmith() -> list[dict[str, Any]]:
     return rows
 
 
-def observation(
-    ident: str, trace: str, begun: float, ended: float, kind: str = "GENERATION", **more: Any
-) -> dict[str, Any]:
-    times = {"startTime": after(begun), "endTime": after(ended)}
-    return {"id": ident, "traceId": trace, "type": kind, "level": "DEFAULT", "model": "small", **times, **more}
-
-
-def langfuse() -> list[dict[str, Any]]:
-    calls = [
-        observation(
-            f"g{number}",
-            f"t{number}",
-            10 * number,
-            10 * number + 2 + number / 10,
-            name="chat",
-            completionStartTime=after(10 * number + 0.5),
-            usageDetails={"input": 5, "output": 30 + number},
-            metadata={"langgraph_node": "agent"},
-        )
-        for number in range(CALLS)
-    ]
-    return [
-        *calls,
-        observation("span", "t0", 0, 99, "SPAN"),
-        observation("outer", "t0", 0, 50),
-        observation("inner", "t0", 1, 3, level="ERROR", parentObservationId="outer"),
-    ]
-
-
-def phoenix() -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"x{number}",
-            "name": "ChatCompletion",
-            "span_kind": kind,
-            "parent_id": None,
-            "status_code": "OK",
-            "context": {"trace_id": f"t{number}", "span_id": f"{kind}{number}"},
-            "start_time": after(10 * number),
-            "end_time": after(10 * number + 2 + number / 10),
-            "attributes": {"llm.model_name": "small", "llm.token_count.completion": 30 + number},
-        }
-        for number in range(CALLS)
-        for kind in ("LLM", "RETRIEVER", "CHAIN")
-    ]
-
-
 def openinference() -> dict[str, Any]:
     attributes = {"openinference.span.kind": "LLM", "llm.model_name": "small", "llm.token_count.completion": 40}
     return otlp([otlp_span("call", 0, 2, attributes, traceId=str(number)) for number in range(3)])
 
 
 def test_which_calls_are_read_of_each_export(tmp_path: Path) -> None:
-    search = observation("search", "t0", 0, 1, "RETRIEVER", parentObservationId="g0")
+    for name, content in (("langsmith", langsmith()), ("openinference", openinference())):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
     files = {
-        "LangSmith": langsmith(),
-        # A call around another is left out, and a search inside a call leaves out neither.
-        "Langfuse, an answer of its API": {"data": langfuse(), "meta": {}},
-        "Langfuse, with a search": {"data": [*langfuse()[:CALLS], search]},
-        "Phoenix": phoenix(),
-        "OTLP of OpenInference": openinference(),
+        "LangSmith": tmp_path / "langsmith.json",
+        "Langfuse": EXPORTS / "langfuse.jsonl",
+        "Phoenix": EXPORTS / "phoenix.parquet",
+        "OTLP of OpenInference": tmp_path / "openinference.json",
     }
-    instants = pd.DataFrame({"begin": [0, 1000], "end": [1500, 4000], "first": [500, 1250]})
-    frames = {
-        "Phoenix": (pd.json_normalize(phoenix(), sep="."), {}),
-        "two instants": (instants, {"started_at": "begin:ms", "ended_at": "end:ms", "first_token_at": "first:ms"}),
-        "two dates": (pd.DataFrame({"started_at": [after(0), after(9)], "ended_at": [after(2), after(9.5)]}), {}),
-    }
-    texts = {}
-    for name, content in files.items():
-        (tmp_path / "calls.json").write_text(json.dumps(content))
-        texts[name] = told(read_calls(tmp_path / "calls.json"))
-    for name, (frame, columns) in frames.items():
-        as_frame = told(read_calls(frame, columns))
-        assert texts.setdefault(name, as_frame) == as_frame
+    texts = {name: told(read_calls(file)) for name, file in files.items()}
+    assert told(read_calls(pd.read_parquet(EXPORTS / "phoenix.parquet"))) == texts["Phoenix"]
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
@@ -135,16 +77,9 @@ def test_the_same_export_as_a_table_gives_the_same_calls(tmp_path: Path) -> None
         pd.testing.assert_frame_equal(read_calls(tmp_path / name).frame, wanted, check_dtype=False)
 
 
-def test_each_node_has_a_profile_of_its_own() -> None:
-    profiles = dl.LatencyProfile.fit_each(pd.DataFrame(langsmith()), "node", tables="empirical")
-    assert sorted(profiles) == ["agent", "judge"]
-    assert "node judge" in profiles["judge"].source
-
-
-def test_the_command_writes_a_file_for_each_model(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
+def test_the_command_fits_the_calls_of_one_node(tmp_path: Path) -> None:
+    path, out = tmp_path / "runs.jsonl", tmp_path / "judge.json"
     path.write_text("\n".join(map(json.dumps, langsmith())))
-    result = CliRunner().invoke(app, ["profile", str(path), "--each", "model", "--out", str(tmp_path / "mine.json")])
+    result = CliRunner().invoke(app, ["profile", str(path), "--node", "judge", "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert sorted(file.name for file in tmp_path.glob("mine-*.json")) == ["mine-large.json", "mine-small.json"]
-    assert dl.LatencyProfile.named(str(tmp_path / "mine-small.json")).name
+    assert "Fitted to 8 calls of runs.jsonl (LangSmith), node judge" in dl.LatencyProfile.named(str(out)).source

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flat_compare import compare_by
+from langchain_openai import ChatOpenAI
+from langgraph.graph import END, START, MessagesState, StateGraph
 from typer.testing import CliRunner
 
 from docmind_lab.core.errors import ConfigurationError
@@ -19,37 +22,16 @@ from docmind_lab.statistics.latency.quantiles import QuantileTable
 from docmind_lab.views.cli.app import app
 from docmind_lab.views.cli.servers import serve
 
-GRAPH = """
-from typing import TypedDict
 
-from langchain_openai import ChatOpenAI
-from langgraph.graph import END, START, StateGraph
-
-model = ChatOpenAI(model="any", api_key="any")
-
-
-class State(TypedDict, total=False):
-    topic: str
-    draft: str
-    verdict: str
-
-
-def write(state: State) -> State:
-    return {"draft": str(model.invoke(f"Write about {state['topic']}").content)}
-
-
-def judge(state: State) -> State:
-    return {"verdict": str(model.invoke(f"Judge: {state['draft']}").content)}
-
-
-builder = StateGraph(State)
-builder.add_node("write", write)
-builder.add_node("judge", judge)
-builder.add_edge(START, "write")
-builder.add_edge("write", "judge")
-builder.add_edge("judge", END)
-graph = builder.compile()
-"""
+def written_and_judged() -> Any:
+    """A graph of two nodes, each a call to the model."""
+    model, builder = ChatOpenAI(model="any", api_key="any"), StateGraph(MessagesState)
+    for name in ("write", "judge"):
+        builder.add_node(name, lambda state: {"messages": [model.invoke(state["messages"])]})
+    builder.add_edge(START, "write")
+    builder.add_edge("write", "judge")
+    builder.add_edge("judge", END)
+    return builder.compile()
 
 
 def constant(name: str, seconds: float) -> LatencyProfile:
@@ -73,7 +55,7 @@ def test_a_role_draws_from_its_own_profile_and_the_others_from_the_rest() -> Non
         ("typical,judge=fast", "typical,judge=fast"),
         (["judge=fast/2", "typical/10"], "typical/10,judge=fast/2"),
         ("judge=fast", "heavy_tail,judge=fast"),
-        ("typical?correlation=0.5,judge=fast?brownout=0.1", "typical?correlation=0.5,judge=fast?brownout=0.1"),
+        ("typical?correlation=0.5,judge=fast?slowdown=0.1", "typical?correlation=0.5,judge=fast?slowdown=0.1"),
         ({"judge": "fast"}, "heavy_tail,judge=fast"),
     ],
 )
@@ -95,10 +77,9 @@ def test_what_cannot_be_read_is_named(written: object, said: str) -> None:
         latency_profile(written)  # type: ignore[arg-type]
 
 
-def test_a_graphs_nodes_have_profiles_of_their_own_in_compare(tmp_path: Path) -> None:
-    file = tmp_path / "by_role_graph.py"
-    file.write_text(GRAPH)
-    asked = {"graph": f"{file}:graph", "inputs": [{"topic": "tides"}], "runs": 2, "alternatives": "unguarded"}
+def test_a_graphs_nodes_have_profiles_of_their_own_in_compare() -> None:
+    inputs = [{"messages": [("user", "Write about tides.")]}]
+    asked = {"graph": written_and_judged(), "inputs": inputs, "runs": 2, "alternatives": "unguarded"}
     profile = {"*": constant("quick", 1.0), "judge": constant("slow", 9.0)}
     study = compare_by(**asked, decision_timeout_s=20, latencies=profile, workers=1)  # type: ignore[arg-type]
     assert set(study.runs["latency_profile"]) == {"quick,judge=slow"}

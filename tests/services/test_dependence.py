@@ -54,19 +54,8 @@ def test_the_two_parts_of_a_call_keep_their_rank_correlation() -> None:
     assert rho == pytest.approx(HEAVY.rank_correlation, abs=3 / math.sqrt(RUNS))
 
 
-def test_a_brownout_slows_every_call_of_some_runs_and_none_of_the_others() -> None:
-    profile = LatencyProfile.named("typical?brownout=0.2&brownout_factor=4")
-    slower = first_tokens(profile) / first_tokens(LatencyProfile.named("typical"))
-    assert set(np.unique(slower.round(9))) == {1.0, 4.0}
-    assert (slower[:, 0] == slower[:, 1]).all()
-    assert (slower[:, 0] > 1).mean() == pytest.approx(0.2, abs=0.03)
-    key = DrawKey(3, "retrieval", "2")
-    slow = replace(profile, brownout=1.0)
-    assert slow.draw_retrieval(key) == 4 * LatencyProfile.named("typical").draw_retrieval(key)
-
-
 def test_a_profile_without_options_is_written_and_drawn_as_before_there_were_any() -> None:
-    assert not {"correlation", "brownout", "brownout_factor", "slowdown"} & HEAVY.to_dict().keys()
+    assert not {"correlation", "slowdown"} & HEAVY.to_dict().keys()
     key = DrawKey(7, "planner", "1")
     assert HEAVY.draw_llm(key).first_token_s == HEAVY.first_token_s.at(key.uniform("first_token"))
 
@@ -90,7 +79,7 @@ def test_options_are_read_from_the_name_and_stand_in_it() -> None:
         ("typical?correlation=high", "is not a number"),
         ("typical?corelation=0.5", "is no option"),
         ("typical?correlation=0.5&correlation=0.6", "is no option"),
-        ("typical?brownout_factor=0", "brownout_factor must be positive"),
+        ("typical?brownout=0.1", "is no option; write each of correlation, slowdown once"),
         ("typical?slowdown=-1", "slowdown must be 0 or more"),
         ("tipical?correlation=0.5", "no latency profile is named"),
     ],

@@ -348,7 +348,7 @@ def test_the_options_of_a_process_survive_the_way_over_json(profile):
         ("[]", "must be one JSON object"),
         ({"slots": 3}, "must be one JSON object of them: .*'slots'"),
         ({"faults": ["hnag"]}, "did you mean 'hang'"),
-        ({"profile": {}}, "latency profile fields: missing"),
+        ({"profile": {}}, "latency profile fields: name: Field required"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_by_name(change, message):

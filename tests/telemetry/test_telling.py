@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import re
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +17,8 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.views.telemetry import Telemetry
 
-pytest.importorskip("opentelemetry.exporter.prometheus")
+pytest.importorskip("opentelemetry.sdk.trace")
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from prometheus_client import REGISTRY, CollectorRegistry
-from scraped_metrics import Scraped
 from span_exporters import Failing, Hanging
 
 
@@ -71,28 +67,22 @@ def test_an_exporter_that_hangs_is_left_behind(
         exporter.released.set()
 
 
-def test_a_study_is_the_same_whether_it_is_told_of_to_nobody_to_a_failing_exporter_or_to_one_that_works(
-    tmp_path: Path,
-) -> None:
-    exporter, path = InMemorySpanExporter(), tmp_path / "runs.prom"
-    untold = compared(None)
-    for telemetry in (Telemetry(spans=Failing()), Telemetry(spans=exporter, metrics_file=path)):
+def test_a_study_is_the_same_whether_it_is_told_of_to_nobody_to_a_failing_exporter_or_to_one_that_works() -> None:
+    exporter, untold = InMemorySpanExporter(), compared(None)
+    for telemetry in (Telemetry(spans=Failing()), Telemetry(spans=exporter)):
         study = compared(telemetry)
         for table in ("runs", "calls", "events"):
             assert getattr(study, table).equals(getattr(untold, table)), table
         assert study.manifest["design"] == untold.manifest["design"]
     assert len(exporter.get_finished_spans()) == 1 + (untold.calls["seen_from"] == "client").sum()
-    assert "docmind_runs_total{" in path.read_text(encoding="utf-8")
 
 
 def test_without_being_asked_it_tells_nobody_anything(
     told: list[MeasuredRun], manifest: dict[str, Any], unset: pytest.MonkeyPatch
 ) -> None:
-    before = set(REGISTRY._names_to_collectors)
     unset.setattr(threading.Thread, "start", lambda self: pytest.fail("a thread"))
     Telemetry().check(Settings())
     Telemetry().tell(told, manifest)
-    assert set(REGISTRY._names_to_collectors) == before
 
 
 def test_without_the_sdk_only_who_asks_for_spans_hears_of_it(unset: pytest.MonkeyPatch) -> None:
@@ -107,10 +97,6 @@ def test_without_the_sdk_only_who_asks_for_spans_hears_of_it(unset: pytest.Monke
     [
         ({"spans": "jaeger"}, "telemetry.spans must be 'otlp' or an exporter, not 'jaeger'"),
         ({"patience_s": 0}, "telemetry.patience_s must be a finite number of seconds above 0"),
-        (
-            {"metrics": CollectorRegistry()},
-            "telemetry.metrics must be a MeterProvider of OpenTelemetry, not CollectorRegistry",
-        ),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_name(values: dict[str, Any], named: str) -> None:
@@ -140,24 +126,5 @@ def test_without_the_extra_the_remedy_is_named_before_anything_starts(unset: pyt
         return real(name, package)
 
     unset.setattr(importlib, "import_module", missing)
-    for telemetry in (Telemetry(spans="otlp"), Telemetry(metrics_file="runs.prom")):
-        with pytest.raises(ConfigurationError, match=re.escape("pip install 'docmind_lab[telemetry]'")):
-            telemetry.check(Settings())
-
-
-def test_a_metrics_file_that_cannot_be_written_any_more_changes_no_result(
-    told: list[MeasuredRun], manifest: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    metrics = Scraped()
-    with caplog.at_level(logging.WARNING):
-        Telemetry(metrics=metrics, metrics_file=tmp_path / "gone" / "runs.prom").tell(told, manifest)
-    assert "metrics: not sent (FileNotFoundError)" in caplog.text
-    assert len(re.findall(r"^docmind_runs_total\{.*\} 1\.0$", metrics.text(), re.MULTILINE)) == 3
-
-
-def test_a_metrics_file_that_cannot_be_written_is_refused_by_its_own_name(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match=r"^telemetry\.metrics_file \(--metrics-file\): .* cannot be written"):
-        Telemetry(metrics_file=tmp_path / "file" / "runs.prom").check(Settings())
-    with pytest.raises(ConfigurationError, match="is a folder; name a file in it"):
-        Telemetry(metrics_file=tmp_path).check(Settings())
+    with pytest.raises(ConfigurationError, match=re.escape("pip install 'docmind_lab[telemetry]'")):
+        Telemetry(spans="otlp").check(Settings())

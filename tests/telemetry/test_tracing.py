@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +23,6 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 # As tests/telemetry/conftest.py has them in the question and in the documents.
 QUESTION_CANARY, DOCUMENT_CANARY = "zephyrquark", "marmaladeobelisk"
-CREATED_NS = int(datetime.datetime(2026, 11, 22, 9, tzinfo=datetime.UTC).timestamp()) * 10**9
 
 
 @pytest.fixture(autouse=True)
@@ -54,15 +52,6 @@ def test_each_run_is_a_trace_with_its_calls_inside(told: list[MeasuredRun], mani
         assert {span.name for span in inside} == {"chat docmind-scripted", "retrieval canary"}
 
 
-def test_a_run_in_virtual_time_begins_when_its_manifest_says(told: list[MeasuredRun], manifest: dict[str, Any]) -> None:
-    spans = spans_of(told[:1], manifest)
-    root, run = spans[-1], told[0].run
-    assert root.start_time == CREATED_NS
-    assert root.end_time - root.start_time == round(run.returned_at_s * 1e9)
-    assert root.attributes["docmind.epoch_utc"] == "2026-11-22T09:00:00.000+00:00"
-    assert root.attributes["docmind.clock"] == "virtual"
-
-
 def test_a_run_on_the_wall_clock_stands_at_its_own_instant(manifest: dict[str, Any]) -> None:
     run = MeasuredRun(sample_run("cooperative", 0), (), (), Outcome("answered"), time.monotonic() - 5.0)
     (root,) = spans_of([run], manifest)
@@ -70,16 +59,11 @@ def test_a_run_on_the_wall_clock_stands_at_its_own_instant(manifest: dict[str, A
     assert root.start_time / 1e9 == pytest.approx(time.time() - 5.0, abs=1.0)
 
 
-def test_an_error_has_a_type_and_no_text(told: list[MeasuredRun], manifest: dict[str, Any]) -> None:
-    spans = spans_of(told, manifest)
-    failed = [span for span in spans if span.status.status_code is StatusCode.ERROR]
-    assert {"deadline", "DeadlineExceeded", "hard_timeout", "abandoned"} & {s.attributes["error.type"] for s in failed}
-    assert all(span.status.description is None for span in spans)
-    assert all(("error.type" in span.attributes) == (span in failed) for span in spans)
-
-
 def test_no_text_of_a_user_or_a_document_is_in_any_span(told: list[MeasuredRun], manifest: dict[str, Any]) -> None:
-    everything = "".join(span.to_json() for span in spans_of(told, manifest))
+    spans = spans_of(told, manifest)
+    assert any(span.status.status_code is StatusCode.ERROR for span in spans)
+    assert all(span.status.description is None for span in spans)
+    everything = "".join(span.to_json() for span in spans)
     assert "gen_ai.request.model" in everything
     for canary in (QUESTION_CANARY, DOCUMENT_CANARY, "secret", "user:"):
         assert canary not in everything

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from often import often
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
-from docmind_lab.findings.what_if.trace_formats import FORMATS, import_traces
+from docmind_lab.findings.what_if.trace_formats import import_traces
 from docmind_lab.tables.traces.trace_tables import Traces
 
 HUGE = 10**400
@@ -48,22 +48,15 @@ def put(value: Any, path: tuple[Any, ...], odd: Any) -> None:
         value[path[-1]] = odd
 
 
-def read(text: str, folder: Path, format_name: str | None = None) -> Traces | None:
+def read(text: str, folder: Path) -> Traces | None:
     """Import a text and write it again; None if an error of the lab's own says that it cannot be read."""
     file = folder / "export.jsonl"
     file.write_text(text, encoding="utf-8")
     with contextlib.suppress(RecordError, ConfigurationError):
-        traces = import_traces(file, format_name)
+        traces = import_traces(file)
         Traces.read(traces.write(folder / "traces.jsonl"))
         return traces
     return None
-
-
-@pytest.mark.parametrize("name", SPANS)
-def test_an_export_that_is_whole_is_read(name: str, tmp_path: Path) -> None:
-    again = dict(SPANS[name]) | ({"step": 2, "at_s": 2.0} if name == "trajectories" else {})
-    both = [SPANS[name], again] if name == "trajectories" else [again]
-    assert read("\n".join(map(json.dumps, both)), tmp_path) is not None
 
 
 def fuzz(name: str, folder: Path, data: st.DataObject) -> None:
@@ -72,8 +65,7 @@ def fuzz(name: str, folder: Path, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         record = data.draw(st.sampled_from(records))
         put(record, data.draw(st.sampled_from(places_in(SPANS[name]))), data.draw(ODD))
-    format_name = data.draw(st.sampled_from([None, *(each for each in FORMATS if each not in ("study", "recording"))]))
-    read("\n".join(map(json.dumps, records)), folder, format_name)
+    read("\n".join(map(json.dumps, records)), folder)
 
 
 CHECKED = [HealthCheck.function_scoped_fixture]
@@ -100,7 +92,7 @@ def test_a_span_without_an_id_is_named(empty: str | None, tmp_path: Path) -> Non
     put(record, ("resourceSpans", 0, "scopeSpans", 0, "spans", 0, "spanId"), empty)
     (tmp_path / "export.json").write_text(json.dumps(record), encoding="utf-8")
     with pytest.raises(RecordError, match="'chat' has no id of its own"):
-        import_traces(tmp_path / "export.json", "otlp")
+        import_traces(tmp_path / "export.json")
 
 
 @pytest.mark.parametrize("number", often(["9" * 400, "-" + "9" * 5000, "1e400"], "1e400"))

@@ -219,7 +219,7 @@ def compare(
             the wall clock, runs under way at once: 1 also measures coordination overhead. None means 4 there, or 1 with
             a live endpoint, which all runs share, or with a graph of your own, whose nodes may block the event loop.
         progress: Called with (runs done, all runs).
-        telemetry: Where spans and metrics of the runs go when all are done: `docmind_lab.telemetry.Telemetry`.
+        telemetry: Where spans of the runs go when all are done: `docmind_lab.telemetry.Telemetry`.
 
     Returns:
         The study: its tables, and what they say.

@@ -79,7 +79,6 @@ def replayed_comparison(
             LatencyProfile.from_dict(design["latency_profile"]),
             name=RECORDED,
             correlation=0.0,
-            brownout=0.0,
             slowdown=0.0,
             of_roles={},
         ),

@@ -27,9 +27,8 @@ from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.recorder import Recorder, detail_json
 from docmind_lab.network.snapshots import RawEvent, Snapshot
 from docmind_lab.services.log import RequestRow
-from docmind_lab.tables.dictionary import EVENTS
 from docmind_lab.tables.frames import positive_part
-from docmind_lab.tables.records import CallRecord, EventRecord, RunRecord
+from docmind_lab.tables.records import EVENTS, CallRecord, EventRecord, RunRecord
 
 # What ends the work of a run, on either clock: see "quiescent" in docs/architecture.md.
 WORK_EVENTS = frozenset({"checkpoint_put", "node_ended", "thread_ended", "tokens_generated"})

@@ -11,11 +11,9 @@ from typing import Any, Final
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.traces.importers import SPAN_FORMATS, span_format_of
-from docmind_lab.tables.traces.importers.coding_sessions import is_coding_sessions, read_coding_sessions
 from docmind_lab.tables.traces.importers.export_records import Record, records_of
 from docmind_lab.tables.traces.importers.recordings import Recording, is_recording
-from docmind_lab.tables.traces.importers.spans import Success, traces_of_spans
-from docmind_lab.tables.traces.importers.trajectories import is_trajectories, read_trajectories
+from docmind_lab.tables.traces.importers.spans import traces_of_spans
 from docmind_lab.tables.traces.trace_tables import Traces
 from docmind_lab.tables.traces.traced_studies import traces_of_study
 
@@ -23,9 +21,8 @@ Reader = Callable[[Path], Traces]
 """Reads a file or a folder. It raises RecordError naming the first bad record with its line."""
 
 
-def _read_spans(name: str, source: Path, success: Success | None = None) -> Traces:
-    each = SPAN_FORMATS[name]
-    return traces_of_spans(each.spans(records_of(source, each.wanted)), str(source), success)
+def _read_spans(name: str, source: Path) -> Traces:
+    return traces_of_spans(SPAN_FORMATS[name].spans(records_of(source)), str(source))
 
 
 FORMATS: Final[Mapping[str, Reader]] = {
@@ -33,36 +30,24 @@ FORMATS: Final[Mapping[str, Reader]] = {
     "study": lambda folder: traces_of_study(Study.load(folder)),
     "recording": lambda folder: Recording.load(folder).traces(str(folder)),
     **{name: functools.partial(_read_spans, name) for name in SPAN_FORMATS},
-    "coding-sessions": lambda source: read_coding_sessions(records_of(source), str(source)),
-    "trajectories": lambda source: read_trajectories(records_of(source), str(source)),
 }
 """The formats by name, with their readers."""
 
 
-def import_traces(source: str | os.PathLike[str], format_name: str | None = None, success: str | None = None) -> Traces:
+def import_traces(source: str | os.PathLike[str]) -> Traces:
     """Read traces from a file or folder.
 
     Args:
         source: The file or folder.
-        format_name: One of `FORMATS`; None recognises it.
-        success: The score of a tracing tool that says whether a run was good, "correct" or "quality>=4"; None where
-            the runs say so themselves, or nobody does.
 
     Raises:
-        ConfigurationError: There is no such file, its format is not known, or no run has that score.
+        ConfigurationError: There is no such file, or its format is not known or not read.
         RecordError: A record cannot be read; it names the line.
     """
     path = Path(source)
     if not path.exists():
         raise ConfigurationError(f"{path} is not there; name a file of traces or an export")
-    name = format_name or _recognise(path)
-    if name not in FORMATS:
-        raise ConfigurationError(f"--format must be one of {', '.join(FORMATS)}, not {name!r}")
-    if success is None:
-        return FORMATS[name](path)
-    if name not in SPAN_FORMATS:
-        raise ConfigurationError(f"--success names a score of a tracing tool, and {path} is of the format {name}")
-    return _read_spans(name, path, Success.parse(success))
+    return FORMATS[_recognise(path)](path)
 
 
 def _is_agentops(record: Record) -> bool:
@@ -90,18 +75,17 @@ def _recognise(path: Path) -> str:
     first = next(iter(records_of(path)), None)
     if first is None:
         raise RecordError(f"{path} holds no record; export some runs first")
-    tables = {"coding-sessions": is_coding_sessions, "trajectories": is_trajectories}
-    name = span_format_of(first) or next((name for name, is_it in tables.items() if is_it(first)), None)
-    if name:
+    if name := span_format_of(first):
         return name
-    if _is_agentops(first):
+    tool = "AgentOps" if _is_agentops(first) else "Jaeger" if "processes" in first.values else ""
+    if tool:
         raise ConfigurationError(
-            f"{first.where}: this is an export of AgentOps, which is not read; have its SDK send its spans to an "
-            "OpenTelemetry Collector too, whose file exporter writes OTLP JSON (docs/traces.md)"
+            f"{first.where}: this is an export of {tool}, which is not read; have its spans sent to an OpenTelemetry "
+            "Collector too, whose file exporter writes OTLP JSON (docs/traces.md)"
         )
     if isinstance(first.values.get("spans"), list) and "observed_until_s" in first.values:
         return "traces"
     raise ConfigurationError(
-        f"{first.where}: what this is an export of cannot be seen; name it with --format ({', '.join(FORMATS)}). "
+        f"{first.where}: what this is an export of cannot be seen; the formats are {', '.join(FORMATS)}. "
         f"Its fields are {', '.join(list(first.values)[:12])}"
     )

@@ -6,10 +6,10 @@ connection is taken off: it belongs to the load, not to the latency.
 
 from __future__ import annotations
 
-import functools
+import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,20 +20,11 @@ from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.statistics.latency.observed_calls import ObservedCalls, calls_of_spans, calls_of_table
 from docmind_lab.tables.frames import StudyTables, Tables
 from docmind_lab.tables.traces.importers import SPAN_FORMATS, span_format_of
-from docmind_lab.tables.traces.importers.export_records import (
-    Record,
-    json_values,
-    open_text,
-    records_of,
-    records_of_frame,
-)
+from docmind_lab.tables.traces.importers.export_records import Record, json_values, records_of, records_of_frame
 
 Source = pd.DataFrame | str | os.PathLike[str] | StudyTables
 
-Wanted = Callable[[str], bool]
-"""Whether a column of a Parquet file is read."""
-
-_JSON: Final = (".json", ".jsonl", ".ndjson")
+_SUFFIXES: Final = (".csv", ".parquet", ".json", ".jsonl", ".ndjson")
 _TABLES: Final = ("runs", "calls", "events")
 
 
@@ -48,19 +39,14 @@ def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Seq
     if isinstance(source, pd.DataFrame):
         return _from_frame(source, "a DataFrame", columns, ok)
     if not isinstance(source, str | os.PathLike):
-        if not all(isinstance(getattr(source, name, None), pd.DataFrame) for name in _TABLES):
-            raise ConfigurationError(
-                f"source is a {type(source).__name__}: give a DataFrame, a file, a study or its folder"
-            )
-        _refuse_columns(columns, "a study")
-        return calls_of_study(source)
+        if not all(hasattr(source, table) for table in _TABLES):
+            kind = type(source).__name__
+            raise ConfigurationError(f"source is a {kind}: give a DataFrame, a file, a study or its folder")
+        return calls_of_study(source, columns)
     path = Path(source)
     if not path.exists():
         raise ConfigurationError(f"{path} cannot be read: there is no such file or folder")
-    if path.is_dir():
-        _refuse_columns(columns, path.name)
-        return calls_of_study(_study_in(path))
-    return _from_file(path, columns, ok)
+    return calls_of_study(_study_in(path), columns) if path.is_dir() else _from_file(path, columns, ok)
 
 
 def _from_frame(
@@ -68,59 +54,58 @@ def _from_frame(
 ) -> ObservedCalls:
     if frame.empty:
         raise ConfigurationError(f"{source} has no rows: give one with a row for each call")
-    if not columns and (calls := _from_spans(lambda wanted: records_of_frame(frame, source), source)) is not None:
-        return calls
-    if is_calls_table(frame) and not columns:
-        return calls_of_calls_table(frame, source)
-    return calls_of_table(frame, source, columns, ok)
+    calls = None if columns else _from_spans(records_of_frame(frame, source), source)
+    return calls_of_table(frame, source, columns, ok) if calls is None else calls
 
 
-def _from_spans(records: Callable[[Wanted], Iterator[Record]], source: str) -> ObservedCalls | None:
+def _from_spans(records: Iterator[Record], source: str) -> ObservedCalls | None:
     """Return the calls of an export of spans; None for records of anything else."""
     try:
-        first = next(records(lambda column: True), None)
+        first = next(records, None)
         name = None if first is None else span_format_of(first)
-        if name is None:
+        if first is None or name is None:
             return None
-        of_tool = SPAN_FORMATS[name]
-        return calls_of_spans(of_tool.spans(records(of_tool.wanted)), source, of_tool.tool)
+        spans = SPAN_FORMATS[name].spans(itertools.chain([first], records))
+        return calls_of_spans(spans, source, SPAN_FORMATS[name].tool)
     except RecordError as error:
         raise ConfigurationError(str(error)) from error
 
 
 def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
     suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet", *_JSON):
-        endings = ", ".join((".csv", ".parquet", *_JSON))
-        raise ConfigurationError(f"{path} is no file that can be read: its name must end in one of {endings}")
+    if suffix not in _SUFFIXES:
+        raise ConfigurationError(
+            f"{path} is no file that can be read: its name must end in one of {', '.join(_SUFFIXES)}"
+        )
+    if path.stat().st_size == 0:
+        raise ConfigurationError(f"{path} is empty: give a file with a row for each call")
+    if suffix != ".csv" and not columns and (calls := _from_spans(records_of(path), path.name)) is not None:
+        return calls
     try:
-        if path.stat().st_size == 0:
-            raise ConfigurationError(f"{path} is empty: give a file with a row for each call")
-        if not columns and (calls := _from_spans(functools.partial(records_of, path), path.name)) is not None:
-            return calls
-        if suffix in _JSON:
-            return _from_json(path, columns, ok)
-        frame = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)
+        frame = _read_table(path)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}") from error
     except RecordError as error:
         raise ConfigurationError(str(error)) from error
-    except ConfigurationError:
-        raise
-    except (ValueError, UnicodeError) as error:
+    except ValueError as error:
         # pandas' and pyarrow's errors of broken files are all ValueErrors.
         first = str(error).strip().splitlines()[0]
         raise ConfigurationError(f"{path} cannot be read as {suffix}: {first}; save it again") from error
     return _from_frame(frame, path.name, columns, ok)
 
 
-def _from_json(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
-    with open_text(path) as stream:
-        rows = [row for _, row in json_values(stream, str(path))]
+def _read_table(path: Path) -> pd.DataFrame:
+    if path.suffix.lower() == ".csv":
+        return pd.read_csv(path)
+    if path.suffix.lower() == ".parquet":
+        return pd.read_parquet(path)
+    with path.open(encoding="utf-8-sig") as stream:
+        values = [value for _, value in json_values(stream, str(path))]
+    rows = [row for value in values for row in (value if isinstance(value, list) else [value])]
     odd = next((place for place, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
     if odd is not None:
-        raise ConfigurationError(f"{path}: value {odd} is not an object: write one object for each call")
-    return _from_frame(pd.DataFrame(rows), path.name, columns, ok)
+        raise RecordError(f"{path}: value {odd} is not an object: write one object for each call")
+    return pd.DataFrame(rows)
 
 
 def _study_in(folder: Path) -> StudyTables:
@@ -132,70 +117,47 @@ def _study_in(folder: Path) -> StudyTables:
     return Tables(**{name: pd.read_parquet(folder / f"{name}.parquet") for name in _TABLES})
 
 
-def _refuse_columns(columns: Mapping[str, str] | None, source: str) -> None:
-    if columns:
-        raise ConfigurationError(f"columns are for tables of your own; {source} says itself what its columns are")
-
-
-_MARKS: Final = {"seen_from", "queue_wait_s", "first_byte_at_s", "started_at_s", "latency_s", "outcome", "kind"}
-
-
-def is_calls_table(frame: pd.DataFrame) -> bool:
-    """Whether a frame has the columns of the table `calls`."""
-    return set(frame.columns) >= _MARKS
-
-
-def calls_of_study(study: StudyTables) -> ObservedCalls:
-    """Return the calls of a study's three tables.
+def calls_of_study(study: StudyTables, columns: Mapping[str, str] | None = None) -> ObservedCalls:
+    """Return the calls of a study's three tables. columns: None, for they are known.
 
     The server writes when it began to generate (event tokens_generated), so a first token is known there also of
-    answers that came in one piece. A call unended at the horizon was cut by it.
-    Raises: ConfigurationError for a study without calls.
+    answers that came in one piece. Elsewhere the first byte is the first token, where the rest of the answer came
+    later. A call unended at the horizon was cut by it.
+    Raises: ConfigurationError for a study without calls, or columns.
     """
+    if columns:
+        raise ConfigurationError("columns are for tables of your own; a study says itself what its columns are")
     if study.calls.empty:
         raise ConfigurationError("the study has no calls: give one whose runs called a model")
-    source = f"the study {study.calls['study_id'].iloc[0]}"
-    horizon_s = study.runs.set_index("run_id")["horizon_s"]
-    return calls_of_calls_table(study.calls, source, horizon_s, _generation_began_at_s(study.events))
-
-
-def calls_of_calls_table(
-    calls: pd.DataFrame,
-    source: str,
-    horizon_s: pd.Series[Any] | None = None,
-    generation_began_at_s: pd.Series[Any] | None = None,
-) -> ObservedCalls:
-    """Return the calls of a calls table, with its runs' horizons and first tokens where they are given.
-
-    generation_began_at_s: by (run_id, call_id, attempt). Without it the first byte is the first token, where the rest
-    of the answer came later.
-    """
-    served = calls["seen_from"].astype("str") == "server"
-    kind, outcome = calls["kind"].astype("str"), calls["outcome"].astype("str")
-    rows = calls[(served if served.any() else ~served) & kind.isin(["llm", "retrieval"]) & (outcome != "refused")]
-    side = "the server's" if served.any() else "the client's"
+    calls = study.calls.astype({"seen_from": "str", "kind": "str", "outcome": "str", "run_id": "str"})
+    is_served = calls["seen_from"] == "server"
+    rows = calls[
+        (is_served if is_served.any() else ~is_served)
+        & calls["kind"].isin(["llm", "retrieval"])
+        & (calls["outcome"] != "refused")
+    ]
     waited_s = rows["queue_wait_s"].fillna(0.0)
-    latency_s = rows["latency_s"] - waited_s
-    if horizon_s is not None:
-        latency_s = latency_s.fillna(rows["run_id"].map(horizon_s) - rows["started_at_s"] - waited_s)
+    horizon_s = rows["run_id"].map(study.runs.set_index("run_id")["horizon_s"])
+    latency_s = (rows["latency_s"] - waited_s).fillna(horizon_s - rows["started_at_s"] - waited_s)
     first_at_s = rows["first_byte_at_s"]
-    if generation_began_at_s is not None and served.any():
+    if is_served.any():
         keys = pd.MultiIndex.from_frame(rows[["run_id", "call_id", "attempt"]])
-        began_at_s = pd.Series(generation_began_at_s.reindex(keys).to_numpy(dtype="float64"), index=rows.index)
-        first_at_s = began_at_s.fillna(first_at_s)
-    llm = rows["kind"].astype("str") == "llm"
+        began_at_s = _generation_began_at_s(study.events).reindex(keys).to_numpy(dtype="float64")
+        first_at_s = pd.Series(began_at_s, index=rows.index).fillna(first_at_s)
+    first_token_s = (first_at_s - rows["started_at_s"] - waited_s).where(rows["kind"] == "llm")
+    side = "the server's" if is_served.any() else "the client's"
     return ObservedCalls.of(
         {
-            "kind": rows["kind"].astype("str").to_numpy(),
-            "complete": (rows["outcome"].astype("str") == "ok").to_numpy(),
+            "kind": rows["kind"].to_numpy(),
+            "complete": (rows["outcome"] == "ok").to_numpy(),
             # Subtracted instants are exact to some 1e-16 of the run's length, which may come out below 0.
             "latency_s": np.maximum(0.0, latency_s.to_numpy(dtype="float64")),
-            "first_token_s": np.maximum(0.0, (first_at_s - rows["started_at_s"] - waited_s).where(llm).to_numpy()),
+            "first_token_s": np.maximum(0.0, first_token_s.to_numpy(dtype="float64")),
             "output_tokens": rows["output_tokens"].to_numpy(dtype="float64"),
             "model": np.full(len(rows), ""),
-            "session": rows["run_id"].astype("str").to_numpy(),
+            "session": rows["run_id"].to_numpy(),
         },
-        source,
+        f"the study {study.calls['study_id'].iloc[0]}",
         (f"Of the calls table {side} rows were taken, waits in queues taken off.",),
     )
 

@@ -1,7 +1,6 @@
 """Dependence between the calls of a run: options of a latency profile, off by default, and their draws.
 
     heavy_tail/3?correlation=0.5            half of a call's slowness is its run's
-    typical?brownout=0.1&brownout_factor=4  one run in ten is four times as slow
     local_gpu?slowdown=0.2                  each other call under way adds a fifth to the time per token
 
 Correlation is a Gaussian copula: the normal score of a call's level is √ρ × that of its run + √(1 − ρ) × its own. So ρ
@@ -20,7 +19,7 @@ from typing import Final
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey, keyed_uniform
 
-OPTIONS: Final[Mapping[str, float]] = {"correlation": 0.0, "brownout": 0.0, "brownout_factor": 3.0, "slowdown": 0.0}
+OPTIONS: Final[Mapping[str, float]] = {"correlation": 0.0, "slowdown": 0.0}
 """The options by name, with their default values."""
 
 # A key's uniform number can be 0.0, and can round to 1.0; the normal quantile is infinite at both.
@@ -31,11 +30,8 @@ _SUFFIX = re.compile(rf"\?(?:{'|'.join(OPTIONS)})=.*\Z", re.DOTALL)
 
 def check_options(values: Mapping[str, float]) -> None:
     """Check the options of a profile. Raises: ConfigurationError naming the one that cannot be used."""
-    for name in ("correlation", "brownout"):
-        if not 0 <= values[name] <= 1:
-            raise ConfigurationError(f"{name} must lie in [0, 1]: got {values[name]}")
-    if not 0 < values["brownout_factor"] < math.inf:
-        raise ConfigurationError(f"brownout_factor must be positive and finite: got {values['brownout_factor']}")
+    if not 0 <= values["correlation"] <= 1:
+        raise ConfigurationError(f"correlation must lie in [0, 1]: got {values['correlation']}")
     if not 0 <= values["slowdown"] < math.inf:
         raise ConfigurationError(f"slowdown must be 0 or more: got {values['slowdown']}")
 
@@ -64,8 +60,6 @@ def parse_options(text: str, name: str) -> dict[str, float]:
 def name_with_options(name: str, values: Mapping[str, float]) -> str:
     """Return the name of a profile with its options replaced by those that differ from the defaults."""
     phrases = [f"{option}={values[option]:g}" for option, default in OPTIONS.items() if values[option] != default]
-    if not values["brownout"]:
-        phrases = [part for part in phrases if not part.startswith("brownout_factor")]
     base = base_name(name)
     return f"{base}?{'&'.join(phrases)}" if phrases else base
 
@@ -114,8 +108,3 @@ def with_rank_correlation(first_level: float, own_level: float, rank_correlation
     r = 2 * math.sin(math.pi * rank_correlation / 6)
     first, own = normal_score(first_level), normal_score(own_level)
     return _NORMAL.cdf(r * first + math.sqrt(max(0.0, 1 - r * r)) * own)
-
-
-def is_in_brownout(key: DrawKey, share: float) -> bool:
-    """Whether the run of a call belongs to the share of runs in which everything is slow."""
-    return keyed_uniform(key.seed, "run", "brownout") < share

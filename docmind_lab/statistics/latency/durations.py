@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, AnswerTimes
 from docmind_lab.statistics.completion_curves import aalen_johansen, completion_curve
 from docmind_lab.statistics.latency.families import FittedFamily, Floats, best_family
 from docmind_lab.statistics.latency.quantiles import DurationFit, QuantileTable
-
-QuantileTables = Literal["auto", "fitted", "empirical"]
-"""Where a table comes from: the family, the observed quantiles, or the family unless the data contradict it."""
 
 # Below it a family is a guess: the standard error of a p95 is then a quarter of it or more.
 _FEWEST_FOR_FIT: Final = 20
@@ -39,15 +36,12 @@ class Sample:
         return len(self.observed_s) + len(self.cut_s)
 
 
-def fit_durations(
-    sample: Sample, what: str, tables: QuantileTables = "auto", hang_probability: float = 0.0
-) -> DurationFit:
-    """Fit one sample of durations. Raises: ConfigurationError when every row was cut, or tables is not known.
+def fit_durations(sample: Sample, what: str, hang_probability: float = 0.0) -> DurationFit:
+    """Fit one sample of durations: its table is that of a family, or of what was observed if that contradicts it.
 
-    what: its name, for errors. hang_probability: share that never ends, apart from which everything is told.
+    what: its name, for errors. hang_probability: share that never ends, apart from which everything is told. Raises:
+    ConfigurationError when every row was cut.
     """
-    if tables not in get_args(QuantileTables):
-        raise ConfigurationError(f"tables is {tables!r}: choose {', '.join(get_args(QuantileTables))}")
     if not len(sample.observed_s):
         raise ConfigurationError(
             f"{what}: all {len(sample)} rows were cut, so no duration was observed; measure with a longer timeout, "
@@ -79,7 +73,7 @@ def fit_durations(
     inner = np.clip(levels, edge, 1 - edge)
     fitted_s = family.quantile(inner)
     misfit = _misfit(family, at_s, share, allowed)
-    used = tables if tables != "auto" else "fitted" if misfit["distance"] <= misfit["allowed"] else "empirical"
+    used = "fitted" if misfit["distance"] <= misfit["allowed"] else "empirical"
     if used == "empirical":
         # Beyond what was observed: the family, given that a duration is longer than that.
         left = float(1 - family.share(at_s[-1:])[0])

@@ -130,14 +130,12 @@ def calls_of_spans(spans: Iterable[ExportedSpan], source: str, tool: str) -> Obs
 
 SECONDS_PER_UNIT: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 FIELDS: Final = (
-    *("latency_s", "first_token_s", "started_at", "ended_at", "first_token_at", "output_tokens"),
+    *("latency_s", "first_token_s", "output_tokens"),
     *("kind", "outcome", "error", "model", "node", "session"),
 )
 """The fields that a column can be mapped to. A column that has the name of a field needs no mapping."""
 
 _NUMBERS: Final = ("latency_s", "first_token_s", "output_tokens")
-# A duration that no column has follows from two instants.
-_INSTANTS: Final = {"latency_s": "ended_at", "first_token_s": "first_token_at"}
 _COMPLETE: Final = {"ok", "success", "succeeded", "completed", "complete", "200", "true", ""}
 _CUT: Final = {"timeout", "timed_out", "timedout", "cancelled", "canceled", "abandoned", "aborted", "error", "failed"}
 _NO_ERROR: Final = {"", "none", "null", "nan", "false", "0", "ok"}
@@ -155,19 +153,14 @@ def calls_of_table(
     Raises: ConfigurationError naming the column that is missing, not numeric, or has an unknown word.
     """
     located = _locate_columns(frame, source, columns or {})
-    if "latency_s" not in located and not {"started_at", "ended_at"} <= located.keys():
+    if "latency_s" not in located:
         raise ConfigurationError(
-            f"{source} has no column for latency_s; it has {_names(frame)}: name it, as in latency_s=duration_ms:ms, "
-            "or name two instants, as in started_at=begin and ended_at=end"
+            f"{source} has no column for latency_s; it has {_names(frame)}: name it, as in latency_s=duration_ms:ms"
         )
     numbers = {
         name: _numbers(frame, source, located[name]) if name in located else np.full(len(frame), np.nan)
         for name in _NUMBERS
     }
-    for name, instant in _INSTANTS.items():
-        if name not in located and {"started_at", instant} <= located.keys():
-            begun_s, then_s = (instants_of(frame, source, located[each]) for each in ("started_at", instant))
-            numbers[name] = then_s - begun_s
     complete = np.ones(len(frame), dtype="bool")
     notes: tuple[str, ...] = ()
     if "outcome" in located:
@@ -235,32 +228,6 @@ def _numbers(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float6
             f"(first: {values[negative].iloc[0]:g}): no duration is; correct them or leave them out"
         )
     return np.asarray(values, dtype="float64") * seconds
-
-
-def instants_of(frame: pd.DataFrame, source: str, column: str) -> NDArray[np.float64]:
-    """Return a column of instants as seconds since 1970; NaN where there is none.
-
-    column: of numbers, with a unit after a colon where they are not seconds, or of dates with times (ISO 8601). Raises:
-    ConfigurationError (a value is neither).
-    """
-    name, seconds = _split_unit(column)
-    values = frame[name]
-    if pd.api.types.is_numeric_dtype(values):
-        return np.asarray(values, dtype="float64") * seconds
-    texts = values.where(values.notna(), None)
-    instants = pd.to_datetime(texts, utc=True, errors="coerce", format=None if _are_instants(texts) else "ISO8601")
-    bad = instants.isna() & values.notna() & (values.astype("str").str.strip() != "")
-    if bad.any():
-        raise ConfigurationError(
-            f"{source}: column {name!r} has {values[bad].iloc[0]!r} where an instant is expected, such as "
-            f"2026-11-23T09:30:00Z ({bad.sum()} of {len(frame)} rows)"
-        )
-    since = (instants - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
-    return np.asarray(since, dtype="float64")
-
-
-def _are_instants(values: pd.Series[Any]) -> bool:
-    return pd.api.types.is_datetime64_any_dtype(values)
 
 
 def _words(frame: pd.DataFrame, column: str) -> pd.Series[Any]:

@@ -19,13 +19,15 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from html import escape
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.whole_files import as_text, write_or_refuse
 from docmind_lab.statistics.latency import dependence
 from docmind_lab.statistics.latency.quantiles import DurationFit, QuantileTable, require_factor
@@ -55,7 +57,7 @@ class LlmLatency:
 
 
 @dataclass(frozen=True)
-class LatencyProfile:
+class LatencyProfile(ShownAsCode):
     """The latencies of one system's model and vector store, from which simulated calls are drawn.
 
     Args:
@@ -70,8 +72,6 @@ class LatencyProfile:
         time_scale: The factor that `scaled` has applied to the tables; 1 is as measured. Draws ignore it.
         rank_correlation: Spearman's rho between first-token and inter-token latency, in [-1, 1].
         correlation: How much of a call's slowness is its run's, in [0, 1]; see `dependence`.
-        brownout: Share of runs in which every duration is longer.
-        brownout_factor: Factor by which everything takes longer in those runs.
         slowdown: What each other call under way when a call starts adds to its time per token, as a share of it.
         of_roles: Profiles of single roles, which their calls are drawn from in place of this one. The slots of the
             server are this one's.
@@ -81,6 +81,8 @@ class LatencyProfile:
     Raises:
         ConfigurationError: A value is out of range.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
     name: str
     description: str
@@ -93,8 +95,6 @@ class LatencyProfile:
     time_scale: float = 1.0
     rank_correlation: float = 0.0
     correlation: float = dependence.OPTIONS["correlation"]
-    brownout: float = dependence.OPTIONS["brownout"]
-    brownout_factor: float = dependence.OPTIONS["brownout_factor"]
     slowdown: float = dependence.OPTIONS["slowdown"]
     of_roles: Mapping[str, LatencyProfile] = field(default_factory=dict, hash=False)
     evidence: Mapping[str, DurationFit] | None = field(default=None, compare=False, repr=False)
@@ -127,21 +127,11 @@ class LatencyProfile:
         return self.of_roles.get(role, self)
 
     def __repr__(self) -> str:
-        own = [f"  {role}: {one.name}" for role, one in self.of_roles.items()]
-        return "\n".join([self._title(), *(f"  {name}: {table}" for name, table in self._tables().items()), *own])
-
-    def _repr_html_(self) -> str:
-        cells = self._tables() | {role: one.name for role, one in self.of_roles.items()}
-        rows = (f"<tr><th>{escape(name)}</th><td>{escape(table)}</td></tr>" for name, table in cells.items())
-        about = f"<p>{escape(self.description)} Source: {escape(self.source)}</p>"
-        return f"<p><b>{escape(self._title())}</b></p><table>{''.join(rows)}</table>{about}"
-
-    def _title(self) -> str:
         slots = "no limit of slots" if self.slots is None else f"{self.slots} slots"
-        return f"LatencyProfile {self.name!r}: {slots}, {self.hang_probability:.3g} of the calls hang"
-
-    def _tables(self) -> dict[str, str]:
-        return {name: repr(getattr(self, name)).removeprefix("QuantileTable: ") for name in _TABLE_FIELDS}
+        cells = {name: repr(getattr(self, name)).removeprefix("QuantileTable: ") for name in _TABLE_FIELDS}
+        cells |= {role: one.name for role, one in self.of_roles.items()}
+        title = f"LatencyProfile {self.name!r}: {slots}, {self.hang_probability:.3g} of the calls hang"
+        return "\n".join([title, *(f"  {name}: {cell}" for name, cell in cells.items())])
 
     def draw_llm(self, key: DrawKey) -> LlmLatency:
         """Draw the latency of a model call; the same key always gives the same latency.
@@ -156,10 +146,9 @@ class LatencyProfile:
         )
         if self.rank_correlation:
             inter_level = dependence.with_rank_correlation(first_level, inter_level, self.rank_correlation)
-        slower = self._slower(key)
         return LlmLatency(
-            first_token_s=self.first_token_s.at(first_level) * slower,
-            inter_token_s=self.inter_token_s.at(inter_level) * slower,
+            first_token_s=self.first_token_s.at(first_level),
+            inter_token_s=self.inter_token_s.at(inter_level),
             hangs=key.uniform("hang") < self.hang_probability,
         )
 
@@ -171,10 +160,7 @@ class LatencyProfile:
         """
         if key.role in self.of_roles:
             return self.of_roles[key.role].draw_retrieval(key)
-        return self.retrieval_s.at(dependence.level_in_run(key, "retrieval", self.correlation)) * self._slower(key)
-
-    def _slower(self, key: DrawKey) -> float:
-        return self.brownout_factor if dependence.is_in_brownout(key, self.brownout) else 1.0
+        return self.retrieval_s.at(dependence.level_in_run(key, "retrieval", self.correlation))
 
     def scaled(self, factor: float) -> LatencyProfile:
         """Return the profile with every duration times a factor, which its name and description mention.
@@ -191,10 +177,11 @@ class LatencyProfile:
         require_factor(factor)
         product = self.time_scale * factor
         time_scale = 1.0 if math.isclose(product, 1.0) else product
+        (old_suffix, old_note), (suffix, note) = _scale_marks(self.time_scale), _scale_marks(time_scale)
         return replace(
             self,
-            name=dependence.base_name(self.name).removesuffix(_name_suffix(self.time_scale)) + _name_suffix(time_scale),
-            description=self.description.removesuffix(_scale_note(self.time_scale)) + _scale_note(time_scale),
+            name=dependence.base_name(self.name).removesuffix(old_suffix) + suffix,
+            description=self.description.removesuffix(old_note) + note,
             first_token_s=self.first_token_s.scaled(factor),
             inter_token_s=self.inter_token_s.scaled(factor),
             retrieval_s=self.retrieval_s.scaled(factor),
@@ -209,7 +196,7 @@ class LatencyProfile:
 
         Args:
             name: A number after a slash divides every duration: "typical/10". Options follow a question mark:
-                "typical/10?correlation=0.5&brownout=0.1"; see `dependence`. Profiles of single roles follow a comma:
+                "typical/10?correlation=0.5&slowdown=0.1"; see `dependence`. Profiles of single roles follow a comma:
                 "typical,judge=mine-judge.json"; see `latency_profile`.
 
         Raises:
@@ -238,7 +225,16 @@ class LatencyProfile:
 
     @classmethod
     def fit(
-        cls, source: Source, columns: Mapping[str, str] | None = None, *, ok: Sequence[str] = (), **options: Any
+        cls,
+        source: Source,
+        columns: Mapping[str, str] | None = None,
+        *,
+        ok: Sequence[str] = (),
+        model: str | None = None,
+        node: str | None = None,
+        name: str | None = None,
+        hang_probability: float = 0.0,
+        slots: int | None = None,
     ) -> LatencyProfile:
         """Fit a profile to measured calls; docs/own-latencies.md explains it.
 
@@ -246,9 +242,11 @@ class LatencyProfile:
             source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder.
             columns: Field → its column and unit, such as {"latency_s": "duration_ms:ms"}.
             ok: The outcomes that mean a complete answer. Other calls were cut, and count as longer than that.
-            options: `model` and `node`, whose calls alone are taken; `retrieval`, the profile or its name that gives
-                the time of a search where the source has none; and `name`, `hang_probability`, `slots` and `tables` as
-                in `latency.fitting.FitOptions`.
+            model: The model whose calls alone are taken; all of them when left out.
+            node: The node of a graph whose calls alone are taken; all of them when left out.
+            name: Name of the profile, in tables and figures; that of the source when left out.
+            hang_probability: Share of model calls that never answer, in [0, 1). It is never guessed from timeouts.
+            slots: Model calls that the server works on at once; None is no limit.
 
         Returns:
             A profile whose `evidence` has the observed quantiles; `plots.latency_fit` shows where it fits badly.
@@ -256,64 +254,12 @@ class LatencyProfile:
         Raises:
             ConfigurationError: The message names the file, the column and the remedy.
         """
-        (fitted,) = cls._fit_parts(source, columns, ok, None, options).values()
-        return fitted
-
-    @classmethod
-    def fit_each(
-        cls,
-        source: Source,
-        each: Literal["model", "node"],
-        columns: Mapping[str, str] | None = None,
-        *,
-        ok: Sequence[str] = (),
-        **options: Any,
-    ) -> dict[str, LatencyProfile]:
-        """Fit a profile to the calls of each model, or of each node of a graph, by its name.
-
-        Args:
-            source: As for `fit`.
-            each: "model" or "node".
-            columns: As for `fit`.
-            ok: As for `fit`.
-            options: As for `fit`.
-
-        Raises:
-            ConfigurationError: As `fit`, or no row says its model or node.
-        """
-        return cls._fit_parts(source, columns, ok, each, options)
-
-    @classmethod
-    def _fit_parts(
-        cls,
-        source: Source,
-        columns: Mapping[str, str] | None,
-        ok: Sequence[str],
-        each: Literal["model", "node"] | None,
-        options: dict[str, Any],
-    ) -> dict[str, LatencyProfile]:
-        """Return a profile for each level of `each`, or one by the name "" if that is None."""
         # Function-level: they import pandas and scipy, and built-in profiles need neither.
         from docmind_lab.statistics.latency.call_sources import read_calls  # noqa: PLC0415
-        from docmind_lab.statistics.latency.fitting import FitOptions, fit_calls  # noqa: PLC0415
+        from docmind_lab.statistics.latency.fitting import fit_calls  # noqa: PLC0415
 
-        if unknown := sorted(options.keys() - set(_FIT_OPTIONS)):
-            raise ConfigurationError(f"fit has no option {unknown[0]!r}: there are {', '.join(_FIT_OPTIONS)}")
-        model, node = options.pop("model", None), options.pop("node", None)
-        searched = options.pop("retrieval", "typical")
-        searched = cls.named(searched) if isinstance(searched, str) else searched
-        chosen = FitOptions(searched.name, searched.retrieval_s, **options)
-        calls = read_calls(source, columns, ok).only("node", node)
-        if each is None:
-            return {"": cls(**fit_calls(calls.only("model", model), chosen))}
-        parts = {level: calls.only(each, level) for level in calls.levels(each)}
-        if not parts:
-            remedy = f"map a column to it, as in {each}=COLUMN"
-            raise ConfigurationError(f"{calls.source}: no row names its {each}; {remedy}")
-        return {
-            level: cls(**fit_calls(some, replace(chosen, name=f"{chosen.name}-{level}" if chosen.name else None)))
-            for level, some in parts.items()
-        }
+        calls = read_calls(source, columns, ok).only("node", node).only("model", model)
+        return cls(**fit_calls(calls, cls.named("typical").retrieval_s, hang_probability, name), slots=slots)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the profile and its evidence to a JSON file, which `named` reads, and return its path.
@@ -335,42 +281,27 @@ class LatencyProfile:
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as JSON types, for manifests; `from_dict` reads it back equal. Without the evidence."""
         out = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
-        # Left out where they are the default, so that the ids of studies without them stay what they were.
-        out = {name: value for name, value in out.items() if dependence.OPTIONS.get(name) != value}
-        out.pop("of_roles")
-        if self.of_roles:
-            out["of_roles"] = {role: one.to_dict() for role, one in self.of_roles.items()}
+        out["of_roles"] = {role: one.to_dict() for role, one in self.of_roles.items()}
         for name in _TABLE_FIELDS:
             out[name] = {"levels": list(out[name].levels), "values_s": list(out[name].values_s)}
-        return out
+        # Left out where they are the default, so that the ids of studies without them stay what they were.
+        defaults: dict[str, Any] = {**dependence.OPTIONS, "slots": None, "of_roles": {}}
+        return {name: value for name, value in out.items() if name not in defaults or value != defaults[name]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LatencyProfile:
-        """Read a profile that `to_dict` wrote. Raises ConfigurationError with the field that does not fit."""
-        values = dict(data)
-        unknown, missing = sorted(values.keys() - _FIELD_TYPES), sorted(_REQUIRED_FIELDS - values.keys())
-        if unknown or missing:
-            raise ConfigurationError(f"latency profile fields: missing {missing}, unknown {unknown}")
-        for name, value in values.items():
-            # bool is an int to isinstance, and is never meant here.
-            if not isinstance(value, _FIELD_TYPES[name]) or isinstance(value, bool):
-                raise ConfigurationError(f"latency profile field {name!r} cannot be {value!r}")
-        values |= {name: QuantileTable.from_dict(values[name], name) for name in _TABLE_FIELDS}
-        values["of_roles"] = {role: cls.from_dict(one) for role, one in values.get("of_roles", {}).items()}
-        return cls(**values)
+        """Read a profile that `to_dict` wrote. Raises ConfigurationError with the fields that do not fit."""
+        try:
+            # As JSON, in which a list may stand for a tuple, and nothing else for anything else.
+            return _PROFILE.validate_json(json.dumps(data))
+        except ValidationError as error:
+            problems = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+            raise ConfigurationError(f"latency profile fields: {'; '.join(problems)}") from error
 
 
+_PROFILE: Final = TypeAdapter(LatencyProfile)
 _TABLE_FIELDS = ("first_token_s", "inter_token_s", "retrieval_s")
 _SCHEMA_VERSION: Final = 1
-_FIT_OPTIONS: Final = ("name", "model", "node", "retrieval", "hang_probability", "slots", "tables")
-_REQUIRED_FIELDS = {"name", "description", "source", *_TABLE_FIELDS}
-_FIELD_TYPES: dict[str, Any] = {
-    **dict.fromkeys(("name", "description", "source"), str),
-    **dict.fromkeys(_TABLE_FIELDS, Mapping),
-    **dict.fromkeys(("hang_probability", "time_scale", "rank_correlation", *dependence.OPTIONS), (int, float)),
-    "slots": (int, type(None)),
-    "of_roles": Mapping,
-}
 
 
 @functools.cache
@@ -405,14 +336,13 @@ def _load_file(path: str) -> LatencyProfile:
         raise ConfigurationError(f"latency profile {path}: {error}; docmind-lab profile makes one") from error
 
 
-def _name_suffix(time_scale: float) -> str:
+def _scale_marks(time_scale: float) -> tuple[str, str]:
+    """Return what the name of a profile says of its scale, and what its description says."""
+    if time_scale == 1:
+        return "", ""
     divisor = f"{1 / time_scale:g}"
-    scale = f"/{divisor}" if divisor.isdigit() else f"*{time_scale:g}"
-    return "" if time_scale == 1 else scale
-
-
-def _scale_note(time_scale: float) -> str:
-    return "" if time_scale == 1 else f" Scaled, not measured: every duration times {time_scale:g}."
+    suffix = f"/{divisor}" if divisor.isdigit() else f"*{time_scale:g}"
+    return suffix, f" Scaled, not measured: every duration times {time_scale:g}."
 
 
 EVERY_ROLE: Final = "*"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from html import escape
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.shown import ShownAsCode
 
 
 @dataclass(frozen=True)
-class QuantileTable:
+class QuantileTable(ShownAsCode):
     """Quantiles of a duration: `values_s[i]` seconds is the quantile at `levels[i]`.
 
     levels: strictly increasing, from 0 (smallest observation) to 1 (largest). values_s: finite, not negative,
@@ -43,16 +45,6 @@ class QuantileTable:
         if not (rising and self.values_s[0] >= 0 and self.values_s[-1] < math.inf):
             raise ConfigurationError("values_s must be finite seconds from 0 up that never decrease: sort them")
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], name: str) -> QuantileTable:
-        """Read a table of this name from its two lists of numbers. Raises ConfigurationError if it cannot."""
-        try:
-            return cls(*(tuple(float(x) for x in data[column]) for column in ("levels", "values_s")))
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{name}: {error}") from error
-        except (KeyError, TypeError, ValueError) as error:
-            raise ConfigurationError(f"{name} needs two lists of numbers, levels and values_s") from error
-
     def at(self, level: float) -> float:
         """Return the seconds at a level in [0, 1]: the inverse of the distribution function, linear between levels.
 
@@ -70,9 +62,6 @@ class QuantileTable:
     def __repr__(self) -> str:
         named = ((0.5, "median"), (0.9, "p90"), (0.99, "p99"), (1.0, "most"))
         return f"QuantileTable: {', '.join(f'{name} {self.at(level):.3g} s' for level, name in named)}"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
     def scaled(self, factor: float) -> QuantileTable:
         """Return the table with every duration times `factor`. Raises ConfigurationError unless it is positive."""
@@ -147,21 +136,21 @@ class DurationFit:
         return text + "."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fit as JSON types; `from_dict` reads it back equal. NaN becomes null."""
-        out = {
-            name: None if isinstance(value, float) and math.isnan(value) else value
-            for name, value in asdict(self).items()
-        }
-        return out | {name: list(value) for name, value in out.items() if isinstance(value, tuple)}
+        """Return the fit as JSON types, without what is not known; `from_dict` reads it back equal."""
+        return {name: value for name, value in asdict(self).items() if value == value}  # NaN is not itself
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DurationFit:
         """Read a fit that `to_dict` wrote. Raises: ConfigurationError if it did not."""
         try:
-            values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls)}
-            values["table"] = QuantileTable.from_dict(values["table"], "table")
-        except (KeyError, ConfigurationError) as error:
-            raise ConfigurationError(f"evidence of a fit cannot be read: {error}; fit the profile again") from error
-        for name, value in values.items():
-            values[name] = math.nan if value is None else tuple(value) if isinstance(value, list) else value
-        return cls(**values)
+            # Older files have null for what is not known.
+            return _FIT.validate_python({name: value for name, value in data.items() if value is not None})
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ConfigurationError(
+                f"evidence of a fit cannot be read: {where}: {first['msg']}; fit the profile again"
+            ) from error
+
+
+_FIT: Final = TypeAdapter(DurationFit)

@@ -13,7 +13,6 @@ import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -22,6 +21,7 @@ import pandas as pd
 
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.tables.frames import rows_by, rows_of, rows_to_frame
 from docmind_lab.tables.records import Column, Level, columns_of
@@ -99,7 +99,7 @@ GENERATION_COLUMNS: Final[Sequence[Column]] = columns_of(Generation)
 
 
 @dataclass(frozen=True, eq=False)
-class Traces:
+class Traces(ShownAsCode):
     """Runs with their spans, in tidy frames.
 
     Args:
@@ -157,10 +157,6 @@ class Traces:
         cut = int((self.runs["outcome"] == "cut").sum())
         head = f"{len(self.runs)} runs of {self.runs['session'].nunique()} sessions, {len(self.spans)} spans; {cut} cut"
         return "\n".join([head, *self.notes])
-
-    def _repr_html_(self) -> str:
-        head, *notes = repr(self).splitlines()
-        return f"<p><b>{escape(head)}</b></p>{''.join(f'<p>{escape(note)}</p>' for note in notes)}"
 
     def only(self, trace_ids: Iterable[str]) -> Traces:
         """Return the traces of these runs, in the order of this table."""

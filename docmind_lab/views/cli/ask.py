@@ -31,9 +31,6 @@ def ask(
     otlp: Annotated[
         bool, typer.Option("--otlp", help="Send spans of the query to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
     ] = False,
-    metrics_file: Annotated[
-        str, typer.Option(help="Write Prometheus metrics of the query to this file; none when left out.")
-    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON and nothing else.")] = False,
 ) -> None:
     """Answer a question within the budget: text as it is written, then its sources, and whether the budget cut it.
@@ -60,13 +57,12 @@ def ask(
             raise ConfigurationError(f"--{name} is of the simulated services, and yours answer here; leave it out")
     faults = tuple(Fault.parse(text) for text in options.get("faults", ()))
     services = ServiceOptions(profile=latency_profile(options.get("latencies", ()), "fast"), faults=faults)
-    telemetry = Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None)
     with MultiAgentCoordinator(
         settings,
         alternative=alternative or None,
         services=services,
         corpus=_corpus(options.get("documents", "")),
-        telemetry=telemetry if telemetry.tells else None,
+        telemetry=Telemetry(spans="otlp") if otlp else None,
     ) as coordinator:
         stream = coordinator.stream(question)
         if as_json:

@@ -59,7 +59,6 @@ def compare(
     out: Annotated[str, _shown(help="Folder for everything; results/<UTC time>-compare when left out.")] = "",
     yes: Annotated[bool, _shown("--yes", help="Do not ask before requests are sent to a live endpoint.")] = False,
     otlp: Annotated[bool, _shown("--otlp", help="Send spans to where OTEL_EXPORTER_OTLP_ENDPOINT says.")] = False,
-    metrics_file: Annotated[str, _shown(help="Write Prometheus metrics of the runs to this file.")] = "",
     verbose: Annotated[bool, _shown("--verbose", help="Print the full table and each alternative too.")] = False,
     as_json: Annotated[bool, _shown("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
@@ -84,7 +83,7 @@ def compare(
         "runs": runs,
         "seed": seed,
         "workers": workers,
-        "telemetry": Telemetry(spans="otlp" if otlp else None, metrics_file=metrics_file or None),
+        "telemetry": Telemetry(spans="otlp" if otlp else None),
     }
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-compare")
     study = _measured(values, settings, folder, yes=yes, as_json=as_json)

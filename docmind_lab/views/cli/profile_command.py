@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
-
-_PART_HELP = "What --plot shows: first_token_s, inter_token_s or retrieval_s; the first of them when left out."
 
 
 def profile(
@@ -30,8 +27,8 @@ def profile(
             "--map",
             metavar="FIELD=COLUMN[:UNIT]",
             help="Which column is which, as latency_s=duration_ms:ms; once for each field: latency_s, first_token_s, "
-            "output_tokens, kind, outcome, error, model, node, session (the run of a call), and the instants "
-            "started_at, ended_at, first_token_at. Units: s, ms, us, ns.",
+            "output_tokens, kind, outcome, error, model, node, session (the run of a call). "
+            "Units: s, ms, us, ns.",
         ),
     ] = None,
     ok: Annotated[
@@ -41,19 +38,11 @@ def profile(
     name: Annotated[str, typer.Option(help="The profile's name in tables; that of the source when left out.")] = "",
     model: Annotated[str, typer.Option(help="Only the calls of this model.")] = "",
     node: Annotated[str, typer.Option(help="Only the calls of this node of a graph.")] = "",
-    each: Annotated[str, typer.Option(help="model or node: a profile for each of them, in a file of its own.")] = "",
     hang_probability: Annotated[
         float, typer.Option(help="Share of model calls that never answer; never guessed from timeouts.")
     ] = 0.0,
     slots: Annotated[int | None, typer.Option(help="Model calls served at once; no limit when left out.")] = None,
-    retrieval: Annotated[
-        str, typer.Option(help="The profile that gives the time of a search where the source has none.")
-    ] = "typical",
-    tables: Annotated[
-        str, typer.Option(help="auto, fitted or empirical: families, observed quantiles, or families where they fit.")
-    ] = "auto",
-    plot: Annotated[str, typer.Option(help="A .png file to draw the fit in.")] = "",
-    part: Annotated[str, typer.Option(help=_PART_HELP)] = "",
+    plot: Annotated[str, typer.Option(help="A .png file to draw the fit of the first tokens in.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON and nothing else.")] = False,
 ) -> None:
     """Make a latency profile of calls that were measured, with what fits badly and what was not observed.
@@ -64,37 +53,21 @@ def profile(
 
     if plot and Path(plot).suffix != ".png":
         raise ConfigurationError(f"--plot must end in .png: got {plot}")
-    if part and not plot:
-        raise ConfigurationError(f"--part {part} is what --plot shows; name a file to draw in, with --plot")
-    options: dict[str, Any] = {
-        "name": name or None,
-        "model": model or None,
-        "node": node or None,
-        "hang_probability": hang_probability,
-        "slots": slots,
-        "retrieval": retrieval,
-        "tables": tables,
-    }
-    if each:
-        if each not in ("model", "node"):
-            raise ConfigurationError(f"--each must be model or node, not {each!r}")
-        if plot or as_json:
-            raise ConfigurationError(
-                "--plot and --json are of one profile; leave --each out, and name it by --model or --node"
-            )
-        fits = LatencyProfile.fit_each(source, each, _columns(mapped or []), ok=ok or (), **options)  # type: ignore[arg-type]
-        target = Path(out)
-        for level, one in fits.items():
-            path = one.save(target.with_stem(f"{target.stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', level)}"))
-            for_it = f"{level}={path}" if each == "node" else path
-            typer.echo(f"{each} {level}: {one.source}; use it as --latencies {for_it}")
-        return
-    fitted = LatencyProfile.fit(source, _columns(mapped or []), ok=ok or (), **options)
+    fitted = LatencyProfile.fit(
+        source,
+        _columns(mapped or []),
+        ok=ok or (),
+        model=model or None,
+        node=node or None,
+        name=name or None,
+        hang_probability=hang_probability,
+        slots=slots,
+    )
     written = [fitted.save(out)]
     if plot:
         from docmind_lab.views import plots
 
-        figure = plots.latency_fit(fitted, part or "first_token_s", ax=plots.OFFSCREEN)
+        figure = plots.latency_fit(fitted, ax=plots.OFFSCREEN)
         written.append(plots.save_png(figure, plot))
     if as_json:
         typer.echo(json.dumps(fitted.to_dict(), indent=2))

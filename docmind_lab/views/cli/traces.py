@@ -16,15 +16,6 @@ traces = typer.Typer(
 )
 
 
-_Success = Annotated[
-    str,
-    typer.Option(
-        metavar="SCORE",
-        help="Score of the tracing tool that says whether a run was good: correct (0 or 1), or 'quality>=4'.",
-    ),
-]
-
-
 @traces.callback()
 def _traces() -> None:
     """Runs of any agent, read from where they were recorded. No text is kept."""
@@ -36,20 +27,18 @@ def import_(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="An export of OpenTelemetry (OTLP JSON, Jaeger, Tempo), LangSmith, Langfuse or Phoenix, a table of "
-            "requests or steps, a study's DIR or a recording's.",
+            help="An export of OpenTelemetry (OTLP JSON, Tempo), LangSmith, Langfuse or Phoenix, a "
+            "study's DIR or a recording's.",
         ),
     ],
     out: Annotated[str, typer.Option(help="File to write, ending in .jsonl.")] = "traces.jsonl",
-    as_format: Annotated[str, typer.Option("--format", help="What it is; recognised when left out.")] = "",
-    success: _Success = "",
 ) -> None:
     """Read runs into a file for what-if, and say how many spans were used, how many were left out, and why."""
     from docmind_lab.findings.what_if.trace_formats import import_traces
 
     if Path(out).suffix != ".jsonl":
         raise ConfigurationError(f"--out must end in .jsonl: got {out}")
-    result = import_traces(source, as_format or None, success or None)
+    result = import_traces(source)
     path = result.write(out)
     typer.echo(f"{result}\n\nIn {path}; next: docmind-lab what-if {path}")
 
@@ -68,7 +57,6 @@ def what_if(
         str, typer.Option(help="Letters, levels or variants, as A,B:drain,D; all that a trace can say of.")
     ] = "",
     target: Annotated[float, typer.Option(help="Share of runs that should be answered in time.")] = 0.95,
-    success: _Success = "",
     plot: Annotated[str, typer.Option(help="A .png file to draw the frontier in.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON and nothing else.")] = False,
 ) -> None:
@@ -82,7 +70,7 @@ def what_if(
     if plot and Path(plot).suffix != ".png":
         raise ConfigurationError(f"--plot must end in .png: got {plot}")
     result = answer(
-        import_traces(source, success=success or None),
+        import_traces(source),
         _seconds(timeouts) or None,
         alternatives or None,
         options.get("server", "stops"),

@@ -1,4 +1,4 @@
-"""Sends spans and metrics of runs after the last run, so that no run is measured with it.
+"""Sends spans of runs after the last run, so that no run is measured with it.
 
 What fails or hangs is left behind with a warning in the log; the runs and their tables are what they are without it.
 """
@@ -27,13 +27,10 @@ from docmind_lab.experiments.measurement.derive import (
     horizon_of,
 )
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
-from docmind_lab.findings.study import require_writable
 from docmind_lab.tables.manifest import manifest_of
-from docmind_lab.views.telemetry.metrics import RunCounts
 from docmind_lab.views.telemetry.run_spans import otlp_exporter, send_spans
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
     from docmind_lab.systems.docmind.coordinator.delivery import EndedQuery
@@ -44,14 +41,11 @@ _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_E
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Sends spans and metrics of runs; to nowhere by default.
+    """Sends spans of runs; to nowhere by default.
 
     Args:
         spans: "otlp" for where OTEL_EXPORTER_OTLP_* variables say, or an exporter of OpenTelemetry's SDK, which its
             owner shuts down.
-        metrics: OpenTelemetry meter provider that each run is counted on; its owner flushes and shuts it down.
-        metrics_file: The metrics in Prometheus' text format, for the textfile collector of a node exporter: a study is
-            over before anybody scrapes it.
         patience_s: Seconds that an exporter is waited for; one that hangs is left behind in a daemon thread.
 
     Raises:
@@ -59,70 +53,42 @@ class Telemetry:
     """
 
     spans: SpanExporter | str | None = None
-    metrics: MeterProvider | None = None
-    metrics_file: str | os.PathLike[str] | None = None
     patience_s: float = 10.0
 
     def __post_init__(self) -> None:
         require_seconds("telemetry.patience_s", self.patience_s)
         if isinstance(self.spans, str) and self.spans != "otlp":
             raise ConfigurationError(f"telemetry.spans must be 'otlp' or an exporter, not {self.spans!r}")
-        if self.metrics is not None and not hasattr(self.metrics, "get_meter"):
-            raise ConfigurationError(
-                f"telemetry.metrics must be a MeterProvider of OpenTelemetry, not {type(self.metrics).__name__}"
-            )
-
-    @property
-    def tells(self) -> bool:
-        """Whether spans or metrics are sent anywhere."""
-        return self.spans is not None or self._is_counting
-
-    @property
-    def _is_counting(self) -> bool:
-        return self.metrics is not None or self.metrics_file is not None
 
     def check(self, settings: Settings) -> None:
-        """Check that spans and metrics can be sent; called before a study begins.
+        """Check that spans can be sent; called before a study begins.
 
         Args:
             settings: Settings that say which addresses may be reached.
 
         Raises:
-            ConfigurationError: Something is not installed or cannot be written.
+            ConfigurationError: Something is not installed.
             EndpointRefused: The settings do not admit the address.
         """
         if self.spans is not None:
-            _require("OpenTelemetry", "opentelemetry.sdk.trace", "leave spans off")
+            _require("OpenTelemetry", "opentelemetry.sdk.trace")
         if self.spans == "otlp":
-            _require("the OTLP exporter", "opentelemetry.exporter.otlp.proto.http.trace_exporter", "leave spans off")
+            _require("the OTLP exporter", "opentelemetry.exporter.otlp.proto.http.trace_exporter")
             # The first that is set is the one that is used.
             if name := next(filter(os.environ.get, _ENDPOINTS), ""):
                 settings.admit(os.environ[name], name=name)
-        if self.metrics_file is not None:
-            _require("the Prometheus exporter", "opentelemetry.exporter.prometheus", "leave the metrics file out")
-            named = "telemetry.metrics_file (--metrics-file):"
-            require_writable(os.path.dirname(os.path.abspath(self.metrics_file)), named)
-            if os.path.isdir(self.metrics_file):
-                raise ConfigurationError(f"{named} {os.fspath(self.metrics_file)} is a folder; name a file in it")
 
     def tell(self, measured: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
-        """Send the spans and metrics of runs; never raises if sending fails.
+        """Send the spans of runs; never raises if sending fails.
 
         Args:
             measured: The runs.
             manifest: Manifest of their study.
         """
-        runs = sorted(measured, key=lambda item: item.run.run_id)
-        if self._is_counting:
-            _best_effort("metrics", lambda: self._counts().add(runs))
         if self.spans is None:
             return
-        thread = threading.Thread(
-            target=_best_effort,
-            args=("spans", lambda: self._send(runs, manifest)),
-            name="docmind-telemetry",
-            daemon=True,
-        )
+        runs = sorted(measured, key=lambda item: item.run.run_id)
+        thread = threading.Thread(target=self._send, args=(runs, manifest), name="docmind-telemetry", daemon=True)
         thread.start()
         thread.join(self.patience_s)
         if thread.is_alive():
@@ -138,49 +104,39 @@ class Telemetry:
             settings: Settings of the coordinator.
             corpus: Name of what is searched.
         """
-        counts = self._counts()
         study_id = f"queries-{uuid.uuid4().hex[:10]}"
 
         def sink(query: EndedQuery) -> None:
-            runs = [measured_query(query, settings, study_id)]
-            if self._is_counting:
-                _best_effort("metrics", lambda: counts.add(runs))
             if self.spans is not None:
                 manifest = manifest_of({"corpus": corpus}, settings, study_id=study_id, complete=True)
-                _best_effort("spans", lambda: self._send(runs, manifest))
+                self._send([measured_query(query, settings, study_id)], manifest)
 
         return sink
 
-    def _counts(self) -> RunCounts:
-        return RunCounts(self.metrics, self.metrics_file)
-
     def _send(self, runs: Sequence[MeasuredRun], manifest: Mapping[str, Any]) -> None:
-        if not isinstance(self.spans, str) and self.spans is not None:
-            send_spans(runs, manifest, self.spans)
-            return
-        exporter = otlp_exporter()
+        """Send the spans of runs; what goes wrong is a warning in the log."""
         try:
-            send_spans(runs, manifest, exporter)
-        finally:
-            exporter.shutdown()
+            if not isinstance(self.spans, str) and self.spans is not None:
+                send_spans(runs, manifest, self.spans)
+                return
+            exporter = otlp_exporter()
+            try:
+                send_spans(runs, manifest, exporter)
+            finally:
+                exporter.shutdown()
+        except DocmindLabError as error:
+            _log.warning("spans: not sent (%s)", error)
+        except Exception as error:  # noqa: BLE001 - whatever an exporter does, the runs are what they are
+            # Its type only: a message that is not ours may hold an address with a user in it.
+            _log.warning("spans: not sent (%s)", type(error).__name__)
 
 
-def _require(what: str, module: str, otherwise: str) -> None:
+def _require(what: str, module: str) -> None:
     try:
         importlib.import_module(module)
     except ImportError as error:
-        remedy = f"pip install 'docmind_lab[telemetry]', or {otherwise}"
+        remedy = "pip install 'docmind_lab[telemetry]', or leave spans off"
         raise ConfigurationError(f"{what} is not installed: {remedy}") from error
-
-
-def _best_effort(what: str, work: Callable[[], object]) -> None:
-    try:
-        work()
-    except DocmindLabError as error:
-        _log.warning("%s: not sent (%s)", what, error)
-    except Exception as error:  # noqa: BLE001 - whatever an exporter does, the runs are what they are
-        # Its type only: a message that is not ours may hold an address with a user in it.
-        _log.warning("%s: not sent (%s)", what, type(error).__name__)
 
 
 def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> MeasuredRun:

@@ -76,7 +76,7 @@ class MultiAgentCoordinator:
         corpus: What is searched; the handbook when left out.
         services: Options of the simulated services, with latencies "fast" when left out.
         analytics: Called with an `AnalyticsEvent` after each query, in a thread of its own; its failures are counted.
-        telemetry: Where spans and metrics of queries go, in a thread of its own too; None for nowhere. `close` waits
+        telemetry: Where spans of queries go, in a thread of its own too; None for nowhere. `close` waits
             for it for its `patience_s`.
 
     Raises:

@@ -88,7 +88,7 @@ class EndedQuery:
 
 
 class QueryTelemetry(Protocol):
-    """Exports spans and metrics of queries: `docmind_lab.telemetry.Telemetry`."""
+    """Exports spans of queries: `docmind_lab.telemetry.Telemetry`."""
 
     @property
     def patience_s(self) -> float:

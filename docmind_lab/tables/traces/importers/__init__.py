@@ -1,10 +1,9 @@
 """Readers of traces: each turns what another tool wrote into `Traces`, as a stream, and keeps no text.
 
-export_records                 the records of JSON, CSV and Parquet files, one after the other
-spans                          spans as tools export them, and the runs that they are of
-otlp, tools                    readers of tracing tools: OpenTelemetry; LangSmith, Langfuse and Phoenix
-coding_sessions, trajectories  readers of tables of requests and steps
-recordings                     reader of the lab's own recordings
+export_records  the records of JSON and Parquet files, one after the other
+spans           spans as tools export them, and the runs that they are of
+otlp, tools     readers of tracing tools: OpenTelemetry; LangSmith, Langfuse and Phoenix
+recordings      reader of the lab's own recordings
 
 SPAN_FORMATS names those of spans. A reader says in `Traces.notes` how many spans it used and left out, and why.
 """

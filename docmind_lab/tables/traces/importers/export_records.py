@@ -1,19 +1,16 @@
-"""The records of exports, one after the other: JSON, JSON lines, CSV and Parquet, also compressed with gzip.
+"""The records of exports, one after the other: JSON, JSON lines and Parquet.
 
-A file is read a piece at a time. No more of it is in memory than a piece and one record, or one batch of Parquet.
-JSON is decoded here rather than by a library for streams, such as ijson, because those do not say the line of a record.
+JSON lines are read a line at a time, and Parquet a batch at a time. A JSON document over several lines is read whole;
+it may have 256 MiB.
 """
 
 from __future__ import annotations
 
-import ast
-import csv
+import contextlib
 import functools
-import gzip
 import json
 import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -25,18 +22,17 @@ import pyarrow.parquet as pq
 from docmind_lab.core.errors import RecordError
 from docmind_lab.tables.traces.trace_tables import DECODER
 
-SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".csv", ".parquet")
-"""How the names of files end that can be read; `.gz` may follow all but the last."""
+SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".parquet")
+"""How the names of files end that can be read."""
 
-_CONTAINERS: Final = ("resourceSpans", "batches", "data", "runs")
-"""Members of an outermost object that hold records: of OTLP, Tempo, the answers of Jaeger and Langfuse, LangSmith."""
+_CONTAINERS: Final = ("data", "runs")
+"""Members of an outermost object that hold records: of the answers of Langfuse and Jaeger, and of LangSmith."""
 
-_PIECE: Final = 1 << 16
-_PARQUET_ROWS: Final = 1_000
-# A text that ends in the middle of a number, a word or an escape is wrong so many characters before its end.
-_WORD: Final = 20
-# Prompts stand in cells; the csv module's own limit is 128 KiB.
-_LONGEST_CELL: Final = (1 << 31) - 1
+# Decoded, a document takes some ten times its characters of memory.
+_LONGEST_DOCUMENT: Final = 1 << 28
+# Prompts stand in columns that nobody needs.
+_PARQUET_ROWS: Final = 200
+_SPACES: Final = re.compile(r"[ \t\r\n]*")
 
 
 @dataclass(frozen=True)
@@ -88,11 +84,6 @@ class Record:
             raise RecordError(f"{self.where}: {name} is missing; export the records with it")
         return text
 
-    def required_number(self, name: str) -> float:
-        """Return a value as a number. Raises: RecordError when it is missing, or is no number of 0 or more."""
-        self.required(name)
-        return self.number(name)
-
     @classmethod
     def of(cls, where: str, value: Any) -> Record:
         """Return a record with its outermost names in snake_case. Raises: RecordError when it is no object."""
@@ -110,17 +101,10 @@ def is_there(value: Any) -> bool:
 
 
 def as_mapping(value: Any) -> dict[str, Any]:
-    """Return an object, which may be written as a text of JSON or Python; empty for anything else.
-
-    pandas writes the dictionaries of a data frame into CSV as Python does.
-    """
+    """Return an object, which may be written as a text of JSON; empty for anything else."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        for reads in (DECODER.decode, ast.literal_eval):
-            try:
-                value = reads(value)
-                break
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                continue
+        with contextlib.suppress(ValueError, RecursionError):
+            value = DECODER.decode(value)
     return dict(value) if isinstance(value, Mapping) else {}
 
 
@@ -146,7 +130,9 @@ def _snake(name: str) -> str:
 
 def records_of_frame(frame: pd.DataFrame, name: str) -> Iterator[Record]:
     """Yield the rows of a data frame. name: how errors call it."""
-    for number, values in enumerate(frame.to_dict("records"), 1):
+    # Phoenix has the id of a span as the index.
+    rows = frame if frame.index.name is None else frame.reset_index()
+    for number, values in enumerate(rows.to_dict("records"), 1):
         yield Record.of(f"{name}, row {number}", values)
 
 
@@ -159,189 +145,84 @@ def files_of(source: Path) -> list[Path]:
     Raises: RecordError when there is none, or the name of a file ends in another way.
     """
     if source.is_dir():
-        files = sorted(file for file in source.iterdir() if _suffix(file) in SUFFIXES and file.is_file())
+        files = sorted(file for file in source.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
         if not files:
             raise RecordError(f"{source} has no file whose name ends in {', '.join(SUFFIXES)}; name one with exports")
         return files
-    if _suffix(source) not in SUFFIXES:
-        raise RecordError(f"{source} cannot be read: its name must end in one of {', '.join(SUFFIXES)} (or .gz)")
+    if source.suffix.lower() not in SUFFIXES:
+        raise RecordError(
+            f"{source} cannot be read: its name must end in one of {', '.join(SUFFIXES)}; unpack it if it ends in .gz, "
+            "and save a table as JSON lines or Parquet"
+        )
     return [source]
 
 
-def records_of(source: Path, wanted: Callable[[str], bool] = lambda name: True) -> Iterator[Record]:
+def records_of(source: Path) -> Iterator[Record]:
     """Yield the records of a file, or of the files of a folder.
 
-    wanted: whether a column of a Parquet file is read; those that hold text need not be. Raises: RecordError (a file or
-    record cannot be read; it names the line).
+    Raises: RecordError (a file or record cannot be read; it names the line).
     """
     for file in files_of(source):
         try:
-            if _suffix(file) == ".parquet":
-                yield from _parquet_records(file, wanted)
+            if file.suffix.lower() == ".parquet":
+                yield from _parquet_records(file)
             else:
-                with open_text(file) as stream:
-                    yield from records_in(stream, str(file), is_table=_suffix(file) == ".csv")
-        except (OSError, EOFError, UnicodeDecodeError, zlib.error, pa.ArrowException) as error:
-            raise RecordError(f"{file} cannot be read as {_suffix(file)} ({error}); save it again") from error
+                with file.open(encoding="utf-8-sig") as stream:
+                    for line, value in json_values(stream, str(file)):
+                        yield from _records_in(value, f"{file}, line {line}")
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+            raise RecordError(f"{file} cannot be read as {file.suffix.lower()} ({error}); save it again") from error
 
 
-def records_in(stream: TextIO, name: str, *, is_table: bool) -> Iterator[Record]:
-    """Yield the records of an open file.
-
-    stream: the open file; of a table it must have been opened with newline="". is_table: whether it is a CSV table;
-    otherwise it is JSON, one document or several. Raises: RecordError (a record cannot be read; it names the line).
-    """
-    if is_table:
-        yield from _csv_records(stream, name)
-        return
-    for line, value in json_values(stream, name):
-        yield Record.of(f"{name}, line {line}", value)
+def _records_in(value: Any, where: str) -> Iterator[Record]:
+    """Yield a record, or those of a list or of an object's member that holds records."""
+    held = [value.get(name) for name in _CONTAINERS] if isinstance(value, Mapping) else [value]
+    lists = [each for each in held if isinstance(each, list)]
+    if not lists:
+        yield Record.of(where, value)
+    for number, each in enumerate((each for values in lists for each in values), 1):
+        yield Record.of(f"{where}, record {number}", each)
 
 
-def open_text(file: Path) -> TextIO:
-    """Open a text file, also one that gzip compressed."""
-    if file.suffix == ".gz":
-        return gzip.open(file, "rt", encoding="utf-8-sig", newline="")
-    return file.open(encoding="utf-8-sig", newline="")
-
-
-def _suffix(file: Path) -> str:
-    return (Path(file.stem) if file.suffix == ".gz" else file).suffix.lower()
-
-
-def _csv_records(stream: Iterable[str], name: str) -> Iterator[Record]:
-    csv.field_size_limit(_LONGEST_CELL)
-    reader = csv.reader(stream, strict=True)
-    try:
-        header = [_snake(each) for each in next(reader, [])]
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise RecordError(
-                    f"{name}, line {reader.line_num}: {len(row)} cells, where the header has {len(header)}"
-                )
-            yield Record(f"{name}, line {reader.line_num}", dict(zip(header, row, strict=True)))
-    except csv.Error as error:
-        raise RecordError(f"{name}, line {reader.line_num}: it is not CSV ({error})") from error
-
-
-def _parquet_records(file: Path, wanted: Callable[[str], bool]) -> Iterator[Record]:
+def _parquet_records(file: Path) -> Iterator[Record]:
     with pq.ParquetFile(file) as table:
-        names = [name for name in table.schema_arrow.names if wanted(name)]
-        row = 0
-        for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=names):
-            for values in batch.to_pylist():
-                row += 1
-                yield Record.of(f"{file}, row {row}", values)
-
-
-# ---- JSON
+        rows = (row for batch in table.iter_batches(_PARQUET_ROWS) for row in batch.to_pylist())
+        for number, values in enumerate(rows, 1):
+            yield Record.of(f"{file}, row {number}", values)
 
 
 def json_values(stream: TextIO, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield the values of a JSON text with their lines: of lists, and of `_CONTAINERS`, the elements.
+    """Yield the values of a JSON text with the lines that they begin on: one a line, or over several lines.
 
-    stream: the text, one document or several, one a line or over several lines. Raises: RecordError (it is not JSON; it
-    names the line).
+    stream: the text, read a line at a time until a value is longer than its line. Raises: RecordError (it is not JSON,
+    or the rest of such a text is longer than 256 MiB; it names the line).
     """
-    text = _JsonText(stream, name)
-    while char := text.peek():
-        if char == "[":
-            yield from text.elements()
-        elif char == "{":
-            yield from text.members()
-        else:
-            yield text.value()
+    number = 0
+    while line := stream.readline(_LONGEST_DOCUMENT):
+        number += 1
+        if not line.strip():
+            continue
+        try:
+            value = DECODER.decode(line)
+        except (json.JSONDecodeError, RecursionError):
+            yield from _documents(line + stream.read(_LONGEST_DOCUMENT), name, number)
+            return
+        yield number, value
 
 
-class _JsonText:
-    """A JSON text, decoded as it is read."""
-
-    def __init__(self, stream: TextIO, name: str) -> None:
-        self._stream, self._name = stream, name
-        self._text, self._at, self._line, self._is_whole = "", 0, 1, False
-
-    def peek(self) -> str:
-        """Return the next character that is no space; empty at the end."""
-        while True:
-            match = _SPACES.match(self._text, self._at)
-            self._at = match.end() if match else self._at
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._read():
-                return ""
-
-    def value(self) -> tuple[int, Any]:
-        """Return the next value with its line."""
-        self.peek()
-        line = self._line_here()
-        while True:
-            try:
-                value, end = DECODER.raw_decode(self._text, self._at)
-            except json.JSONDecodeError as error:
-                may_go_on = error.msg.startswith("Unterminated string") or error.pos > len(self._text) - _WORD
-                if may_go_on and self._read():
-                    continue
-                raise RecordError(f"{self._name}, line {line}: it is not JSON ({error.msg})") from error
-            except RecursionError as error:
-                raise RecordError(f"{self._name}, line {line}: its values are nested too deeply") from error
-            # A number may go on in the next piece.
-            if end < len(self._text) or not self._read():
-                self._at = end
-                return line, value
-
-    def elements(self) -> Iterator[tuple[int, Any]]:
-        """Yield the elements of the list that begins here."""
-        for _ in self._places("]"):
-            yield self.value()
-
-    def members(self) -> Iterator[tuple[int, Any]]:
-        """Yield the object that begins here, or the elements of its members that are containers."""
-        line, rest, has_container = self._line_here(), dict[str, Any](), False
-        for _ in self._places("}"):
-            _, key = self.value()
-            self._expect(self.peek(), ":")
-            if key in _CONTAINERS and self.peek() == "[":
-                has_container = True
-                yield from self.elements()
-            else:
-                rest[str(key)] = self.value()[1]
-        if not has_container:
-            yield line, rest
-
-    def _places(self, end: str) -> Iterator[None]:
-        """Yield at each place of the list or object that begins here, up to its end."""
-        self._at += 1
-        is_first = True
-        while (char := self.peek()) != end:
-            if not is_first:
-                self._expect(char, ",")
-            yield
-            is_first = False
-        self._at += 1
-
-    def _expect(self, char: str, expectation: str) -> None:
-        if char != expectation:
-            raise RecordError(
-                f"{self._name}, line {self._line_here()}: it is not JSON ({expectation!r} expected, not {char!r})"
-            )
-        self._at += 1
-
-    def _line_here(self) -> int:
-        return self._line + self._text.count("\n", 0, self._at)
-
-    def _read(self) -> bool:
-        """Read on: as much again as there is of the value, so that a long one is not decoded many times."""
-        if self._is_whole:
-            return False
-        self._line = self._line_here()
-        self._text = self._text[self._at :]
-        self._at = 0
-        piece = self._stream.read(max(_PIECE, len(self._text)))
-        self._is_whole = not piece
-        self._text += piece
-        return bool(piece)
-
-
-_SPACES: Final = re.compile(r"[ \t\r\n]*")
+def _documents(text: str, name: str, line: int) -> Iterator[tuple[int, Any]]:
+    """Yield the values of a whole text, which begins on this line of its file."""
+    if len(text) > _LONGEST_DOCUMENT:
+        raise RecordError(f"{name}, line {line}: a value of several lines may have 256 MiB; write one value a line")
+    end, after = 0, re.match(_SPACES, text)
+    while after is not None and after.end() < len(text):
+        line += text.count("\n", end, after.end())
+        try:
+            value, end = DECODER.raw_decode(text, after.end())
+        except json.JSONDecodeError as error:
+            raise RecordError(f"{name}, line {line}: it is not JSON ({error.msg})") from error
+        except RecursionError as error:
+            raise RecordError(f"{name}, line {line}: its values are nested too deeply") from error
+        yield line, value
+        line += text.count("\n", after.end(), end)
+        after = _SPACES.match(text, end)

@@ -1,9 +1,9 @@
-"""OpenTelemetry spans: OTLP JSON as the Collector's file exporter writes it, the answers of Tempo and Jaeger, and what
-the SDK's console exporter prints.
+"""OpenTelemetry spans: OTLP JSON as the Collector's file exporter and Tempo write it, and what the console exporter of
+the SDK prints.
 
 Kinds, tokens and models are those of the conventions gen_ai or OpenInference. Source: OpenTelemetry, Semantic
 conventions for generative AI client and agent spans, and OpenTelemetry Protocol File Exporter (in development, 2026);
-Jaeger's /api/traces; Tempo's /api/traces and /api/v2/traces.
+Tempo's /api/traces and /api/v2/traces.
 """
 
 from __future__ import annotations
@@ -50,15 +50,11 @@ _OF_OTLP: Final = ("resource_spans", "scope_spans", "instrumentation_library_spa
 
 
 def _is_otlp(record: Record) -> bool:
-    """Whether a record holds spans of OpenTelemetry: OTLP JSON, an answer of Tempo or Jaeger, a span of the console."""
+    """Whether a record holds spans of OpenTelemetry: OTLP JSON, an answer of Tempo, a span of the console."""
     values = record.values
     trace = values.get("trace")
     inside = Record.of(record.where, trace).values if isinstance(trace, dict) else {}
-    return any(name in values or name in inside for name in _OF_OTLP) or _is_jaeger(values) or _is_console(values)
-
-
-def _is_jaeger(values: Mapping[str, Any]) -> bool:
-    return "trace_id" in values and "processes" in values
+    return any(name in values or name in inside for name in _OF_OTLP) or _is_console(values)
 
 
 def _is_console(values: Mapping[str, Any]) -> bool:
@@ -70,9 +66,6 @@ def _spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
     for record in records:
         if _is_console(record.values):
             yield _read(record.values, _console_span, record.where)
-        elif _is_jaeger(record.values):
-            for span in _list(record.values.get("spans"), record.where):
-                yield _read(span, _jaeger_span, record.where)
         else:
             for span in plain_spans(record):
                 yield _read(span, _otlp_span, record.where)
@@ -116,10 +109,9 @@ def _read(span: Mapping[str, Any], reader: Any, where: str) -> ExportedSpan:
     try:
         result: ExportedSpan = reader(span, where)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        name = span.get("name", span.get("operationName", ""))
         raise RecordError(
-            f"{where}: span {name!r} cannot be read ({type(error).__name__}: {error}); it needs traceId, spanId, "
-            "startTimeUnixNano and endTimeUnixNano, and numbers where the gen_ai conventions have them"
+            f"{where}: span {span.get('name', '')!r} cannot be read ({type(error).__name__}: {error}); it needs "
+            "traceId, spanId, startTimeUnixNano and endTimeUnixNano, and numbers where the gen_ai conventions have them"
         ) from error
     return result
 
@@ -141,29 +133,6 @@ def _otlp_span(span: Mapping[str, Any], where: str) -> ExportedSpan:
         attributes=attributes,
         events=events,
         failed=status.get("code") in _STATUS_ERROR,
-    )
-
-
-def _jaeger_span(span: Mapping[str, Any], where: str) -> ExportedSpan:
-    attributes = {tag["key"]: tag.get("value") for tag in span.get("tags") or ()}
-    events = []
-    for log in span.get("logs") or ():
-        fields = {field["key"]: field.get("value") for field in log.get("fields") or ()}
-        events.append((str(fields.get("event", "")), int(log["timestamp"]) * 1_000, fields))
-    parents = [
-        str(reference.get("spanID", ""))
-        for reference in span.get("references") or ()
-        if reference.get("refType") == "CHILD_OF" and reference.get("traceID", span["traceID"]) == span["traceID"]
-    ]
-    started = int(span["startTime"]) * 1_000
-    return _span(
-        where,
-        ids=(str(span["traceID"]), str(span["spanID"]), parents[0] if parents else ""),
-        name=str(span.get("operationName", "")),
-        times=(started, started + int(span["duration"]) * 1_000),
-        attributes=attributes,
-        events=events,
-        failed=attributes.get("error") in (True, "true") or attributes.get("otel.status_code") == "ERROR",
     )
 
 
@@ -223,15 +192,7 @@ def _span(
         model=read.text(*_MODELS),
         node=read.text(*_NODES),
         session=read.text(*_SESSIONS),
-        scores=_scores(events),
     )
-
-
-def _scores(events: list[tuple[str, int, dict[str, Any]]]) -> dict[str, float]:
-    """Return what evaluators said, by the events of the conventions gen_ai."""
-    rows = [values for event, _, values in events if event == "gen_ai.evaluation.result"]
-    values = {str(each.get("gen_ai.evaluation.name")): each.get("gen_ai.evaluation.score.value") for each in rows}
-    return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
 
 
 def _first_ns(attributes: Mapping[str, Any], events: list[tuple[str, int, dict[str, Any]]], begun: int) -> int | None:
@@ -243,4 +204,4 @@ def _first_ns(attributes: Mapping[str, Any], events: list[tuple[str, int, dict[s
 
 
 OTLP: Final = SpanFormat("OpenTelemetry", _is_otlp, _spans)
-"""OTLP JSON, the answers of Tempo and Jaeger, and what the SDK's console exporter prints."""
+"""OTLP JSON, the answers of Tempo, and what the SDK's console exporter prints."""

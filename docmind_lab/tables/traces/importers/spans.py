@@ -7,12 +7,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from dataclasses import dataclass, replace
+from typing import Final
 
-from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
-from docmind_lab.core.text import count_of, join_names
+from docmind_lab.core.text import count_of
 from docmind_lab.tables.traces.importers.export_records import Record
 from docmind_lab.tables.traces.trace_tables import CALL_KINDS, Span, TracedRun, Traces, upwards, well_formed
 
@@ -43,7 +43,6 @@ class ExportedSpan:
         model: The model; empty where not known.
         node: The node of a graph, or the agent, that it belongs to; empty where not known.
         session: The conversation; empty where not known.
-        scores: What people or evaluators said of the run, by the name of the score.
     """
 
     where: str
@@ -61,7 +60,6 @@ class ExportedSpan:
     model: str = ""
     node: str = ""
     session: str = ""
-    scores: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("trace_id", "span_id", "parent_id", "name", "model", "node", "session"):
@@ -83,51 +81,12 @@ class SpanFormat:
     """A format of spans, which a latency profile can be fitted to as well.
 
     recognises: whether a record is of this format. spans: yields the spans of records, and raises RecordError for one
-    that cannot be read. wanted: whether a column of a table is read; most of those that are not hold text.
+    that cannot be read.
     """
 
     tool: str
     recognises: Callable[[Record], bool]
     spans: Callable[[Iterable[Record]], Iterator[ExportedSpan]]
-    wanted: Callable[[str], bool] = lambda column: True
-
-
-@dataclass(frozen=True)
-class Success:
-    """The score that says whether a run was good, and from which value on it was.
-
-    at_least: from this value on a run was good; None for scores that are 0 or 1.
-    """
-
-    score: str
-    at_least: float | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Return what "correct" or "quality>=4" says. Raises: ConfigurationError."""
-        name, sign, bound = (part.strip() for part in text.partition(">="))
-        try:
-            at_least = float(bound) if sign else None
-        except ValueError:
-            at_least = NAN
-        if not name or at_least != at_least:
-            raise ConfigurationError(f"--success must be the name of a score, or NAME>=VALUE: got {text!r}")
-        return cls(name, at_least)
-
-    def of(self, scores: Mapping[str, float], where: str) -> float:
-        """Return 1 for a run that was good, 0 for one that was not, NaN where nobody said.
-
-        Raises: RecordError for a value between 0 and 1, or beyond, that nobody has said the meaning of.
-        """
-        value = scores.get(self.score)
-        if value is None:
-            return NAN
-        if self.at_least is None and value not in (0.0, 1.0):
-            raise RecordError(
-                f"{where}: the score {self.score!r} is {value:g}, so say from which value on a run was good: "
-                f"--success '{self.score}>=VALUE'"
-            )
-        return float(value >= (1.0 if self.at_least is None else self.at_least))
 
 
 def instant_ns(record: Record, *paths: str) -> int | None:
@@ -192,15 +151,13 @@ def _without(left_out: Iterable[ExportedSpan], spans: Iterable[ExportedSpan]) ->
     return result
 
 
-def traces_of_spans(spans: Iterable[ExportedSpan], source: str, success: Success | None = None) -> Traces:
+def traces_of_spans(spans: Iterable[ExportedSpan], source: str) -> Traces:
     """Return the runs of exported spans: one for each trace.
 
     A run begins with its first span and ends with the last of those that are in no other. A span of no known kind is
     left out, unless it is at the top, where it counts as the agent.
 
-    source: what they were read from, for the tables. success: the score that says whether a run was good; None where
-    none does. Raises: RecordError (there is no run in them, or a score has a value of no known meaning);
-    ConfigurationError (no run has that score).
+    source: what they were read from, for the tables. Raises: RecordError (there is no run in them).
     """
     by_trace: dict[str, dict[str, ExportedSpan]] = {}
     count: Counter[str] = Counter()
@@ -209,17 +166,13 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str, success: Success
         of_trace = by_trace.setdefault(span.trace_id, {})
         count["twice"] += span.span_id in of_trace
         of_trace[span.span_id] = span
-    runs, rows, names = [], [], set[str]()
+    runs, rows = [], []
     for trace_id, of_trace in by_trace.items():
         if not any(span.kind for span in of_trace.values()):
             count["traces_without"] += 1
             count["without"] += len(of_trace)
             continue
         run, of_run = _run(trace_id, of_trace, source, count)
-        scores = {name: value for span in of_trace.values() for name, value in span.scores.items()}
-        names.update(scores)
-        if success is not None:
-            run = replace(run, succeeded=success.of(scores, next(iter(of_trace.values())).where))
         runs.append(run)
         rows += of_run
     if not runs:
@@ -227,16 +180,10 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str, success: Success
             f"{source} has no span of a model call, a tool, a retrieval or an agent ({count['all']} spans were read); "
             "export the spans of an instrumentation that follows the conventions gen_ai or openinference"
         )
-    if success is not None and success.score not in names:
-        there = f"there are {join_names(sorted(names))}" if names else "no run has a score at all"
-        raise ConfigurationError(f"--success: no run has a score named {success.score!r}; {there}")
-    notes = _notes(count, runs, len(rows))
-    if names and success is None:
-        notes.append(f"Runs have scores ({join_names(sorted(names))}); --success NAME says which one means a good run.")
-    return Traces.of(runs, rows, notes=tuple(notes))
+    return Traces.of(runs, rows, notes=_notes(count, runs, len(rows)))
 
 
-def _notes(count: Counter[str], runs: list[TracedRun], used: int) -> list[str]:
+def _notes(count: Counter[str], runs: list[TracedRun], used: int) -> tuple[str, ...]:
     reasons = {
         "without": f"of {count_of(count['traces_without'], 'trace')} without any call",
         "other": "neither calls nor agents nor steps",
@@ -252,7 +199,7 @@ def _notes(count: Counter[str], runs: list[TracedRun], used: int) -> list[str]:
         notes.append(f"{count_of(count['first'], 'first token')} outside their call were left out.")
     if all(run.session == run.trace_id for run in runs):
         notes.append("Nothing says which runs are of one conversation, so each counts as independent.")
-    return notes
+    return tuple(notes)
 
 
 def _run(

@@ -1,4 +1,4 @@
-"""Spans of LangSmith, Langfuse and Phoenix, as these tools export them: JSON, JSON lines, CSV or Parquet.
+"""Spans of LangSmith, Langfuse and Phoenix, as these tools export them: JSON, JSON lines or Parquet.
 
 Sources of the names: langsmith.schemas.Run (0.15); Langfuse's public API (Observation, Trace, TraceWithFullDetails) and
 the exports of its tables; openinference-semantic-conventions and arize-phoenix-client's `spans`. A chain is a step of a
@@ -7,14 +7,11 @@ graph where it has the name of a node of LangGraph, and an agent otherwise.
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from docmind_lab.tables.traces.importers.export_records import Record, as_mapping
+from docmind_lab.tables.traces.importers.export_records import Record
 from docmind_lab.tables.traces.importers.spans import (
     ExportedSpan,
     SpanFormat,
@@ -93,27 +90,14 @@ def _is_langsmith(record: Record) -> bool:
 
 def _langsmith_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
     for record in records:
-        # The mean of each feedback key that has numbers.
-        stats = {name: each.get("avg") for name, each in _mappings(record.get("feedback_stats"))}
-        scores = {name: float(x) for name, x in stats.items() if isinstance(x, int | float) and abs(x) < math.inf}
         record.required("run_type")
-        yield replace(_OF_LANGSMITH.span(record, record.text("error")), scores=scores)
+        yield _OF_LANGSMITH.span(record, record.text("error"))
         children = record.get("child_runs")
         if isinstance(children, list):
             yield from _langsmith_spans(Record.of(record.where, child) for child in children)
 
 
-# Outputs hold text, and old exports count tokens there.
-_TEXTS_OF_LANGSMITH: Final = ("inputs", "events", "serialized", "attachments")
-LANGSMITH: Final = SpanFormat(
-    "LangSmith", _is_langsmith, _langsmith_spans, lambda column: column not in _TEXTS_OF_LANGSMITH
-)
-
-
-def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, each in as_mapping(value).items():
-        if isinstance(each, dict):
-            yield name, each
+LANGSMITH: Final = SpanFormat("LangSmith", _is_langsmith, _langsmith_spans)
 
 
 # ---- Phoenix, or another store of OpenInference spans
@@ -138,21 +122,12 @@ _OF_OPENINFERENCE: Final = Fields(
     node=("attributes.graph.node.id",),
     session=("attributes.session.id",),
 )
-_READ: Final = (
-    *("name", "span_kind", "parent_id", "start_time", "end_time", "status_code", "status_message", "context"),
-    *("attributes", "attributes.llm", "attributes.metadata", "attributes.session", "attributes.graph"),
-)
 
 
 def _is_openinference(record: Record) -> bool:
     """Whether a record is a span of Phoenix."""
     names = record.values.keys()
     return {"span_kind", "start_time"} <= names and bool({"context.trace_id", "context"} & names)
-
-
-def _wanted_openinference(column: str) -> bool:
-    inside = ("context.", "attributes.llm.model", "attributes.llm.token_count", "attributes.metadata.")
-    return column in _READ or column.startswith((*inside, "attributes.session.", "attributes.graph."))
 
 
 def _openinference_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
@@ -162,9 +137,9 @@ def _openinference_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
         yield _OF_OPENINFERENCE.span(record, (record.text("status_message") or "error") if failed else "")
 
 
-OPENINFERENCE: Final = SpanFormat("OpenInference", _is_openinference, _openinference_spans, _wanted_openinference)
+OPENINFERENCE: Final = SpanFormat("OpenInference", _is_openinference, _openinference_spans)
 
-# ---- Langfuse: a session and scores stand with the trace, which may be in another file of the folder
+# ---- Langfuse: a session stands with the trace, which may be in another file of the folder
 
 _OF_LANGFUSE: Final = Fields(
     kind="type",
@@ -190,39 +165,30 @@ _OF_TRACE: Final = frozenset({"session_id", "user_id", "observations", "timestam
 
 
 def _is_langfuse(record: Record) -> bool:
-    """Whether a record is an observation, a score or a trace of Langfuse."""
+    """Whether a record is an observation or a trace of Langfuse."""
     is_trace = "id" in record.values and _OF_TRACE & record.values.keys() and "run_type" not in record.values
-    return bool(is_trace) or _is_observation(record) or _is_score(record) or _is_download(record)
+    return bool(is_trace) or _is_observation(record) or _is_download(record)
 
 
 def _langfuse_spans(records: Iterable[Record]) -> Iterator[ExportedSpan]:
-    """Yield the spans of observations, with the sessions and scores of their traces."""
+    """Yield the spans of observations, with the sessions of their traces."""
     sessions: dict[str, str] = {}
-    scores: defaultdict[str, dict[str, float]] = defaultdict(dict)
     spans: list[ExportedSpan] = []
-
-    def keep_score(score: Record, trace_id: str) -> None:
-        # A category is a text, and says nothing of more or less.
-        with contextlib.suppress(ValueError):
-            scores[trace_id][score.text("name")] = float(score.text("value"))
-
     for record in records:
         if _is_observation(record):
             spans.append(_observation(record))
-        elif _is_score(record):
-            keep_score(record, record.required("trace_id"))
-        else:
-            trace = record
-            if _is_download(record):
-                inner = record.values["trace"] | {"observations": record.values["observations"]}
-                trace = Record.of(record.where, inner)
-            trace_id = trace.required("id")
-            sessions[trace_id] = trace.text("session_id")
-            for score in _objects(trace, "scores"):
-                keep_score(score, trace_id)
-            spans += map(_observation, _objects(trace, "observations"))
+            continue
+        trace = record
+        if _is_download(record):
+            inner = record.values["trace"] | {"observations": record.values["observations"]}
+            trace = Record.of(record.where, inner)
+        sessions[trace.required("id")] = trace.text("session_id")
+        # The list of traces has only the ids of what belongs to them.
+        values = trace.get("observations")
+        observations = [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
+        spans += (_observation(Record.of(record.where, each)) for each in observations)
     for span in spans:
-        yield replace(span, session=sessions.get(span.trace_id) or span.session, scores=scores[span.trace_id])
+        yield replace(span, session=sessions.get(span.trace_id) or span.session)
 
 
 def _observation(record: Record) -> ExportedSpan:
@@ -234,20 +200,8 @@ def _observation(record: Record) -> ExportedSpan:
     return replace(span, ended_ns=span.started_ns) if record.text("type").lower() == "event" else span
 
 
-def _objects(record: Record, name: str) -> Iterator[Record]:
-    """Yield the objects of a list; the list of traces has only the ids of what belongs to them."""
-    values = record.get(name)
-    for value in values if isinstance(values, list) else []:
-        if isinstance(value, dict):
-            yield Record.of(record.where, value)
-
-
 def _is_observation(record: Record) -> bool:
     return {"type", "trace_id", "start_time", "id"} <= record.values.keys()
-
-
-def _is_score(record: Record) -> bool:
-    return {"trace_id", "name", "value"} <= record.values.keys()
 
 
 def _is_download(record: Record) -> bool:
@@ -255,5 +209,4 @@ def _is_download(record: Record) -> bool:
     return isinstance(record.values.get("trace"), dict) and isinstance(record.values.get("observations"), list)
 
 
-_TEXTS_OF_LANGFUSE: Final = ("input", "output", "statusMessage", "status_message")
-LANGFUSE: Final = SpanFormat("Langfuse", _is_langfuse, _langfuse_spans, lambda column: column not in _TEXTS_OF_LANGFUSE)
+LANGFUSE: Final = SpanFormat("Langfuse", _is_langfuse, _langfuse_spans)
