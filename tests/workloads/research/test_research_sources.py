@@ -17,7 +17,7 @@ from docmind_lab.systems.base.documents import handbook
 from docmind_lab.systems.base.questions import load_questions
 from docmind_lab.systems.research.prompts import PROMPTS
 from docmind_lab.systems.research.research_script import ROLES
-from docmind_lab.systems.research.sources import SourceSpec, load_sources, passages_of
+from docmind_lab.systems.research.sources import load_sources, passages_of
 from docmind_lab.systems.research.tasks import as_task, load_tasks
 
 # ---- what they hold
@@ -48,23 +48,6 @@ def test_what_a_source_holds_is_drawn_by_key():
     chunks = handbook().chunks
     assert passages_of(forum, chunks) == passages_of(forum, tuple(chunks))
     assert passages_of(replace(forum, name="other"), chunks) != passages_of(forum, chunks)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"name": ""},
-        {"pages_from": 0.5, "pages_to": 0.5},
-        {"share_of_passages": 0},
-        {"noise_share": 1.0},
-        {"results_per_query": 0},
-        {"pace": 0},
-        {"pace": float("inf")},
-    ],
-)
-def test_a_source_that_cannot_be_is_refused(wrong):
-    with pytest.raises(ConfigurationError, match=r"source"):
-        SourceSpec(**{"name": "x", "description": "", **wrong})
 
 
 def test_any_question_is_a_task_of_one_hypothesis():
