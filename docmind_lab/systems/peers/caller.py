@@ -4,8 +4,8 @@
     results = await caller.call(calls, step="0", logical_task_id="run 7")     # in call order
 
 All calls are registered before the first is sent. Cancels and late answers are off the critical path: they go on in
-tasks of their own after `call` has returned, each bounded, and `idle` waits for them. A store that blocks is asked in
-threads, so that a server that does not answer holds up its own calls only.
+tasks of their own after `call` has returned, each bounded, and `idle` waits for them. A store in a file is asked in
+threads, so that a disk that does not answer holds up its own calls only.
 """
 
 from __future__ import annotations
