@@ -42,7 +42,7 @@ def compare_and_look() -> pd.DataFrame:
 
 def compare_over_documents_of_ones_own(folder: Path) -> pd.DataFrame:
     study: dl.Study = dl.compare(dl.docmind(documents=folder, questions="questions.jsonl"), decision_timeout_s=20)
-    design = dl.StudyDesign.of({"documents": str(folder), "questions": "questions.csv", "repeats": 8})
+    design = dl.StudyDesign.of({"documents": str(folder), "questions": "questions.jsonl", "repeats": 8})
     again: dl.Study = dl.sweep(design)
     return pd.concat([study.runs, again.runs])
 
