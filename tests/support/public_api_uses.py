@@ -24,6 +24,7 @@ from docmind_lab.graphs import (
     create_forward_message_tool,
 )
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.views.panels import TunePanel
 
 
@@ -67,9 +68,9 @@ def send_and_receive(headers: dict[str, str]) -> Application:
     return application
 
 
-def build(model: BaseChatModel) -> Runnable:
+def build(model: BaseChatModel, resources: RetrievalResources) -> Runnable:
     graph: StateGraph = build_multi_agent_supervisor_graph(  # type: ignore[type-arg]
-        build_role_agents(model),
+        build_role_agents(model, resources=resources),
         model=model,
         prompt="You are the supervisor.",
         state_schema=MultiAgentGraphState,
