@@ -114,9 +114,8 @@ def ask(question: str) -> tuple[str, bool]:
         response: dl.AgentResponse = coordinator.process_query(question, thread_id="t")
         stream = coordinator.stream(question, context={"router_engine": None})
         text = "".join(stream)
-        forked: str = coordinator.fork_from_checkpoint(coordinator.list_checkpoints()[0]["checkpoint_id"])
-        assert forked
-        return text, response.fallback_used or stream.response.timed_out
+        resumed: dl.AgentResponse = coordinator.resume(thread_id="t")
+        return text + resumed.content, response.fallback_used or stream.response.timed_out
 
 
 def scale(settings: dl.Settings) -> tuple[dl.LatencyProfile, float]:

@@ -84,6 +84,7 @@ class ResearchWorkload(ServiceSystem, GraphWorkload):
             self.sources = build_sources(self.qdrant, specs, chunks)
 
     def _graph(self, mode: NodeMode) -> Runnable:
+        assert self.qdrant_async is not None, "only a local store has no async client"
         model = chat_model(
             mode,
             self.settings.llm,

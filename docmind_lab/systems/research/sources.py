@@ -267,7 +267,7 @@ class SourceSearch:
     """Searches sources with a sync or an async client. mode: of the async side, see `base/node_modes.py`."""
 
     client: QdrantClient
-    async_client: AsyncQdrantClient | None
+    async_client: AsyncQdrantClient
     mode: NodeMode = "own"
 
     def search(self, source: Source, query: str, hypothesis: str, state: Mapping[str, Any]) -> Operation:
@@ -287,8 +287,6 @@ class SourceSearch:
             return _record(items_of(response.points, name, hypothesis), name)
 
         async def awaited() -> tuple[Item, ...]:
-            if self.async_client is None:
-                raise ConfigurationError("an async run needs an async client: leave database.qdrant_path out")
             with bounded_search(state):
                 response = await self.async_client.query_points(**arguments)
             return _record(items_of(response.points, name, hypothesis), name)

@@ -251,36 +251,6 @@ class MultiAgentCoordinator:
         values = self._graph.get_state(thread_config(thread_id, user_id)).values
         return {key: value for key, value in values.items() if key != DEADLINE_KEY}
 
-    def list_checkpoints(self, *, thread_id: str = "default", user_id: str = "local") -> list[dict[str, Any]]:
-        """Return the thread's checkpoints, newest first: checkpoint_id, step, source, created_at, next (nodes)."""
-        return [
-            {
-                "checkpoint_id": state.config["configurable"]["checkpoint_id"],
-                "step": (state.metadata or {}).get("step"),
-                "source": (state.metadata or {}).get("source"),
-                "created_at": state.created_at,
-                "next": state.next,
-            }
-            for state in self._graph.get_state_history(thread_config(thread_id, user_id))
-        ]
-
-    def fork_from_checkpoint(self, checkpoint_id: str, *, thread_id: str = "default", user_id: str = "local") -> str:
-        """Make a checkpoint the latest of its thread again, as a copy, and return the copy's id.
-
-        What follows starts there, with a deadline of its own: `resume`, or the next question.
-
-        checkpoint_id: as `list_checkpoints` names it. Raises: ConfigurationError: the thread has no such checkpoint.
-        """
-        config = thread_config(thread_id, user_id)
-        ids = {str(entry["checkpoint_id"]) for entry in self.list_checkpoints(thread_id=thread_id, user_id=user_id)}
-        if checkpoint_id not in ids:
-            raise ConfigurationError(
-                f"thread {thread_id!r} has no checkpoint {checkpoint_id!r}; list_checkpoints names those it has"
-            )
-        config["configurable"]["checkpoint_id"] = checkpoint_id
-        forked = self._graph.update_state(config, None, as_node="__copy__")
-        return str(forked["configurable"]["checkpoint_id"])
-
     # ---- end
 
     _is_closed = False
