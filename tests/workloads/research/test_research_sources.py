@@ -104,27 +104,9 @@ def test_each_prompt_is_told_by_one_phrase_that_stands_in_no_other():
         assert sum(phrase in prompt for phrase in ROLES) == 1
 
 
-def test_the_writer_begins_with_the_hypothesis_and_goes_on_with_words_of_what_was_kept():
-    first = said("query_writer", hypothesis="Why are default values shared?", history=[], excerpts=[])
-    assert first["query"] == "default values shared"
-    attempt = {"query": first["query"], "found": 1, "accepted": 1, "new": 1, "error": ""}
-    excerpts = ["The mutable list is evaluated once.", "A mutable default"]
-    second = said("query_writer", hypothesis="Why are default values shared?", history=[attempt], excerpts=excerpts)
-    assert "mutable" in str(second["query"])
-    assert second["query"] != first["query"]
-
-
 def test_a_writer_without_anything_new_has_no_query():
     attempts = [{"query": "alpha beta", "new": 0}] * 2
     assert said("query_writer", hypothesis="alpha beta", history=attempts, excerpts=[])["query"] == ""
-
-
-def test_the_filter_accepts_what_shares_words_with_the_hypothesis():
-    results = [
-        {"number": 1, "title": "", "text": "Default values are shared between the calls of a function."},
-        {"number": 2, "title": "", "text": "An import statement binds names of a module in a scope."},
-    ]
-    assert said("filter", hypothesis="Why are default values shared?", results=results)["accepted"] == [1]
 
 
 @pytest.mark.parametrize(
