@@ -18,7 +18,7 @@ import pandas as pd
 
 from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult
 from docmind_lab.systems.peers.correlator import Correlator, TooLate
-from docmind_lab.systems.peers.stores import CorrelationStore, SqliteStore
+from docmind_lab.systems.peers.stores import SqliteStore
 from docmind_lab.virtual_time import VirtualClock
 
 NEWS = ("answer", "timeout", "cancel", "sign_of_life", "duplicate")
@@ -48,7 +48,7 @@ class RaceRun:
 
 
 class _Race:
-    def __init__(self, store: CorrelationStore, news: tuple[str, ...]) -> None:
+    def __init__(self, store: SqliteStore, news: tuple[str, ...]) -> None:
         self.correlator = Correlator(store)
         self.order: list[str] = []
         self.outcomes: list[str] = []
@@ -118,7 +118,7 @@ def _entry(name: str, number: int) -> CorrelationEntry:
     )
 
 
-def race(schedule: int, news: tuple[str, ...] = NEWS, store: Callable[[], CorrelationStore] = SqliteStore) -> RaceRun:
+def race(schedule: int, news: tuple[str, ...] = NEWS, store: Callable[[], SqliteStore] = SqliteStore) -> RaceRun:
     """What became of the call under one schedule. store: makes the store that is put to the test."""
     raced: list[_Race] = []
 
@@ -144,7 +144,7 @@ def race(schedule: int, news: tuple[str, ...] = NEWS, store: Callable[[], Correl
 
 
 def explored(
-    schedules: Iterable[int], news: tuple[str, ...] = NEWS, store: Callable[[], CorrelationStore] = SqliteStore
+    schedules: Iterable[int], news: tuple[str, ...] = NEWS, store: Callable[[], SqliteStore] = SqliteStore
 ) -> pd.DataFrame:
     """One row per schedule, columns as the fields of `RaceRun`; order and outcomes as words joined by a blank."""
     rows = [asdict(race(schedule, news, store)) for schedule in schedules]

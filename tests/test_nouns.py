@@ -24,7 +24,7 @@ NOUNS = [
     dl.graph("my_app:graph", ["a"], context={"user": "ada"}, enforced=True),
     dl.agent("my_app:agent", ["a"], budget=dl.Budget(calls=3)),
     dl.command(["node", "agent.mjs"], "questions.txt"),
-    dl.docmind("papers", "questions.csv", router_injection=False, retries=0),
+    dl.docmind("papers", "questions.jsonl", router_injection=False, retries=0),
     dl.research(),
     dl.staged(retries=1),
     dl.peers(documents="papers"),
@@ -121,7 +121,7 @@ def test_options_by_name_are_a_system_and_a_world(options: dict[str, Any], nouns
         ({"graph": "a:b", "agent": "a:b"}, "graph and agent name 2 systems; leave one out"),
         ({"adoption": 0.5}, "adoption is an option of hops, workload, and not of docmind; leave it out"),
         (
-            {"graph": "a:b", "questions": "q.csv"},
+            {"graph": "a:b", "questions": "q.jsonl"},
             "questions is an option of docmind, research, peers, workload, and not",
         ),
         ({"agent": "a:b", "enforced": True}, "enforced is an option of graph, and not of agent"),

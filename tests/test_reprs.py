@@ -132,7 +132,7 @@ def shown():
         "DecisionTable": findings.decision_table("ADR-011"),
         "Difference": paired_mean_difference(np.arange(9.0), np.zeros(9)),
         "Budget": dl.Budget(tokens=6000, cost=0.02, price=dl.Price(0.15, 0.60)),
-        "DocMind": dl.docmind("papers", "questions.csv", retries=0),
+        "DocMind": dl.docmind("papers", "questions.jsonl", retries=0),
         "Graph": dl.graph("my_app:graph", ["a"], context={"user": "ada"}),
         "Hops": dl.hops(adoption=0.5),
         "Interval": share_interval(38, 40),

@@ -136,8 +136,8 @@ class SearchingSystem(LabSystem):
 
     Args:
         documents: "handbook", which comes with twelve questions, or a folder of .md and .txt files.
-        questions: A file of your own questions, with the documents that hold the answers: .jsonl, .csv or .json. None
-            means those that come with the documents; a folder's do not come with any.
+        questions: A .jsonl file of your own questions, with the documents that hold the answers. None means those that
+            come with the documents; a folder's do not come with any.
     """
 
     documents: FilePath = "handbook"

@@ -130,8 +130,8 @@ def test_recall_that_nothing_defines_is_shown_as_such(harbour: Path, tmp_path: P
 
 
 def test_the_lab_s_own_documents_take_questions_of_the_users(tmp_path: Path) -> None:
-    file = tmp_path / "q.csv"
-    file.write_text("text,gold_documents\nWhat is a budget?,budget.md\n")
+    file = tmp_path / "q.jsonl"
+    file.write_text('{"text": "What is a budget?", "gold_documents": ["budget.md"]}\n')
     documents = documents_of("handbook", file)
     assert documents == Documents("handbook", (Question("001", "What is a budget?", ("budget.md",)),))
     assert Comparison(runs=1, documents=documents).orders()[0].question.id == "001"
@@ -139,21 +139,18 @@ def test_the_lab_s_own_documents_take_questions_of_the_users(tmp_path: Path) -> 
 
 def test_the_page_on_own_documents_shows_questions_that_can_be_read(harbour: Path, tmp_path: Path) -> None:
     page = (EXAMPLES.parent / "docs" / "own-documents.md").read_text(encoding="utf-8")
-    shown = {"q.jsonl": page.partition("```json\n")[2], "q.csv": "text," + page.partition("```\ntext,")[2]}
-    for name, rest in shown.items():
-        (tmp_path / name).write_text(rest.partition("```")[0])
-    lines, rows = (documents_of(harbour, tmp_path / name).questions for name in shown)
-    assert [question.text for question in lines] == [question.text for question in rows]
-    assert [question.gold_topics for question in lines] == [question.gold_topics for question in rows]
+    (tmp_path / "q.jsonl").write_text(page.partition("```json\n")[2].partition("```")[0])
+    first, second = documents_of(harbour, tmp_path / "q.jsonl").questions
+    assert (first.gold_topics, second.id) == (("rules.md",), "fuel")
 
 
 def test_the_same_questions_are_the_same_study_whatever_file_they_are_in(harbour: Path, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in QUESTIONS.read_text().splitlines()]
-    (tmp_path / "q.json").write_text(json.dumps(rows))
-    (tmp_path / "fewer.json").write_text(json.dumps(rows[:-1]))
+    lines = QUESTIONS.read_text().splitlines(keepends=True)
+    (tmp_path / "q.jsonl").write_text("".join(lines))
+    (tmp_path / "fewer.jsonl").write_text("".join(lines[:-1]))
     ids = [
         comparison(harbour, documents=documents_of(harbour, file)).study_id
-        for file in (QUESTIONS, tmp_path / "q.json", tmp_path / "fewer.json")
+        for file in (QUESTIONS, tmp_path / "q.jsonl", tmp_path / "fewer.jsonl")
     ]
     assert ids[0] == ids[1] != ids[2]
     assert Comparison().design().keys() == comparison(harbour).design().keys() - {"library", "questions"}

@@ -14,6 +14,7 @@ from docmind_lab.alternatives import ALTERNATIVES, StopFlag
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
+from docmind_lab.systems.docmind.coordinator.conversation_threads import thread_config
 
 pytestmark = pytest.mark.wall
 
@@ -95,17 +96,18 @@ def test_the_fence_keeps_an_abandoned_run_out_of_the_next_question(coordinator: 
     abandoning = coordinator(timeout_s=0.15, alternative="B", checkpointer=saver)
     first = abandoning.process_query(QUESTION, thread_id="t")
     assert first.timed_out
-    at_return = abandoning.list_checkpoints(thread_id="t")
+    conversation = thread_config("t", "local")
+    before = {each.config["configurable"]["checkpoint_id"] for each in saver.list(conversation)}
     answering = coordinator(checkpointer=saver)
     second = answering.process_query("What is done when an injected engine fails?", thread_id="t")
     assert "engine" in second.content
     messages = answering.get_state_values(thread_id="t")["messages"]
     after_second = messages[[m.text for m in messages].index("What is done when an injected engine fails?") :]
     assert not any("hard timeout" in m.text for m in after_second if m.type == "ai")
-    before = {entry["checkpoint_id"] for entry in at_return}
-    added = [entry for entry in answering.list_checkpoints(thread_id="t") if entry["checkpoint_id"] not in before]
+    added = [each for each in saver.list(conversation) if each.config["configurable"]["checkpoint_id"] not in before]
     # One question, one line of checkpoints: the run left behind has added none to it.
-    assert [entry["source"] for entry in added].count("input") == 1
+    of_graph = [each for each in added if not each.config["configurable"]["checkpoint_ns"]]
+    assert [each.metadata["source"] for each in of_graph].count("input") == 1
 
 
 def test_a_second_question_on_a_busy_thread_waits_within_its_own_budget(coordinator: Made) -> None:
@@ -129,30 +131,15 @@ def test_a_resumed_run_gets_a_fresh_deadline(coordinator: Made) -> None:
     assert "hard timeout" in resumed.content
 
 
-def test_a_run_forked_from_an_old_checkpoint_gets_a_fresh_deadline_too(coordinator: Made) -> None:
-    saver = InMemorySaver()
-    short = coordinator(timeout_s=0.4, checkpointer=saver)
-    short.process_query(QUESTION, thread_id="t")
-    # A checkpoint with an agent waiting to be started: it was handed the deadline of its run, which is over.
-    waiting = [c for c in short.list_checkpoints(thread_id="t") if any("_agent" in name for name in c["next"])]
-    long = coordinator(checkpointer=saver)
-    forked = long.fork_from_checkpoint(waiting[-1]["checkpoint_id"], thread_id="t")
-    assert long.list_checkpoints(thread_id="t")[0]["checkpoint_id"] == forked
-    assert long.resume(thread_id="t").metadata["outcome"] == "answered"
-
-
 def test_no_checkpoint_holds_a_deadline_in_its_state(coordinator: Made) -> None:
     made = coordinator()
     made.process_query(QUESTION, thread_id="t")
     assert "deadline_ts" not in made.get_state_values(thread_id="t")
 
 
-def test_what_cannot_be_resumed_or_forked_is_named(coordinator: Made) -> None:
-    made = coordinator()
+def test_a_thread_with_nothing_to_go_on_with_is_named(coordinator: Made) -> None:
     with pytest.raises(ConfigurationError, match="thread 'new' has nothing to go on with"):
-        made.resume(thread_id="new")
-    with pytest.raises(ConfigurationError, match="no checkpoint 'x'"):
-        made.fork_from_checkpoint("x")
+        coordinator().resume(thread_id="new")
 
 
 @pytest.mark.parametrize("query", ["", "  \n"])

@@ -49,12 +49,25 @@ class Nothing:
         return 0.0 if role in self.roles else budget_s
 
 
-def run(app: Any, how: str, question: str, *cut: str, noted: Recorder | None = None) -> dict[str, Any]:
+def run(
+    app: Any,
+    how: str,
+    inputs: dict[str, Any],
+    *cut: str,
+    allocation: Any = None,
+    whole: Deadline | None = None,
+    noted: Recorder | None = None,
+    configurable: bool = False,
+) -> dict[str, Any]:
     """The final state of a run of a minute in which some roles have no time."""
-    whole = Deadline.after(60.0)
-    inputs = {**asked(question), DEADLINE_KEY: whole.at_s}
-    with policy_scope(PropagationPolicy(allocation=Nothing(cut)), whole), recording(noted or recorder()):
-        state: dict[str, Any] = app.invoke(inputs) if how == "invoke" else asyncio.run(app.ainvoke(inputs))
+    whole = whole or Deadline.after(60.0)
+    inputs = {**inputs, DEADLINE_KEY: whole.at_s}
+    config: Any = {"configurable": {DEADLINE_KEY: whole.at_s}} if configurable else {}
+    policy = PropagationPolicy(allocation=allocation or Nothing(cut))
+    with policy_scope(policy, whole), recording(noted or recorder()):
+        state: dict[str, Any] = (
+            app.invoke(inputs, config) if how == "invoke" else asyncio.run(app.ainvoke(inputs, config))
+        )
     return state
 
 
@@ -71,7 +84,7 @@ def spent(noted: Recorder) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("role", ["router", "planner", "validation"])
 def test_a_role_without_time_is_left_out_and_the_run_answers(how: str, role: str) -> None:
     noted = recorder()
-    state = run(system(), how, COMPLEX, role, noted=noted)
+    state = run(system(), how, asked(COMPLEX), role, noted=noted)
     check_whole(state["messages"])
     assert state["stop_reason"] == ""
     assert state["messages"][-1].name == "supervisor"
@@ -83,7 +96,7 @@ def test_a_role_without_time_is_left_out_and_the_run_answers(how: str, role: str
 
 @both_doors
 def test_what_the_supervisor_is_told_is_nothing_that_the_agent_says(how: str) -> None:
-    state = run(system(), how, COMPLEX, "planner")
+    state = run(system(), how, asked(COMPLEX), "planner")
     assert not [message for message in state["messages"] if message.name == "planner_agent" and message.text]
     notes = [json.loads(m.text) for m in state["messages"] if isinstance(m, ToolMessage) and "had no time" in m.text]
     assert notes == [
@@ -94,7 +107,7 @@ def test_what_the_supervisor_is_told_is_nothing_that_the_agent_says(how: str) ->
 
 @both_doors
 def test_a_search_without_time_is_an_allotment_spent_and_the_run_goes_on(how: str) -> None:
-    state = run(system(), how, SIMPLE, "retrieval")
+    state = run(system(), how, asked(SIMPLE), "retrieval")
     assert not state.get("documents")
     assert state["stop_reason"] == ""
 
@@ -104,7 +117,7 @@ def test_without_its_answering_agent_a_run_ends_early_with_the_documents_it_has(
     """Nobody could validate or pass on an answer that is not there: nothing passes for one."""
     model = scripted_model()
     noted = recorder()
-    state = run(system(model), how, SIMPLE, "synthesis", noted=noted)
+    state = run(system(model), how, asked(SIMPLE), "synthesis", noted=noted)
     assert state["stop_reason"] == "budget_refused"
     assert state["documents"]
     assert "validation_agent" not in state["visits"]
@@ -113,7 +126,6 @@ def test_without_its_answering_agent_a_run_ends_early_with_the_documents_it_has(
 
 @both_doors
 def test_an_answer_from_before_stays_when_its_correction_has_no_time(how: str) -> None:
-    whole = Deadline.after(60.0)
     supervisor = in_turn(
         asking(("transfer_to_synthesis_agent", {})),
         asking(("transfer_to_synthesis_agent", {"task": "Better."}), turn=1),
@@ -135,9 +147,7 @@ def test_an_answer_from_before_stays_when_its_correction_has_no_time(how: str) -
 
     synthesis = agent("synthesis_agent", in_turn(first_only), middleware=[ModelCalls("synthesis")])
     app = team(supervisor, synthesis, params=ANSWERING)
-    with policy_scope(PropagationPolicy(allocation=Once()), whole):
-        inputs = {**asked("q"), DEADLINE_KEY: whole.at_s}
-        state = app.invoke(inputs) if how == "invoke" else asyncio.run(app.ainvoke(inputs))
+    state = run(app, how, asked("q"), allocation=Once())
     check_whole(state["messages"])
     assert state.get("stop_reason", "") == ""
     assert [text for text in texts(state, "synthesis_agent") if text] == ["The first answer."]
@@ -149,11 +159,7 @@ def test_an_answer_to_an_earlier_question_is_none_to_this_one(how: str) -> None:
     supervisor = in_turn(asking(("transfer_to_synthesis_agent", {"task": "Part."})), AIMessage("must not be said"))
     synthesis = agent("synthesis_agent", in_turn(AIMessage("late")), middleware=[ModelCalls("synthesis")])
     earlier = [HumanMessage("before"), AIMessage("An old answer.", name="synthesis_agent"), HumanMessage("now")]
-    whole = Deadline.after(60.0)
-    app = team(supervisor, synthesis, params=ANSWERING)
-    with policy_scope(PropagationPolicy(allocation=Nothing(("synthesis",))), whole):
-        inputs = {"messages": earlier, DEADLINE_KEY: whole.at_s}
-        state = app.invoke(inputs) if how == "invoke" else asyncio.run(app.ainvoke(inputs))
+    state = run(team(supervisor, synthesis, params=ANSWERING), how, {"messages": earlier}, "synthesis")
     assert state["stop_reason"] == "budget_refused"
     assert len(supervisor.requests) == 1
 
@@ -164,10 +170,7 @@ def test_the_runs_own_deadline_ends_the_run_whatever_was_allotted(how: str) -> N
     supervisor = in_turn(asking(("transfer_to_router_agent", {})), AIMessage("must not be said"))
     router = agent("router_agent", in_turn(AIMessage("late")), middleware=[ModelCalls("router")])
     noted = recorder()
-    with policy_scope(PropagationPolicy(allocation=Nothing(("router",))), whole), recording(noted):
-        inputs = {**asked("q"), DEADLINE_KEY: whole.at_s}
-        app = team(supervisor, router)
-        state = app.invoke(inputs) if how == "invoke" else asyncio.run(app.ainvoke(inputs))
+    state = run(team(supervisor, router), how, asked("q"), "router", whole=whole, noted=noted)
     assert state["stop_reason"] == "budget_refused"
     assert spent(noted) == []
     assert len(supervisor.requests) == 1
@@ -183,10 +186,6 @@ def test_a_supervisor_inside_an_agent_has_no_more_time_than_the_agent(how: str) 
     )
     inner.name = "planner_agent"
     app = team(in_turn(asking(("transfer_to_planner_agent", {})), AIMessage("end")), inner)
-    whole = Deadline.after(60.0)
-    config = {"configurable": {DEADLINE_KEY: whole.at_s}}
-    with policy_scope(PropagationPolicy(allocation=Nothing(("planner",))), whole):
-        inputs = {**asked("q"), DEADLINE_KEY: whole.at_s}
-        state = app.invoke(inputs, config) if how == "invoke" else asyncio.run(app.ainvoke(inputs, config))
+    state = run(app, how, asked("q"), "planner", configurable=True)
     assert working.requests == []
     assert state["messages"][-1].text == "end"

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from graph_fakes import agent, asked, asking, called, check_whole, in_turn, saying, team, texts
 from langchain.agents import create_agent
-from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Send
+from retrieval_fakes import runtime
 
 from docmind_lab.core.errors import GraphError
 from docmind_lab.systems.docmind.graphs import (
@@ -28,14 +27,6 @@ from docmind_lab.systems.docmind.graphs import (
 from docmind_lab.systems.docmind.graphs.handoff import normalised_name
 
 FORWARD = create_forward_message_tool(supervisor_name="supervisor")
-
-
-def runtime_of(state: dict[str, Any], call_id: str, *tools: Any) -> ToolRuntime[Any, Any]:
-    made = ToolRuntime(
-        state=state, context=None, config={}, stream_writer=lambda _: None, tool_call_id=call_id, store=None
-    )
-    object.__setattr__(made, "tools", list(tools))
-    return made
 
 
 def run(app: CompiledStateGraph[Any, Any, Any, Any], how: str, **config: Any) -> dict[str, Any]:
@@ -67,27 +58,10 @@ def test_a_name_without_letters_has_no_tool():
         create_handoff_tool(agent_name="!?")
 
 
-@both_doors
-def test_a_handoff_commands_the_parent_graph(how: str):
-    handoff = create_handoff_tool(agent_name="a")
-    request = asking(("transfer_to_a", {"task": "look"}))
-    state = {"messages": [HumanMessage("q", id="q"), request], "deadline_ts": 5.0, "documents": [{"id": "d"}]}
-    arguments = {"task": "look", "runtime": runtime_of(state, "t0c0", handoff)}
-    made: Any = handoff
-    command = made.func(**arguments) if how == "invoke" else asyncio.run(made.coroutine(**arguments))
-    assert isinstance(command, Command)
-    assert command.graph == Command.PARENT
-    (send,) = command.goto
-    assert isinstance(send, Send)
-    assert (send.node, send.arg["deadline_ts"], send.arg["documents"]) == ("a", 5.0, [{"id": "d"}])
-    assert (send.arg["handoff_ordinal"], send.arg["fan_out_index"]) == (1, 0)
-    assert send.arg["messages"][-1].text == "Task: look"
-
-
 def test_a_handoff_outside_a_supervisor_says_so():
     handoff = create_handoff_tool(agent_name="a")
     with pytest.raises(GraphError, match="outside a supervisor"):
-        handoff.func(runtime=runtime_of({"messages": []}, "nobody's", handoff))  # type: ignore[attr-defined]
+        handoff.func(runtime=runtime({"messages": []}))  # type: ignore[attr-defined]
 
 
 class Meeting:

@@ -23,6 +23,8 @@ from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.systems.base.model_calls import ModelCalls
 
 REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1")
+# As the openai client waits: half a second, less a quarter at most.
+FIRST_WAIT = pytest.approx(0.4375, abs=0.0625)
 
 
 @dataclass
@@ -139,6 +141,7 @@ def details(recorder: Recorder, name: str) -> list[Any]:
         ("synthesis", 5.0, None, 4.0, 5.0),
         ("validation", 5.0, None, 4.0, 5.0),
         ("supervisor", 5.0, None, 4.0, 5.0),
+        ("synthesis", 0.0051, None, 0.0, 0.0051),
     ],
 )
 def test_a_call_gets_the_smaller_of_its_timeout_and_what_is_left(
@@ -234,10 +237,6 @@ def test_too_little_left_is_refused_before_anything_is_sent(
     assert details(noted, "refused") == [{"kind": "llm"}]
 
 
-def test_more_than_the_floor_is_sent(call: Call, clock: HandClock):
-    assert call(Server(clock, [OK]), left_s=0.0051) is OK
-
-
 # ---- 19: retries within the budget
 
 
@@ -253,39 +252,52 @@ def test_a_failed_attempt_is_retried_with_what_is_left_then(call: Call, clock: H
     assert [detail["attempt"] for detail in details(noted, "retry")] == [1, 2]
 
 
-def test_no_more_retries_than_the_policy_allows(call: Call, clock: HandClock):
-    server = Server(clock, [server_error(), server_error(), OK])
-    with pytest.raises(openai.InternalServerError):
-        call(server, left_s=10.0)
-    assert len(server.timeouts) == 2
-
-
-def test_a_retry_that_could_not_end_in_time_is_not_started(call: Call, clock: HandClock, noted: Recorder):
-    server = Server(clock, [server_error(), OK])
-    with pytest.raises(openai.InternalServerError):
-        call(server, left_s=0.3)
-    assert (clock.slept, len(server.timeouts)) == ([], 1)
-    assert details(noted, "retry") == []
-
-
-def test_retry_after_within_the_budget_is_obeyed(call: Call, clock: HandClock):
-    server = Server(clock, [too_many("2.5"), OK])
-    assert call(server, left_s=5.0) is OK
-    assert clock.slept == [2.5]
-    assert server.timeouts == [5.0, 2.5]
-
-
-@pytest.mark.parametrize("retry_after", ["5", "4.996", "120", "inf"])
-def test_retry_after_beyond_the_budget_fails_at_once(call: Call, clock: HandClock, retry_after: str):
-    server = Server(clock, [too_many(retry_after), OK])
-    with pytest.raises(openai.RateLimitError):
-        call(server, left_s=5.0)
-    assert (clock.slept, clock.now()) == ([], 100.0)
-
-
-def test_an_unreadable_retry_after_counts_as_none(call: Call, clock: HandClock):
-    assert call(Server(clock, [too_many("soon"), OK]), left_s=5.0) is OK
-    assert 0.375 <= clock.slept[0] <= 0.5
+@pytest.mark.parametrize(
+    ("answers", "left_s", "error", "slept", "sent"),
+    [
+        (
+            [server_error(), server_error(), OK],
+            10.0,
+            openai.InternalServerError,
+            [FIRST_WAIT],
+            2,
+        ),
+        ([server_error(), OK], 0.3, openai.InternalServerError, [], 1),
+        ([too_many("2.5"), OK], 5.0, None, [2.5], 2),
+        *(([too_many(after), OK], 5.0, openai.RateLimitError, [], 1) for after in ("5", "4.996", "120", "inf")),
+        ([too_many("soon"), OK], 5.0, None, [FIRST_WAIT], 2),
+        ([status_error(openai.BadRequestError, 400), OK], 5.0, openai.BadRequestError, [], 1),
+        ([status_error(openai.AuthenticationError, 401), OK], 5.0, openai.AuthenticationError, [], 1),
+        ([status_error(openai.NotFoundError, 404), OK], 5.0, openai.NotFoundError, [], 1),
+    ],
+    ids=[
+        "no more retries than the policy allows",
+        "a retry that could not end in time is not started",
+        "Retry-After within the budget is obeyed",
+        *(f"Retry-After {after} is beyond the budget" for after in ("5", "4.996", "120", "inf")),
+        "an unreadable Retry-After counts as none",
+        *(f"{status} refuses the request itself" for status in (400, 401, 404)),
+    ],
+)
+def test_a_failed_attempt_is_retried_only_where_that_can_help_and_end_in_time(
+    call: Call,
+    clock: HandClock,
+    noted: Recorder,
+    answers: list[Any],
+    left_s: float,
+    error: type[Exception] | None,
+    slept: list[Any],
+    sent: int,
+):
+    server = Server(clock, answers)
+    if error is None:
+        assert call(server, left_s=left_s) is OK
+    else:
+        with pytest.raises(error):
+            call(server, left_s=left_s)
+    assert (clock.slept, len(server.timeouts)) == (slept, sent)
+    assert server.timeouts == pytest.approx([left_s, left_s - sum(clock.slept)][:sent])
+    assert len(details(noted, "retry")) == sent - 1
 
 
 def test_a_wait_that_took_too_long_ends_the_call_instead_of_sending(call: Call, clock: HandClock):
@@ -316,15 +328,14 @@ def test_a_timeout_at_the_deadline_is_a_deadline_error_chained_from_it(call: Cal
     assert details(noted, "deadline_cut") == [{"kind": "llm", "source": "network"}]
 
 
-def test_a_timeout_of_the_request_alone_stays_what_it_is(call: Call, clock: HandClock):
-    timeout = openai.APITimeoutError(request=REQUEST)
-    with pytest.raises(openai.APITimeoutError):
-        call(Server(clock, [timeout, OK], takes_s=1.0), left_s=5.0, request_timeout_s=1.0)
-
-
-def test_a_defect_is_not_taken_for_a_deadline(call: Call, clock: HandClock):
-    with pytest.raises(ZeroDivisionError):
-        call(Server(clock, [ZeroDivisionError()], takes_s=9.0), left_s=5.0)
+@pytest.mark.parametrize(
+    ("error", "takes_s"),
+    [(openai.APITimeoutError(request=REQUEST), 1.0), (ZeroDivisionError(), 9.0)],
+    ids=["a timeout of the request alone", "a defect"],
+)
+def test_nothing_else_is_taken_for_a_deadline(call: Call, clock: HandClock, error: Exception, takes_s: float):
+    with pytest.raises(type(error)):
+        call(Server(clock, [error, OK], takes_s=takes_s), left_s=5.0, request_timeout_s=1.0)
 
 
 # ---- the client's own retries
@@ -423,12 +434,6 @@ def test_a_meter_is_enforced_without_a_deadline_too(call: Call, clock: HandClock
     assert server.asked == [{"max_tokens": 100}, {"max_tokens": 70}]
 
 
-def test_a_retry_is_a_call_of_its_own(call: Call, clock: HandClock):
-    with metering(Meter(Budget(calls=5))) as meter:
-        call(Server(clock, [server_error(), reply(1, 1)]), left_s=60.0)
-    assert meter.spent().calls == 2
-
-
 def test_a_retry_that_would_be_one_call_too_many_is_not_waited_for(call: Call, clock: HandClock, noted: Recorder):
     server, begun_at = Server(clock, [server_error()]), clock.now()
     with metering(Meter(Budget(calls=1))):
@@ -445,10 +450,9 @@ def test_a_retry_is_refused_when_others_spent_what_was_left_during_the_wait(
     meter = Meter(Budget(calls=2))
     monkeypatch.setattr(clock, "sleep", lambda seconds: meter.admit("other", "middleware"))
     server = Server(clock, [server_error()])
-    with metering(meter):
-        with pytest.raises(SpendingRefused):
-            call(server, left_s=60.0)
-    assert len(server.asked) == 1
+    with metering(meter), pytest.raises(SpendingRefused):
+        call(server, left_s=60.0)
+    assert (len(server.asked), meter.spent().calls) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -484,18 +488,16 @@ def test_a_model_that_would_not_hear_of_a_cap_gets_none(call: Call, clock: HandC
     assert "max_tokens" not in server.asked[0]
 
 
-def test_a_reply_that_ends_where_the_budget_does_is_known_to_be_cut(call: Call, clock: HandClock, noted: Recorder):
+@pytest.mark.parametrize(
+    ("own_limit", "written", "cut_by"), [({}, 100, "tokens"), ({"max_tokens": 5}, 5, None)], ids=["budget", "own limit"]
+)
+def test_a_reply_that_ends_where_the_budget_does_is_known_to_be_cut_by_it(
+    call: Call, clock: HandClock, noted: Recorder, own_limit: dict[str, Any], written: int, cut_by: str | None
+):
     with metering(Meter(Budget(tokens=100))) as meter:
-        call(Server(clock, [reply(10, 100, "length")]), left_s=60.0, model=chat())
-    assert meter.cut_by == "tokens"
-    assert details(noted, "reply_cut") == [{"kind": "llm", "budget": "tokens", "tokens": 100}]
-
-
-def test_a_reply_that_ends_at_its_own_limit_is_not_the_budgets_doing(call: Call, clock: HandClock, noted: Recorder):
-    with metering(Meter(Budget(tokens=100))) as meter:
-        call(Server(clock, [reply(10, 5, "length")]), left_s=60.0, model=chat(max_tokens=5))
-    assert meter.cut_by is None
-    assert details(noted, "reply_cut") == []
+        call(Server(clock, [reply(10, written, "length")]), left_s=60.0, model=chat(**own_limit))
+    assert meter.cut_by == cut_by
+    assert details(noted, "reply_cut") == ([{"kind": "llm", "budget": "tokens", "tokens": 100}] if cut_by else [])
 
 
 def test_a_response_that_does_not_say_what_it_used_is_noted_where_it_would_have_counted(

@@ -155,33 +155,12 @@ def test_structured_output_mode_is_refused_with_the_remedy():
         ({"output_mode": "all"}, "output_mode"),
         ({"max_concurrent_agents": 0}, "max_concurrent_agents"),
         ({"max_visits": 0}, "max_visits"),
+        ({"add_handoff_back_messages": True}, "did you mean add_handoff_messages"),
     ],
 )
 def test_an_unusable_option_is_refused_by_name(options: dict[str, Any], named: str):
     with pytest.raises(ConfigurationError, match=named):
         SupervisorBuildParams(**options)
-
-
-def test_handing_back_messages_warn_at_the_line_of_the_caller_and_still_work():
-    with pytest.warns(DeprecationWarning, match="add_handoff_messages") as caught:
-        params = SupervisorBuildParams(add_handoff_back_messages=True)
-    assert caught[0].filename == __file__
-    supervisor = in_turn(asking(("transfer_to_a", {})), asking(("forward_message", {"from_agent": "a"}), turn=1))
-    state = team(
-        supervisor, agent("a", saying("said")), params=params, extra_tools=[create_forward_message_tool()]
-    ).invoke(asked("q"))
-    check_whole(state["messages"])
-    assert called(state) == ["transfer_to_a", "transfer_back_to_supervisor"]
-    assert state["messages"][-1].text == "said", "the breadcrumb was taken for what the agent said"
-
-
-def test_handing_back_messages_switched_off_are_off():
-    with pytest.warns(DeprecationWarning, match="deprecated"):
-        params = SupervisorBuildParams(add_handoff_back_messages=False)
-    state = team(
-        in_turn(asking(("transfer_to_a", {})), AIMessage("end")), agent("a", saying("said")), params=params
-    ).invoke(asked("q"))
-    assert called(state) == ["transfer_to_a"]
 
 
 def test_without_handoff_messages_no_breadcrumb_is_left():

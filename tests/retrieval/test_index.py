@@ -8,17 +8,12 @@ from unittest.mock import patch
 
 import pytest
 from qdrant_client import QdrantClient, models
+from retrieval_fakes import CHUNKS
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.systems.base.corpus import Chunk
 from docmind_lab.systems.base.services import BATCH_SIZE
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
-
-CHUNKS = (
-    Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
-    Chunk("lock#2", "lock", "Locks > Timeouts", "Waiting for a lock may time out."),
-    Chunk("yield#1", "yield", "Generators", "A generator yields values lazily."),
-)
 
 
 @pytest.fixture

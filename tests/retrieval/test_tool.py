@@ -1,4 +1,4 @@
-"""The `retrieve_documents` tool: one payload whatever happens, and where it finds its resources (supervisor.md 24)."""
+"""The `retrieve_documents` tool: one payload whatever happens (supervisor.md 24)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -25,12 +24,7 @@ from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.strategies import STRATEGIES
-from docmind_lab.systems.docmind.retrieval.tool import (
-    RetrievalResources,
-    create_retrieve_documents,
-    optimised_query,
-    retrieve_documents,
-)
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents, optimised_query
 
 QUERY = "  Where is the  secret lock?  "
 
@@ -316,36 +310,14 @@ def test_too_little_left_is_refused_before_anything_is_sent(call: Call, client: 
 # ---- resources
 
 
-@pytest.mark.parametrize("wrap", [lambda r: {"resources": r}, lambda r: SimpleNamespace(resources=r)])
-def test_the_ready_made_tool_finds_resources_in_the_runtime_context(
-    door: Any, resources: RetrievalResources, wrap: Callable[[Any], Any]
-):
-    command = door(retrieve_documents, query=QUERY, runtime=runtime({}, wrap(resources)))
-    assert payload_of(command)["documents"][0]["id"].startswith("lock#")
-
-
-@pytest.mark.parametrize("context", [None, {}, {"resources": "an index"}, SimpleNamespace()])
-def test_without_resources_the_tool_says_what_to_do(door: Any, context: Any):
-    with pytest.raises(ConfigurationError, match=r"context=.*create_retrieve_documents\(resources\)"):
-        door(retrieve_documents, query=QUERY, runtime=runtime({}, context))
-
-
-def test_resources_of_the_tool_come_before_those_of_the_context(
-    door: Any, resources: RetrievalResources, client: Client
-):
-    other = dataclasses.replace(resources, client=None, async_client=None)  # type: ignore[arg-type]
-    door(create_retrieve_documents(resources), query=QUERY, runtime=runtime({}, {"resources": other}))
-    assert len(client.calls) == 1
-
-
 def test_an_async_search_without_an_async_client_says_what_is_missing(resources: RetrievalResources):
     sync_only = create_retrieve_documents(dataclasses.replace(resources, async_client=None))
     with pytest.raises(ConfigurationError, match="async_client"):
         asyncio.run(sync_only.coroutine(query=QUERY, runtime=runtime()))  # type: ignore[attr-defined]
 
 
-def test_the_model_sees_query_strategy_and_limit_only():
-    schema = retrieve_documents.tool_call_schema.model_json_schema()  # type: ignore[union-attr]
+def test_the_model_sees_query_strategy_and_limit_only(resources: RetrievalResources):
+    schema = create_retrieve_documents(resources).tool_call_schema.model_json_schema()  # type: ignore[union-attr]
     assert list(schema["properties"]) == ["query", "strategy", "limit"]
     assert schema["required"] == ["query"]
     assert schema["properties"]["strategy"]["enum"] == list(STRATEGIES)

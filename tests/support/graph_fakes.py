@@ -137,7 +137,7 @@ def resources() -> RetrievalResources:
 
 def docmind(
     model: BaseChatModel,
-    found_in: RetrievalResources | None,
+    found_in: RetrievalResources,
     *,
     middleware: Callable[[str], Sequence[Any]] = lambda role: (),
     supervisor_middleware: Sequence[Any] = (),

@@ -24,6 +24,7 @@ from docmind_lab.graphs import (
     create_forward_message_tool,
 )
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.views.panels import TunePanel
 
 
@@ -42,7 +43,7 @@ def compare_and_look() -> pd.DataFrame:
 
 def compare_over_documents_of_ones_own(folder: Path) -> pd.DataFrame:
     study: dl.Study = dl.compare(dl.docmind(documents=folder, questions="questions.jsonl"), decision_timeout_s=20)
-    design = dl.StudyDesign.of({"documents": str(folder), "questions": "questions.csv", "repeats": 8})
+    design = dl.StudyDesign.of({"documents": str(folder), "questions": "questions.jsonl", "repeats": 8})
     again: dl.Study = dl.sweep(design)
     return pd.concat([study.runs, again.runs])
 
@@ -67,9 +68,9 @@ def send_and_receive(headers: dict[str, str]) -> Application:
     return application
 
 
-def build(model: BaseChatModel) -> Runnable:
+def build(model: BaseChatModel, resources: RetrievalResources) -> Runnable:
     graph: StateGraph = build_multi_agent_supervisor_graph(  # type: ignore[type-arg]
-        build_role_agents(model),
+        build_role_agents(model, resources=resources),
         model=model,
         prompt="You are the supervisor.",
         state_schema=MultiAgentGraphState,
@@ -113,9 +114,8 @@ def ask(question: str) -> tuple[str, bool]:
         response: dl.AgentResponse = coordinator.process_query(question, thread_id="t")
         stream = coordinator.stream(question, context={"router_engine": None})
         text = "".join(stream)
-        forked: str = coordinator.fork_from_checkpoint(coordinator.list_checkpoints()[0]["checkpoint_id"])
-        assert forked
-        return text, response.fallback_used or stream.response.timed_out
+        resumed: dl.AgentResponse = coordinator.resume(thread_id="t")
+        return text + resumed.content, response.fallback_used or stream.response.timed_out
 
 
 def scale(settings: dl.Settings) -> tuple[dl.LatencyProfile, float]:

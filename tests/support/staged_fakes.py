@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
 from docmind_lab.systems.staged.graph_store import GraphStore, Written
-from docmind_lab.systems.staged.staged_graph import ChunkResult, build_staged_graph, process_chunk
+from docmind_lab.systems.staged.staged_graph import build_staged_graph
+from docmind_lab.systems.staged.staged_ledger import StageLedger
 from docmind_lab.systems.staged.staged_state import StagedOptions
 
 TEXT = "The railway joins Oslo and Bergen. A checkpoint is the state of a graph."
@@ -101,10 +103,25 @@ class FailingStore(GraphStore):
         return self._answered("link_evidence", lambda: GraphStore.link_evidence(self, evidence, name, written))
 
 
+def run_of(
+    store: GraphStore, text: str = TEXT, *, chunk: str = "7", deadline_ts: float | None = None
+) -> tuple[dict[str, Any], Any]:
+    """The input and the configuration of a run of the ladder's graph for one chunk."""
+    of_deadline = {} if deadline_ts is None else {"deadline_ts": deadline_ts}
+    inputs = {"messages": [HumanMessage(text, id="chunk")], "source": "src", "chunk": chunk, **of_deadline}
+    return inputs, {"configurable": {"graph_store": store}, "recursion_limit": 100}
+
+
+def result_of(state: Mapping[str, Any]) -> SimpleNamespace:
+    """The outcome, the counts and the warnings in the last state of a run."""
+    ledger = StageLedger.of(state)
+    return SimpleNamespace(outcome=state["outcome"], **ledger.counts(), warnings=tuple(ledger.warnings))
+
+
 def climbed(
-    *says: Any, text: str = TEXT, store: GraphStore | None = None, options: StagedOptions | None = None, **how: Any
-) -> tuple[ChunkResult, GraphStore]:
+    *says: Any, text: str = TEXT, store: GraphStore | None = None, options: StagedOptions | None = None
+) -> tuple[SimpleNamespace, GraphStore]:
     """What came of a chunk under a model that says this, and the store."""
     used = store or GraphStore()
-    graph = build_staged_graph(SaidModel(says=list(says)), options, **how)
-    return process_chunk(text, graph, used, source="src", chunk="7"), used
+    graph = build_staged_graph(SaidModel(says=list(says)), options)
+    return result_of(graph.invoke(*run_of(used, text))), used

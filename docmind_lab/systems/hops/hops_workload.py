@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx2
@@ -24,7 +23,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.duration_headers import to_header
 from docmind_lab.core.errors import DeadlineExceeded, ServiceError
@@ -61,11 +59,8 @@ def _the_request() -> Question:
     return Question("tree", "What do all services of the tree say?", tuple(f"{role}/{step}" for role, step in tree))
 
 
-@dataclass
 class HopsWorkload(ClientWorkload):
     """The caller and its clients, built once and run many times. surroundings: see `kinds.py`."""
-
-    clock: Clock = WALL
 
     name = "hops"
 
@@ -102,7 +97,7 @@ class HopsWorkload(ClientWorkload):
     @contextlib.contextmanager
     def _call(self, state: Mapping[str, Any]) -> Iterator[tuple[Deadline | None, dict[str, Any]]]:
         """Record the block as a call under the deadline in the state, and yield that and the options of its request."""
-        deadline = Deadline.from_state(state, self.clock)
+        deadline = Deadline.from_state(state)
         options = {} if deadline is None else {"headers": dict([to_header(deadline.remaining())])}
         call = bounded_call("peer", _FIRST, _POSITION, deadline, failures=(httpx2.HTTPError,), source="graph")
         try:

@@ -4,8 +4,8 @@
     results = await caller.call(calls, step="0", logical_task_id="run 7")     # in call order
 
 All calls are registered before the first is sent. Cancels and late answers are off the critical path: they go on in
-tasks of their own after `call` has returned, each bounded, and `idle` waits for them. A store that blocks is asked in
-threads, so that a server that does not answer holds up its own calls only.
+tasks of their own after `call` has returned, each bounded, and `idle` waits for them. A store in a file is asked in
+threads, so that a disk that does not answer holds up its own calls only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
-from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.errors import StoreError
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.systems.peers.client import FAILURES, PeerClients, PeerNews
@@ -67,12 +66,11 @@ class _Child:
 
 @dataclass
 class PeerCaller:
-    """Calls peers for one parent process, on one event loop. clock: that of the loop."""
+    """Calls peers for one parent process, on one event loop."""
 
     clients: PeerClients
     correlator: Correlator = field(default_factory=Correlator)
     timeouts: PeerTimeouts = field(default_factory=PeerTimeouts)
-    clock: Clock = WALL
     _background: dict[asyncio.Task[None], None] = field(default_factory=dict, init=False, repr=False)
 
     async def call(

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.errors import StoreError
 from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerOutcome, PeerResult
-from docmind_lab.systems.peers.stores import CorrelationStore, SqliteStore
+from docmind_lab.systems.peers.stores import SqliteStore
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class _Invocation:
 class Correlator:
     """The pending calls of a parent process. clock: lateness is measured on it."""
 
-    def __init__(self, store: CorrelationStore | None = None, clock: Clock = WALL) -> None:
+    def __init__(self, store: SqliteStore | None = None, clock: Clock = WALL) -> None:
         self.store = SqliteStore() if store is None else store
         self._clock = clock
         self._invocations: dict[str, _Invocation] = {}

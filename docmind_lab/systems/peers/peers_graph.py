@@ -26,7 +26,6 @@ from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
-from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network import HttpClients
@@ -70,7 +69,6 @@ class Parent:
     timeouts: PeerTimeouts
     concluding_share: float = 0.25
     mode: NodeMode = "own"
-    clock: Clock = WALL
 
     def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> Runnable:
         """Compile the parent's graph."""
@@ -110,7 +108,7 @@ class Parent:
         task = str(config.get("configurable", {}).get("thread_id", "task"))
 
         async def call(caller: PeerCaller) -> Sequence[PeerResult]:
-            deadline, policy = Deadline.from_state(state, self.clock), current_policy()
+            deadline, policy = Deadline.from_state(state), current_policy()
             left_s = math.inf
             if deadline is not None:
                 left_s = deadline.remaining() * (1 - self.concluding_share)
@@ -139,7 +137,7 @@ class Parent:
 
         async def main() -> None:
             clients = PeerClients(self.url, self.http)
-            caller = PeerCaller(clients, Correlator(clock=self.clock), self.timeouts, self.clock)
+            caller = PeerCaller(clients, Correlator(), self.timeouts)
             try:
                 results.set_result(await call(caller))
             except Exception as error:  # noqa: BLE001 - handed to the thread that waits

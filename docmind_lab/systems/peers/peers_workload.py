@@ -26,7 +26,6 @@ from docmind_lab.systems.peers.correlator import Correlator
 from docmind_lab.systems.peers.peer_events import EVENTS, PEER_TASKS
 from docmind_lab.systems.peers.peers_graph import Parent
 from docmind_lab.systems.peers.shelves import shelves
-from docmind_lab.systems.peers.stores import CorrelationStore
 
 PEERS = ("reader_1", "reader_2", "reader_3", "reader_4")
 """The peers that a parent has, each with its part of the corpus."""
@@ -36,12 +35,11 @@ PEERS = ("reader_1", "reader_2", "reader_3", "reader_4")
 class PeersWorkload(ClientWorkload):
     """The parent agent and its clients, built once and run many times.
 
-    surroundings: see `kinds.py`. timeouts: of each call to a peer. store: of pending calls; in this process when left
-    out. concluding_share: of what is left of a propagated deadline, kept for the conclusion.
+    surroundings: see `kinds.py`. timeouts: of each call to a peer. concluding_share: of what is left of a propagated
+    deadline, kept for the conclusion.
     """
 
     timeouts: PeerTimeouts = field(default_factory=PeerTimeouts)
-    store: CorrelationStore | None = None
     concluding_share: float = 0.25
 
     name = "peers"
@@ -49,7 +47,7 @@ class PeersWorkload(ClientWorkload):
     def _build(self) -> None:
         super()._build()
         self.shelves = shelves(self.surroundings.resolve_corpus().chunks, PEERS)
-        self.correlator = Correlator(self.store)
+        self.correlator = Correlator()
         self.clients = PeerClients(self.surroundings.addresses.peers_url, self.http)
         self.caller = PeerCaller(self.clients, self.correlator, self.timeouts)
 

@@ -8,11 +8,7 @@ exits.py              why work on a source ended, the event that records it, and
 research_ledger.py    the queries asked and results kept, in memory and in a folder
 loop.py               one source: write, search, filter, record, check
 research_graph.py     hypotheses in turn, sources side by side, the findings
-research_report.py    how each source ended, what is partial, what was kept
-research_system.py    clients, sources, model, graph
-running.py            research(task, system), SimulatedResearch
-counterfactual.py     what each source would have given after its stop
-research_workload.py  the workload: a research under a deadline enforced from outside
+research_workload.py  the workload: clients, sources, model and graph of a research under a deadline from outside
 research_script.py    what the simulated model says in the four roles
 """
 

@@ -6,10 +6,8 @@ The event `source_saturation_complete` is written once for every source that was
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 
@@ -20,49 +18,19 @@ COMPLETE = "source_saturation_complete"
 """Name of the event."""
 
 ExitReason = Literal[
-    "llm_saturated",
-    "max_queries_reached",
-    "time_limit_reached",
-    "research_budget_exhausted",
-    "query_generation_error",
-    "empty_query_suggestion",
-    "wound_down",
-    "duplicate_query_skipped",
-    "unknown_source",
-    "source_error",
-    "cancelled",
+    "llm_saturated",  # The model decided that the source has nothing more to give.
+    "max_queries_reached",  # The source had as many attempts as it was allowed.
+    "time_limit_reached",  # The source had used up its time when an attempt was over.
+    "research_budget_exhausted",  # The budget of the research, or a propagated deadline, was over.
+    "query_generation_error",  # The model gave no usable decision, after one more chance.
+    "empty_query_suggestion",  # The model had no further query to suggest.
+    "wound_down",  # Little time was left, and the policy wind_down lets no further query begin then.
+    "duplicate_query_skipped",  # The query suggested had been put to the source before, or nearly so.
+    "unknown_source",  # The task names a source that does not exist.
+    "source_error",  # Something broke that the loop does not know how to go on from.
+    "cancelled",  # The work was stopped from outside: cancelled, or drained between two steps.
 ]
-
-EXIT_REASONS: Mapping[ExitReason, str] = MappingProxyType(
-    {
-        "llm_saturated": "The model decided that the source has nothing more to give.",
-        "max_queries_reached": "The source had as many attempts as it was allowed.",
-        "time_limit_reached": "The source had used up its time when an attempt was over.",
-        "research_budget_exhausted": "The budget of the research, or a propagated deadline, was over.",
-        "query_generation_error": "The model gave no usable decision, after one more chance.",
-        "empty_query_suggestion": "The model had no further query to suggest.",
-        "wound_down": "Little time was left, and the policy wind_down lets no further query begin then.",
-        "duplicate_query_skipped": "The query suggested had been put to the source before, or nearly so.",
-        "unknown_source": "The task names a source that does not exist.",
-        "source_error": "Something broke that the loop does not know how to go on from.",
-        "cancelled": "The work was stopped from outside: cancelled, or drained between two steps.",
-    }
-)
-"""What each reason means."""
-
-# A source that ended for one of these was not searched to its end.
-CUT_SHORT: frozenset[ExitReason] = frozenset(
-    {
-        "max_queries_reached",
-        "time_limit_reached",
-        "research_budget_exhausted",
-        "wound_down",
-        "query_generation_error",
-        "unknown_source",
-        "source_error",
-        "cancelled",
-    }
-)
+EXIT_REASONS: tuple[ExitReason, ...] = get_args(ExitReason)
 
 
 def exit_after_attempt(
@@ -102,15 +70,6 @@ class Completion:
     started_at_s: float = 0.0
     ended_at_s: float = 0.0
 
-    @property
-    def is_partial(self) -> bool:
-        """Whether the source was left before it was searched to its end."""
-        return self.exit_reason in CUT_SHORT
-
-    def as_event(self) -> dict[str, Any]:
-        """Return the completion as a line of the event log, with the texts that help to debug."""
-        return {"event": COMPLETE, **asdict(self)}
-
     def without_texts(self) -> dict[str, Any]:
         """Return the completion for the events table: names and numbers only."""
         return {name: value for name, value in asdict(self).items() if name not in ("reasoning", "note")}
@@ -127,7 +86,7 @@ COLUMNS = (
         "exit_reason",
         "level",
         "Why work on it ended; missing for one that was still at work when observation ended.",
-        tuple(EXIT_REASONS),
+        EXIT_REASONS,
     ),
     Column("started_at_s", "float", "When work on it began, since the run's start."),
     Column("ended_at_s", "float", "When it ended; NaN for one still at work."),

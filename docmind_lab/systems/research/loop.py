@@ -46,8 +46,7 @@ class SourceRun:
     """The state of work on one source. Only its own loop changes it.
 
     history, kept: attempts that are over, and what they brought, each item once. query, results, chosen: of the
-    attempt under way. decision: the model's last one. judged: whether the model is asked for decisions at all; a
-    replay past the stop does without.
+    attempt under way. decision: the model's last one.
     """
 
     hypothesis: Hypothesis
@@ -55,7 +54,6 @@ class SourceRun:
     ledger: ResearchLedger
     place: CallPlace
     max_queries: int
-    judged: bool = True
     history: list[SearchAttempt] = field(default_factory=list)
     kept: list[Item] = field(default_factory=list)
     query: str = ""
@@ -111,8 +109,7 @@ class SourceRun:
 
     def wants_decision(self) -> bool:
         """Return whether to ask the model for a decision: not after the first query, nor past the budget."""
-        enough = len(self.history) > 1 or self.ledger.limits.check_after_first_query
-        return self.judged and enough and not self.place.budget_over()
+        return len(self.history) > 1 and not self.place.budget_over()
 
     def check(self) -> None:
         """Leave the source if one of the limits, or the model's decision, says so."""

@@ -10,6 +10,7 @@ propagate) is looked at in the same places, and the call path cuts what is under
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
@@ -36,7 +37,6 @@ from docmind_lab.systems.research.exits import Completion
 from docmind_lab.systems.research.loop import SourceLoop, SourceRun
 from docmind_lab.systems.research.research_calls import CallPlace, reply_of
 from docmind_lab.systems.research.research_ledger import ResearchLedger
-from docmind_lab.systems.research.research_report import digest
 from docmind_lab.systems.research.sources import Source
 from docmind_lab.systems.research.tasks import ResearchTask
 
@@ -224,6 +224,16 @@ def _dispatch(state: ResearchState) -> list[Send] | str:
     deadline = {DEADLINE_KEY: state["deadline_ts"]} if "deadline_ts" in state else {}
     sends = [Send("source", {"hypothesis": one, "source": other, **deadline}) for one, other in state["jobs"]]
     return sends or "report"
+
+
+def digest(ledger: ResearchLedger) -> str:
+    """Summarise a research in words, without a model."""
+    completions, items = ledger.completions(), ledger.items()
+    if not completions:
+        return "Nothing was searched: there was no budget to begin with."
+    reasons = Counter(completion.exit_reason for completion in completions)
+    ends = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
+    return f"{len(items)} results were kept of {len(ledger.attempts())} queries. Sources ended by: {ends}."
 
 
 def _unfinished(state: ResearchState, ledger: ResearchLedger, stop_reason: str) -> dict[str, Any]:

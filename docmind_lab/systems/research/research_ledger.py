@@ -1,9 +1,8 @@
 """The ledger of one research: queries, kept results, and how each source ended, in memory and in a folder.
 
-    results.json    everything kept so far and every attempt, replaced as a whole after each query
-    events.jsonl    one line for each source that has ended
+    results.json    everything kept so far, every attempt and how sources ended, replaced as a whole after each query
 
-A file takes its new content by an atomic rename, so that a reader, even after the process was killed,
+The file takes its new content by an atomic rename, so that a reader, even after the process was killed,
 has all queries but the one under way. Several sources write at once; the ledger is their one point of order.
 """
 
@@ -17,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.core.clock import WALL
 from docmind_lab.core.whole_files import as_text, write_whole
 from docmind_lab.network.recorder import current_recorder, note_event
 from docmind_lab.systems.research.exits import COMPLETE, Completion
@@ -41,7 +40,7 @@ def word_jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(everything) if everything else 1.0
 
 
-RESULTS, EVENTS = "results.json", "events.jsonl"
+RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
@@ -98,10 +97,10 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
 
 
 class ResearchLedger:
-    """The record of what one research has done. folder: None for memory only. clock: its budget is read on it."""
+    """The record of what one research has done. folder: None for memory only."""
 
-    def __init__(self, limits: ResearchLimits, folder: Path | None = None, clock: Clock = WALL) -> None:
-        self.limits, self.folder, self.clock = limits, folder, clock
+    def __init__(self, limits: ResearchLimits, folder: Path | None = None) -> None:
+        self.limits, self.folder = limits, folder
         self.task: ResearchTask | None = None
         self.started_at: float | None = None
         self._asked: dict[str, list[frozenset[str]]] = {}
@@ -112,19 +111,18 @@ class ResearchLedger:
         self._lock = threading.Lock()
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / EVENTS).unlink(missing_ok=True)
 
     # ---- time
 
     def begin(self, task: ResearchTask) -> None:
         """Start the research and its budget now; later calls, as after a resume, change nothing."""
         if self.started_at is None:
-            self.task, self.started_at = task, self.clock.now()
+            self.task, self.started_at = task, WALL.now()
             self._flush()
 
     def elapsed_s(self) -> float:
         """Return the seconds since the start of the research."""
-        return 0.0 if self.started_at is None else self.clock.now() - self.started_at
+        return 0.0 if self.started_at is None else WALL.now() - self.started_at
 
     def budget_left_s(self) -> float:
         """Return the seconds left of the research budget; negative once it is over."""
@@ -175,10 +173,7 @@ class ResearchLedger:
         """Record that a source has ended: in memory, in the folder, and as an event without its texts."""
         with self._lock:
             self._completions.append(completion)
-            if self.folder is not None:
-                line = json.dumps(completion.as_event(), ensure_ascii=False) + "\n"
-                with (self.folder / EVENTS).open("a", encoding="utf-8") as events:
-                    events.write(line)
+        self._flush()
         note_event(COMPLETE, "source", **completion.without_texts())
 
     def items(self) -> tuple[Item, ...]:
@@ -204,6 +199,7 @@ class ResearchLedger:
                 "task": "" if self.task is None else self.task.id,
                 "items": [{"key": item.key, **asdict(item)} for item in self._kept.values()],
                 "attempts": [asdict(attempt) for attempt in self._attempts],
+                "completions": [asdict(completion) for completion in self._completions],
             }
             text = json.dumps(content, ensure_ascii=False, indent=1)
             write_whole(self.folder / RESULTS, as_text(text))

@@ -3,6 +3,8 @@
 A run's decision timeout is a deadline from outside. Alternatives that propagate it make it a second research budget,
 at which calls are cut; the others stop the graph their own way. `ResearchLimits` are the research's own and hold under
 all of them, `unguarded` included.
+
+Everything slow is done when the workload is made, before any clock of a run starts.
 """
 
 from __future__ import annotations
@@ -16,31 +18,47 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+
 from docmind_lab.alternatives.base import Runnable
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.systems.base.bounded_calls import RETRIEVAL
-from docmind_lab.systems.base.node_modes import NodeMode
+from docmind_lab.systems.base.model_calls import ModelCalls
+from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.node_modes import NodeMode, chat_model
 from docmind_lab.systems.base.observer import RunCallbacks
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.retries import retries_of_own_loop
+from docmind_lab.systems.base.services import ServiceSystem
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, with_policies_but
 from docmind_lab.systems.base.workloads import GraphWorkload
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import COMPLETE, SOURCES
-from docmind_lab.systems.research.research_system import ResearchSystem
+from docmind_lab.systems.research.loop import SourceLoop
+from docmind_lab.systems.research.research_graph import ResearchGraph, config_of
+from docmind_lab.systems.research.research_ledger import ResearchLedger
+from docmind_lab.systems.research.sources import SourceSearch, build_sources, load_sources
 from docmind_lab.systems.research.tasks import ResearchLimits, as_task, load_tasks
 
 LIMITS: Mapping[str, int] = MappingProxyType({"manual": 5, "archive": 4, "forum": 3})
 """Queries that a measured run may put to each source: more where a source is rich, fewer where it is noisy."""
 
+_ROLES = (prompts.WRITER, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS)
+
 
 @dataclass
-class ResearchWorkload(GraphWorkload):
-    """The research system as a workload.
+class ResearchWorkload(ServiceSystem, GraphWorkload):
+    """The research system as a workload: its sources hold parts of the corpus.
 
     The client retries of its surroundings are attempts of a model call after the first, in place of
     `limits.llm_retries`; the client itself makes none, since it would not know of the research budget. Results of a run
     are flushed to a temporary folder of its own, gone when the run is forgotten.
+
+    Raises: ConfigurationError for limits that name no source and for a local store, which has no network and so nothing
+    to wait for; ServiceError for a vector store that cannot be reached.
     """
 
     limits: ResearchLimits = field(default_factory=lambda: ResearchLimits(max_queries_per_source=LIMITS))
@@ -49,27 +67,48 @@ class ResearchWorkload(GraphWorkload):
 
     def _build(self) -> None:
         around = self.surroundings
+        self.addresses, self.settings = around.addresses, around.settings
         if around.client_retries is not None:
             self.limits = replace(self.limits, llm_retries=around.client_retries)
-        self.system = ResearchSystem(
-            around.addresses,
-            around.settings,
-            self.limits,
-            around.resolve_corpus(),
-            max_connections=around.max_connections,
-        )
+        specs = load_sources()
+        self.limits.check_sources(spec.name for spec in specs)
+        if self.settings.database.qdrant_path:
+            raise ConfigurationError("database.qdrant_path has no network; set database.qdrant_url, or leave both out")
+        chunks = around.resolve_corpus().chunks
+        self.http = HttpClients(admit=self.settings.admit, max_connections=around.max_connections)
+        self._connect()
         self.folder = Path(tempfile.mkdtemp(prefix="docmind-research-"))
         # For a process that ends without closing what it has built, as the workers of a batch do.
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        with self._built():
+            self.sources = build_sources(self.qdrant, specs, chunks)
 
     def _graph(self, mode: NodeMode) -> Runnable:
-        return self.system.graph(self.saver, mode)
+        assert self.qdrant_async is not None, "only a local store has no async client"
+        model = chat_model(
+            mode,
+            self.settings.llm,
+            self.addresses.openai_base_url,
+            self.http,
+            timeout=self.limits.llm_timeout_seconds,
+            # The loop tries again by itself, and never past its budget, which a client knows nothing of.
+            max_retries=0,
+        )
+        calls = {role: ModelCalls(role, request_timeout_s=self.limits.llm_timeout_seconds) for role in _ROLES}
+        loop = SourceLoop(
+            model_clients={role: ModelClient(model, calls[role]) for role in _ROLES},
+            search_source=SourceSearch(self.qdrant, self.qdrant_async, mode),
+        )
+        return ResearchGraph(loop, self.sources).compile(self.saver)
 
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph with a ledger of its own, observed by the run's recorder."""
-        ledger = self.system.ledger(self.results(recorder.run_id))
-        configured = self.system.configure(self.graph, ledger, recorder.run_id)
-        return configured.with_config({"callbacks": [RunCallbacks(recorder)]})
+        ledger = ResearchLedger(self.limits, self.results(recorder.run_id))
+        of_run: RunnableConfig = {
+            "configurable": {"thread_id": recorder.run_id},
+            "callbacks": [RunCallbacks(recorder)],
+        }
+        return self.graph.with_config(merge_configs(config_of(ledger), of_run))
 
     def results(self, run_id: str) -> Path:
         """Return the folder that holds a run's results while it lasts."""
@@ -86,7 +125,7 @@ class ResearchWorkload(GraphWorkload):
 
     def close(self) -> None:
         """Close the clients and delete the remaining results."""
-        self.system.close()
+        super().close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -98,7 +137,7 @@ KIND = WorkloadKind(
     build=ResearchWorkload,
     # The budget falls among the run times of the tasks, which have two or three hypotheses.
     defaults={"virtual": Defaults(35.0, 8, "typical"), "wall": Defaults(3.5, 4, "typical/10")},
-    roles=(prompts.WRITER, RETRIEVAL, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS),
+    roles=(prompts.WRITER, RETRIEVAL, *_ROLES[1:]),
     events={
         "source_started": "Work on a source began. detail: hypothesis, source.",
         "query_recorded": (

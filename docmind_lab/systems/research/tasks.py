@@ -87,8 +87,6 @@ class ResearchLimits:
     everything that would start. Both are soft: what is under way when they end is finished, and kept.
     llm_timeout_seconds: of one model call. llm_retries: attempts of a model call after the first, within the budget.
     max_concurrent_sources: sources under way at once. hypotheses_at_once: hypotheses whose sources run side by side.
-    check_after_first_query: ask for a saturation decision after the first query too; one query shows no trend, so the
-    first one goes without.
 
     Raises: ConfigurationError naming the field and the remedy.
     """
@@ -100,7 +98,6 @@ class ResearchLimits:
     llm_retries: int = 2
     max_concurrent_sources: int = 4
     hypotheses_at_once: int = 1
-    check_after_first_query: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.max_queries_per_source, Mapping):

@@ -6,8 +6,7 @@ parsing.py                        parse tool calls from a model's reply, whole o
 stage_calls.py                    the tools, the write that each call makes, the order of calls
 graph_store.py                    the store, and what confirms a write
 staged_ledger.py                  the record of a run's writes; the desk that runs calls
-timeouts.py                       how long the agent may take, fixed or adaptive
-staged_state.py, staged_graph.py  the ladder as a LangGraph graph; one chunk through it
+staged_state.py, staged_graph.py  the ladder as a LangGraph graph
 primary.py, rungs.py              its rungs: the agent, and those below it, which ask no model
 staged_events.py                  events, and the table `stages` that is made of them
 chunks.py, staged_workload.py the workload `staged`: its inputs, its kind

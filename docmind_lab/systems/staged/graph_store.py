@@ -13,17 +13,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, get_args
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.base.sqlite_tables import IN_MEMORY, SqliteTables
 
 Origin = Literal["agent", "suggested", "generated", "forced"]
-ORIGINS: tuple[Origin, ...] = ("agent", "suggested", "generated", "forced")
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
 UNTYPED = "Unknown"
 TABLES = ("entities", "observations", "relations", "evidence", "evidence_links", "dead_letters")
 
-_ORIGIN = "origin TEXT NOT NULL CHECK (origin IN ('agent', 'suggested', 'generated', 'forced'))"
+_ORIGIN = f"origin TEXT NOT NULL CHECK (origin IN {ORIGINS})"
 _WHENCE = f"{_ORIGIN}, source TEXT NOT NULL, chunk TEXT NOT NULL"
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS entities (key TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, {_WHENCE});
@@ -51,31 +51,6 @@ class Written:
     def __post_init__(self) -> None:
         if self.origin not in ORIGINS:
             raise ConfigurationError(f"origin must be one of {', '.join(ORIGINS)}, not {self.origin!r}")
-
-
-class GraphWriter(Protocol):
-    """What the ladder writes to: this store, or another. The result of a method confirms the write, or does not."""
-
-    def add_entity(self, name: str, kind: str, written: Written) -> object:
-        """Write an entity."""
-
-    def add_observation(self, entity: str, text: str, written: Written) -> object:
-        """Write an observation of an entity."""
-
-    def set_type(self, name: str, kind: str, written: Written) -> object:
-        """Change the type of an existing entity."""
-
-    def relate(self, subject: str, predicate: str, target: str, written: Written) -> object:
-        """Write a relation between two existing entities."""
-
-    def add_evidence(self, name: str, written: Written) -> object:
-        """Write the node that stands for a chunk."""
-
-    def link_evidence(self, evidence: str, name: str, written: Written) -> object:
-        """Link a node of evidence to a name."""
-
-    def add_dead_letter(self, source: str, chunk: str, record: Mapping[str, Any]) -> object:
-        """Keep a record of a chunk of which nothing could be written."""
 
 
 def key_of(name: str) -> str:

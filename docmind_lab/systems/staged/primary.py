@@ -28,7 +28,7 @@ from docmind_lab.systems.staged.parsing import parse_message
 from docmind_lab.systems.staged.stage_calls import TOOLS
 from docmind_lab.systems.staged.staged_events import note_stage_start
 from docmind_lab.systems.staged.staged_ledger import StageLedger
-from docmind_lab.systems.staged.staged_state import StagedOptions, desk_of, last_reply, text_of
+from docmind_lab.systems.staged.staged_state import StagedOptions, desk_of, last_reply
 
 STAGE = "primary"
 PROMPT = (
@@ -92,15 +92,14 @@ class Primary:
     def _start(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Start the agent's timeout; return when it began and when it ends."""
         options = self.options
-        begun_at = note_stage_start(STAGE)
-        timeout_s = options.primary_timeout.timeout_s(len(text_of(state)))
-        until_at, by_deadline = begun_at + timeout_s, False
+        began_at = note_stage_start(STAGE)
+        until_at, by_deadline = began_at + options.primary_timeout_s, False
         deadline = Deadline.from_state(state)
         if deadline is not None:
             reserved = deadline.child(max(options.reserve_s, current_policy().reserve_s))
             if reserved.at_s < until_at:
                 until_at, by_deadline = reserved.at_s, True
-        return {"begun_at": begun_at, "until_at": until_at, "by_deadline": by_deadline}
+        return {"began_at": began_at, "until_at": until_at, "by_deadline": by_deadline}
 
     def _finish(
         self,
@@ -113,13 +112,9 @@ class Primary:
         error_type: str = "",
     ) -> Command[Any]:
         """Finish the agent's stage: go to the end if it has written something, else to the next rung."""
-        ledger, begun_at = StageLedger.of(state), under_way["begun_at"]
-        took_s = WALL.now() - begun_at
-        limit_s = max(0.0, under_way["until_at"] - begun_at)
-        if not under_way["by_deadline"]:
-            # What a deadline cut says nothing of how long such a chunk takes.
-            timeout = self.options.primary_timeout
-            timeout.observe(len(text_of(state)), took_s, ended=outcome != "timeout")
+        ledger, began_at = StageLedger.of(state), under_way["began_at"]
+        took_s = WALL.now() - began_at
+        limit_s = max(0.0, under_way["until_at"] - began_at)
         detail = {**ledger.counts(), "timeout_s": limit_s, "error_type": error_type, "took_s": took_s}
         note_event("stage_ended", STAGE, stage=STAGE, outcome=outcome, **detail)
         goto = "finalize" if ledger.confirmed else "suggested"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
-from docmind_lab.systems.staged.graph_store import GraphWriter, Written, key_of
+from docmind_lab.systems.staged.graph_store import GraphStore, Written, key_of
 from docmind_lab.systems.staged.parsing import ToolCall
 
 CallOrder = Literal["observations_first", "entities_first"]
@@ -47,7 +47,7 @@ def gold_relation(subject: str, target: str) -> str:
 class Write(BaseModel):
     """A write that a call asks for. Its fields are the arguments of the store's method that performs it.
 
-    kind: level in the tables. method: of `GraphWriter`. about: the fields that are names. gold: what those names count
+    kind: level in the tables. method: of `GraphStore`. about: the fields that are names. gold: what those names count
     as in a gold list; None for what no list has.
     """
 
@@ -58,7 +58,7 @@ class Write(BaseModel):
     about: ClassVar[tuple[str, ...]] = ()
     gold: ClassVar[Callable[..., str] | None] = None
 
-    def apply(self, store: GraphWriter, written: Written) -> object:
+    def apply(self, store: GraphStore, written: Written) -> object:
         """Perform the write on the store and return the store's result."""
         return getattr(store, self.method)(*(getattr(self, field) for field in type(self).model_fields), written)
 

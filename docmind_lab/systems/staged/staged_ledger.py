@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.staged.graph_store import GraphWriter, Origin, Written, is_confirmed, key_of
+from docmind_lab.systems.staged.graph_store import GraphStore, Origin, Written, is_confirmed, key_of
 from docmind_lab.systems.staged.parsing import ToolCall
 from docmind_lab.systems.staged.stage_calls import CallOrder, Relation, Write, ordered, write_of
 from docmind_lab.systems.staged.staged_events import note_write
@@ -20,8 +20,8 @@ from docmind_lab.systems.staged.staged_events import note_write
 class StageLedger:
     """What a run has written. confirmed: details by the write's key. pending: relations not confirmed yet.
 
-    skipped: calls that ask for nothing that can be done. dropped: calls beyond what is run at once. repaired: calls
-    that were mended. first_origin: of the first confirmed write. warnings: names of what did not work in the end.
+    skipped: calls that ask for nothing that can be done. dropped: calls beyond what is run at once.
+    first_origin: of the first confirmed write. warnings: names of what did not work in the end.
     """
 
     confirmed: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -29,7 +29,6 @@ class StageLedger:
     unconfirmed: int = 0
     skipped: int = 0
     dropped: int = 0
-    repaired: int = 0
     first_origin: str = ""
     warnings: list[str] = field(default_factory=list)
 
@@ -71,7 +70,7 @@ def _document(key: str, what: Mapping[str, Any]) -> dict[str, Any]:
 class Desk:
     """Runs the calls of one stage against a store. most: calls that are run at once; the rest is dropped."""
 
-    store: GraphWriter
+    store: GraphStore
     source: str
     chunk: str
     most: int = 10
@@ -97,7 +96,6 @@ class Desk:
         if write is None:
             ledger.skipped += 1
             return {"status": "error", "error_type": "invalid_call"}
-        ledger.repaired += call.repaired
         if write.key in ledger.confirmed:
             return {"status": "ok", "id": write.key, "created": False}
         if self.write(stage, origin, write, ledger, repaired=call.repaired):

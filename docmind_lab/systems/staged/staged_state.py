@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -11,12 +11,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
 
+from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.systems.base.state import Merged, keep_reason, merge_documents, newest
-from docmind_lab.systems.staged.graph_store import GraphWriter
+from docmind_lab.systems.staged.graph_store import GraphStore
 from docmind_lab.systems.staged.stage_calls import CallOrder
 from docmind_lab.systems.staged.staged_ledger import Desk
-from docmind_lab.systems.staged.timeouts import FixedTimeout, PrimaryTimeout
 
 STORE_KEY = "graph_store"
 """Where the configuration of a run has the store that it writes to."""
@@ -26,7 +26,7 @@ class StagedState(TypedDict, total=False):
     """State of the ladder's graph.
 
     messages: first the chunk. source, chunk: the document, and which part of it. documents: the confirmed writes.
-    ledger: all that is known of writes, see `ledger.py`. outcome: the rung that wrote first, "skipped_empty" or
+    ledger: all that is known of writes, see `staged_ledger.py`. outcome: the rung that wrote first, "skipped_empty" or
     "failed". deadline_ts and primary hold instants, which mean nothing after a checkpoint is resumed.
     """
 
@@ -45,18 +45,19 @@ class StagedState(TypedDict, total=False):
 class StagedOptions:
     """Options of a ladder: the limits of its rungs and the order of calls.
 
-    primary_timeout: of the agent, all its model calls together. reserve_s: of a deadline that the ladder knows of, so
+    primary_timeout_s: of the agent, all its model calls together. reserve_s: of a deadline that the ladder knows of, so
     much is kept for the rungs below the agent. max_calls: run at once; the rest is dropped. max_rounds: model calls of
     the agent. order: of calls within a message.
     """
 
-    primary_timeout: PrimaryTimeout = field(default_factory=FixedTimeout)
+    primary_timeout_s: float = 12.0
     reserve_s: float = 0.25
     max_calls: int = 10
     max_rounds: int = 6
     order: CallOrder = "observations_first"
 
     def __post_init__(self) -> None:
+        require_seconds("primary_timeout_s", self.primary_timeout_s)
         if not self.reserve_s >= 0:
             raise ConfigurationError(f"reserve_s must be 0 or more seconds, not {self.reserve_s!r}")
         for name in ("max_calls", "max_rounds"):
@@ -68,7 +69,7 @@ class StagedOptions:
 
 def desk_of(options: StagedOptions, state: Mapping[str, Any], config: RunnableConfig) -> Desk:
     """Return the desk for this run's writes. Raises: ConfigurationError if its configuration has no store."""
-    store: GraphWriter | None = config.get("configurable", {}).get(STORE_KEY)
+    store: GraphStore | None = config.get("configurable", {}).get(STORE_KEY)
     if store is None:
         raise ConfigurationError(
             f"the ladder has nothing to write to: run it with config={{'configurable': {{'{STORE_KEY}': store}}}}"

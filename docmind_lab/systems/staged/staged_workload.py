@@ -29,7 +29,7 @@ class StagedWorkload(ClientWorkload):
     """The ladder on one model, built once and run many times; each run has its own store in memory.
 
     The store is the run's and not the caller's: work that goes on after the caller has left still writes to it.
-    options: of the ladder. An adaptive timeout learns from run to run, so its tables depend on what was run before.
+    options: of the ladder.
     """
 
     options: StagedOptions = field(default_factory=StagedOptions)

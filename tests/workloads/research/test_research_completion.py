@@ -14,7 +14,7 @@ import pytest
 from research_fakes import CONTINUE, FakeSearching, fake_model, run, source, task, two_items
 
 from docmind_lab.core.sync_async import finish
-from docmind_lab.systems.research.exits import COMPLETE, EXIT_REASONS
+from docmind_lab.systems.research.exits import EXIT_REASONS
 from docmind_lab.systems.research.loop import SourceRun
 from docmind_lab.systems.research.research_calls import CallPlace
 from docmind_lab.systems.research.research_graph import run_to_end
@@ -25,7 +25,10 @@ BOTH = ("one", "two")
 
 
 def logged(folder: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    completions: list[dict[str, object]] = json.loads((folder / "results.json").read_text(encoding="utf-8"))[
+        "completions"
+    ]
+    return completions
 
 
 def once_each(done) -> bool:
@@ -36,20 +39,17 @@ def once_each(done) -> bool:
 def test_a_completion_has_the_fields_that_people_debug_by(tmp_path):
     run(limits=ResearchLimits(max_queries_per_source=2), folder=tmp_path)
     (event,) = logged(tmp_path)
-    told = {name: event[name] for name in ("event", "source", "exit_reason", "queries_executed", "results_found")}
-    assert told == {
-        "event": COMPLETE,
+    expected = {
         "source": "one",
         "exit_reason": "max_queries_reached",
         "queries_executed": 2,
         "results_found": 4,
+        "results_accepted": 4,
+        "saturation_decision": "CONTINUE",
+        "reasoning": "more may come",
+        "note": "Reached max_queries_per_source (2) before saturation",
     }
-    assert (event["results_accepted"], event["saturation_decision"], event["reasoning"]) == (
-        4,
-        "CONTINUE",
-        "more may come",
-    )
-    assert event["note"] == "Reached max_queries_per_source (2) before saturation"
+    assert {name: event[name] for name in expected} == expected
 
 
 def test_without_any_decision_the_event_says_null(tmp_path):
@@ -171,4 +171,4 @@ def test_results_are_on_disk_after_each_query_and_never_half(tmp_path, monkeypat
 
     monkeypatch.setattr(os, "replace", watched)
     run(limits=ResearchLimits(max_queries_per_source=3), folder=tmp_path)
-    assert seen == [0, 1, 2, 3]
+    assert seen == [0, 1, 2, 3, 3], "the last time with how the source ended"

@@ -46,9 +46,6 @@ def test_the_first_query_is_not_judged_and_every_later_one_is():
     model = fake_model(judge=lambda given: SATURATED)
     done = run(model, limits=ResearchLimits(max_queries_per_source=4))
     assert (only(done).exit_reason, only(done).queries_executed, model.asked["judge"]) == ("llm_saturated", 2, 1)
-    model = fake_model(judge=lambda given: SATURATED)
-    done = run(model, limits=ResearchLimits(max_queries_per_source=4, check_after_first_query=True))
-    assert (only(done).exit_reason, only(done).queries_executed) == ("llm_saturated", 1)
 
 
 @NODE_MODES

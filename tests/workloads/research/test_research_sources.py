@@ -17,7 +17,7 @@ from docmind_lab.systems.base.documents import handbook
 from docmind_lab.systems.base.questions import load_questions
 from docmind_lab.systems.research.prompts import PROMPTS
 from docmind_lab.systems.research.research_script import ROLES
-from docmind_lab.systems.research.sources import SourceSpec, load_sources, passages_of
+from docmind_lab.systems.research.sources import load_sources, passages_of
 from docmind_lab.systems.research.tasks import as_task, load_tasks
 
 # ---- what they hold
@@ -48,23 +48,6 @@ def test_what_a_source_holds_is_drawn_by_key():
     chunks = handbook().chunks
     assert passages_of(forum, chunks) == passages_of(forum, tuple(chunks))
     assert passages_of(replace(forum, name="other"), chunks) != passages_of(forum, chunks)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"name": ""},
-        {"pages_from": 0.5, "pages_to": 0.5},
-        {"share_of_passages": 0},
-        {"noise_share": 1.0},
-        {"results_per_query": 0},
-        {"pace": 0},
-        {"pace": float("inf")},
-    ],
-)
-def test_a_source_that_cannot_be_is_refused(wrong):
-    with pytest.raises(ConfigurationError, match=r"source"):
-        SourceSpec(**{"name": "x", "description": "", **wrong})
 
 
 def test_any_question_is_a_task_of_one_hypothesis():
@@ -121,27 +104,9 @@ def test_each_prompt_is_told_by_one_phrase_that_stands_in_no_other():
         assert sum(phrase in prompt for phrase in ROLES) == 1
 
 
-def test_the_writer_begins_with_the_hypothesis_and_goes_on_with_words_of_what_was_kept():
-    first = said("query_writer", hypothesis="Why are default values shared?", history=[], excerpts=[])
-    assert first["query"] == "default values shared"
-    attempt = {"query": first["query"], "found": 1, "accepted": 1, "new": 1, "error": ""}
-    excerpts = ["The mutable list is evaluated once.", "A mutable default"]
-    second = said("query_writer", hypothesis="Why are default values shared?", history=[attempt], excerpts=excerpts)
-    assert "mutable" in str(second["query"])
-    assert second["query"] != first["query"]
-
-
 def test_a_writer_without_anything_new_has_no_query():
     attempts = [{"query": "alpha beta", "new": 0}] * 2
     assert said("query_writer", hypothesis="alpha beta", history=attempts, excerpts=[])["query"] == ""
-
-
-def test_the_filter_accepts_what_shares_words_with_the_hypothesis():
-    results = [
-        {"number": 1, "title": "", "text": "Default values are shared between the calls of a function."},
-        {"number": 2, "title": "", "text": "An import statement binds names of a module in a scope."},
-    ]
-    assert said("filter", hypothesis="Why are default values shared?", results=results)["accepted"] == [1]
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
-"""The workload under every alternative, its table of sources, and research as a plain function: real stack."""
+"""The workload under every alternative, and its table of sources: the real stack."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
 
-import pandas as pd
 import pytest
 
 from docmind_lab.alternatives import ALTERNATIVES, AsyncCancellation
@@ -20,17 +18,12 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.base.documents import handbook
 from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.research.exits import COMPLETE
 from docmind_lab.systems.research.research_workload import KIND
-from docmind_lab.systems.research.running import SimulatedResearch, research_async
-from docmind_lab.systems.research.tasks import ResearchLimits, load_tasks
 from docmind_lab.tables.frames import to_frame
 
 TIMEOUT_S = 20.0
-# Two hypotheses over a corpus of a few dozen passages, which costs little CPU to fill sources with.
-TASK = load_tasks("handbook")[0]
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +31,6 @@ def system() -> Iterator[SimulatedSystem]:
     made = SimulatedSystem(Settings(), corpus="handbook", kind="research")
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module")
-def laboratory() -> Iterator[SimulatedResearch]:
-    with SimulatedResearch(ResearchLimits(max_queries_per_source=4), corpus=handbook()) as made:
-        yield made
 
 
 def options(*faults: str, profile: str = "typical") -> ServiceOptions:
@@ -160,58 +147,7 @@ def test_the_table_of_sources_has_a_row_for_each_source_that_was_started(measure
     assert cut["after_deadline"].all()
 
 
-# ---- as a function
-
-
-def test_a_study_of_two_hours_takes_seconds(laboratory):
-    limits = ResearchLimits(max_queries_per_source=4, max_time_per_source_seconds=7200, max_time_minutes=120)
-    slow = SimulatedResearch(limits, profile=LatencyProfile.named("typical").scaled(150), seed=3, corpus=handbook())
-    with slow:
-        report = slow.research(TASK)
-    assert report.duration_s > 3600
-    assert report.duration_s < 7200 + 20 * 150
-    assert len(report.completions) == 6
-
-
-def test_a_report_lists_why_each_source_ended_and_what_is_partial(laboratory):
-    report = laboratory.research(TASK)
-    reasons = {
-        name: {c.source: c.exit_reason for c in report.completions if c.hypothesis == name} for name in ("h1", "h2")
-    }
-    assert [set(of_it) for of_it in reasons.values()] == [{"manual", "archive", "forum"}] * 2
-    assert "llm_saturated" in reasons["h1"].values()
-    assert report.is_partial == ("max_queries_reached" in {r for of_it in reasons.values() for r in of_it.values()})
-    assert all(f"{c.hypothesis} {c.source}: {c.exit_reason}" in str(report) for c in report.completions)
-    short = laboratory.research(TASK, limits=ResearchLimits(max_time_minutes=0.1))
-    assert short.is_partial
-    assert {completion.exit_reason for completion in short.completions} == {"research_budget_exhausted"}
-    assert short.not_started == (("h2", "manual"), ("h2", "archive"), ("h2", "forum"))
-    assert "h2 forum (not started)" in str(short)
-
-
-def test_results_are_in_the_folder_of_whoever_asked(laboratory, tmp_path):
-    report = laboratory.research(TASK, folder=tmp_path)
-    kept = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    assert [item["key"] for item in kept["items"]] == [item.key for item in report.items]
-    lines = (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(report.completions)
-
-
-@pytest.mark.full
-def test_an_async_research_finds_what_a_sync_one_does(laboratory):
-    task = TASK
-    awaited = laboratory.run(lambda: asyncio.run(research_async(task, laboratory.system)))
-    assert awaited == laboratory.research(task)
-
-
-def test_what_was_kept_is_not_thrown_away_with_the_findings():
-    with SimulatedResearch(
-        ResearchLimits(max_queries_per_source=1), faults=["http_500:synthesis"], corpus=handbook()
-    ) as broken:
-        report = broken.research(TASK)
-    assert (report.error, report.is_partial) == ("OpenAIAPIError", True)
-    assert report.items
-    assert report.findings.startswith(f"{len(report.items)} results were kept")
+# ---- in other node modes, and on the wall clock
 
 
 @pytest.mark.full
@@ -223,21 +159,6 @@ def test_over_nodes_that_are_async_in_name_only_a_cancellation_cuts_less(system,
     assert item.run.quiescent_at_s > measured["C"].run.quiescent_at_s
     assert (item.run.returned_at_s > TIMEOUT_S) == (mode == "blocking")
     assert names(events_of(item, "source_started")) == names(events_of(item, COMPLETE))
-
-
-def test_past_the_stop_the_same_sources_are_really_asked_further(laboratory):
-    report = laboratory.research(TASK, limits=ResearchLimits(max_queries_per_source=1))
-    missed = laboratory.past_the_stop(report, further_queries=2)
-    assert len(missed) == len(report.completions)
-    assert missed["further_queries"].between(1, 2).all()
-    assert (missed["saved_s"] > 0).all()
-    # After a single query there was more to be had.
-    assert missed["missed_results"].sum() > 0
-    longer = laboratory.past_the_stop(report, further_queries=2)
-    pd.testing.assert_frame_equal(missed, longer)
-
-
-# ---- on the wall clock
 
 
 @pytest.mark.full

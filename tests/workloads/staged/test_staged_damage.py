@@ -7,11 +7,11 @@ import random
 import pytest
 from damage_operators import OPERATORS, damaged_chunk, random_calls
 from langchain_core.messages import AIMessage
-from staged_fakes import SaidModel
+from staged_fakes import SaidModel, result_of, run_of
 
 from docmind_lab.systems.staged.chunks import staged_chunks
 from docmind_lab.systems.staged.graph_store import TABLES, GraphStore, key_of
-from docmind_lab.systems.staged.staged_graph import build_staged_graph, process_chunk
+from docmind_lab.systems.staged.staged_graph import build_staged_graph
 
 SEED = 20_251_012
 
@@ -36,9 +36,9 @@ def check(number: int) -> str:
     said = AIMessage(damaged.text, response_metadata={"finish_reason": damaged.finish_reason})
     graph = build_staged_graph(SaidModel(says=[said]))
     store = GraphStore()
-    first = process_chunk(text, graph, store, source="src", chunk=str(number))
+    first = result_of(graph.invoke(*run_of(store, text, chunk=str(number))))
     rows = {table: store.rows(table) for table in TABLES}
-    again = process_chunk(text, graph, store, source="src", chunk=str(number))
+    again = result_of(graph.invoke(*run_of(store, text, chunk=str(number))))
     context = (number, operator, text, damaged.text)
 
     # Never a silent no-op: something confirmed is in the store, or the text was blank and it says so.

@@ -7,14 +7,14 @@ import json
 import sqlite3
 
 import pytest
-from staged_fakes import TEXT, FailingStore, SaidModel, calling, climbed, entity, in_text, relation
+from staged_fakes import FailingStore, SaidModel, calling, climbed, entity, in_text, relation, result_of, run_of
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.staged.graph_store import GraphStore
 from docmind_lab.systems.staged.parsing import ToolCall
 from docmind_lab.systems.staged.stage_calls import ordered
-from docmind_lab.systems.staged.staged_graph import aprocess_chunk, build_staged_graph, process_chunk
+from docmind_lab.systems.staged.staged_graph import build_staged_graph
 from docmind_lab.systems.staged.staged_state import LadderFailed, StagedOptions
 
 CITIES = (entity("Oslo"), entity("Bergen"))
@@ -91,6 +91,8 @@ def test_observations_come_first_then_entities_others_and_relations_and_each_kin
     assert [call.name for call in first[:4]] == ["create_entity"] * 2 + ["add_observation"] * 2
     with pytest.raises(ConfigurationError, match="order must be"):
         StagedOptions(order="relations_first")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="primary_timeout_s"):
+        StagedOptions(primary_timeout_s=0.0)
 
 
 def test_an_invalid_call_is_skipped_and_counted_and_its_siblings_are_run():
@@ -106,9 +108,7 @@ def test_every_native_call_is_answered_even_those_that_were_not_run():
         {"name": "create_entity", "args": "{'name': 'Oslo'", "id": "cut", "error": None, "type": "invalid_tool_call"}
     ]
     graph = build_staged_graph(SaidModel(says=[message]))
-    state = graph.invoke(
-        {"messages": [("human", TEXT)], "source": "s", "chunk": "1"}, {"configurable": {"graph_store": GraphStore()}}
-    )
+    state = graph.invoke(*run_of(GraphStore()))
     told = {m.tool_call_id: json.loads(m.content) for m in state["messages"] if m.type == "tool"}
     assert len(told) == 14
     assert told["cut"] == {"status": "error", "error_type": "invalid_call"}
@@ -208,7 +208,7 @@ def test_a_chunk_that_is_processed_again_on_another_rung_too_creates_no_duplicat
 
 def test_without_time_for_the_agent_the_rungs_below_still_write():
     graph = build_staged_graph(SaidModel(says=[calling(*CITIES)]), StagedOptions(reserve_s=10.0))
-    result = process_chunk(TEXT, graph, GraphStore(), source="s", chunk="1", deadline=Deadline.after(5.0))
+    result = result_of(graph.invoke(*run_of(GraphStore(), deadline_ts=Deadline.after(5.0).at_s)))
     assert (result.outcome, result.confirmed > 0) == ("generated", True)
 
 
@@ -231,28 +231,25 @@ def test_the_async_side_cuts_a_model_that_takes_no_part_in_deadlines():
 
     graph = build_staged_graph(Endless(), StagedOptions(reserve_s=0.0))
 
-    async def run() -> str:
-        deadline = Deadline.after(0.05)
-        return (await aprocess_chunk(TEXT, graph, GraphStore(), source="s", chunk="1", deadline=deadline)).outcome
-
-    assert asyncio.run(run()) == "generated"
+    state = asyncio.run(graph.ainvoke(*run_of(GraphStore(), deadline_ts=Deadline.after(0.05).at_s)))
+    assert state["outcome"] == "generated"
 
 
 def test_it_works_outside_and_inside_a_running_loop_in_both_modes():
     graph = build_staged_graph(SaidModel(says=[calling(*CITIES)]))
 
     async def inside() -> tuple[object, object]:
-        blocking = process_chunk(TEXT, graph, GraphStore(), source="s", chunk="1")
-        return blocking, await aprocess_chunk(TEXT, graph, GraphStore(), source="s", chunk="1")
+        blocking = result_of(graph.invoke(*run_of(GraphStore())))
+        return blocking, result_of(await graph.ainvoke(*run_of(GraphStore())))
 
-    outside = process_chunk(TEXT, graph, GraphStore(), source="s", chunk="1")
+    outside = result_of(graph.invoke(*run_of(GraphStore())))
     assert asyncio.run(inside()) == (outside, outside)
 
 
 def test_a_run_without_a_store_says_what_is_missing():
     graph = build_staged_graph(SaidModel())
     with pytest.raises(ConfigurationError, match="graph_store"):
-        graph.invoke({"messages": [("human", TEXT)]})
+        graph.invoke({"messages": [("human", "Oslo")]})
 
 
 def test_what_a_cut_message_says_last_is_not_written():

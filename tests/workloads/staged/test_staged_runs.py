@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import pandas as pd
 import pytest
 
-from benchmarks.stage_timeouts import compare_timeouts, timeouts_summary
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.settings import Settings
@@ -23,7 +22,6 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.staged.chunks import recall_and_f1, staged_chunks
 from docmind_lab.systems.staged.staged_events import stages_table
 from docmind_lab.systems.staged.staged_script import MANNERS, manner_of
-from docmind_lab.systems.staged.timeouts import AdaptiveTimeout, FixedTimeout
 from docmind_lab.tables.frames import to_frame
 
 EVERYONE = "control,A,B,C,D,E,F"
@@ -197,17 +195,3 @@ def test_the_passages_meet_every_manner_of_the_simulated_model():
 def test_recall_is_the_share_of_gold_and_f1_weighs_it_against_what_is_not(gold, found, recall, f1):
     assert recall_and_f1(gold, found) == (recall, pytest.approx(f1))
     assert all(math.isnan(value) for value in recall_and_f1("", found))
-
-
-# ---- adaptive timeouts
-
-
-def test_fixed_and_adaptive_timeouts_are_compared_on_the_same_chunks():
-    compared = compare_timeouts([FixedTimeout(3.0), AdaptiveTimeout(warm_up=2)], chunks=6, profile="typical")
-    summary = timeouts_summary(compared)
-    fixed, adaptive = (compared[compared["policy"].str.endswith(name)] for name in ("fixed 3 s", "adaptive"))
-    assert fixed["chunk"].tolist() == adaptive["chunk"].tolist()
-    assert fixed["primary_s"].max() == pytest.approx(3.0, abs=1e-6)
-    assert adaptive["timeout_s"].head(2).tolist() == [12.0, 12.0]
-    assert adaptive["timeout_s"].nunique() > 2
-    assert summary["cut_share"].iloc[0] > summary["cut_share"].iloc[1]

@@ -6,7 +6,6 @@ document.passages("setup")                          # (section, text) of each pa
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,20 +18,6 @@ from docmind_lab.systems.base.corpus import CHUNK_CHARACTERS, split_text
 
 SUFFIXES = (".md", ".txt")
 """Of the files that are read, in lower case; a file's own may be in any."""
-
-# UTF-32 first: its little-endian mark begins with that of UTF-16.
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_FALLBACKS = ("windows-1252", "latin-1")
-_CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\x1b"))
-
-# Text has next to none (a form feed and an escape are not counted), random bytes one in ten.
-_MOST_CONTROL_BYTES = 0.01
 
 # Front matter is not CommonMark: its last line would turn the one above it into a heading.
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n((?:\w[\w-]*[ \t]*:.*\n|[ \t#-].*\n|\n)*?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
@@ -101,30 +86,16 @@ def read_document(name: str, data: bytes) -> Document:
 
 
 def decode(data: bytes) -> str:
-    """Decode a file's text: by its byte order mark, as UTF-8, else as Windows-1252 or Latin-1.
-
-    The order is fixed and nothing is guessed from statistics, so that a file is read alike everywhere.
-    Raises: UnreadableDocument for bytes that are not text.
-    """
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return _decode_marked(data.removeprefix(mark), encoding)
-    controls = len(data) - len(data.translate(None, _CONTROL_BYTES))
-    if b"\0" in data or controls > _MOST_CONTROL_BYTES * len(data):
-        raise UnreadableDocument("is not text", "save it as UTF-8 text, or move it out of the folder")
-    for encoding in ("utf-8", *_FALLBACKS):
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    raise AssertionError("Latin-1 decodes every byte")  # pragma: no cover
-
-
-def _decode_marked(data: bytes, encoding: str) -> str:
+    """Decode a file's text, which is UTF-8, with or without its mark. Raises: UnreadableDocument for anything else."""
     try:
-        return data.decode(encoding)
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UnreadableDocument(f"is not the {encoding} its first bytes announce", "save it as UTF-8") from error
+        raise UnreadableDocument(
+            f"is not UTF-8 text (byte {error.start})", "save it as UTF-8, or move it out of the folder"
+        ) from error
+    if "\0" in text:
+        raise UnreadableDocument("is not text", "save it as UTF-8 text, or move it out of the folder")
+    return text
 
 
 def read_markdown(data: bytes) -> Document:

@@ -1,15 +1,14 @@
 """DocMind's coordinator: one question in, one response out, within its budget (ADR-011, ADR-056).
 
-coordinator.py           MultiAgentCoordinator: process_query, stream, checkpoints
+coordinator.py           MultiAgentCoordinator: process_query, stream, resume
 response.py              AgentResponse: from an outcome, or from documents when the agents failed
 answer_stream.py         stream the text of an answer while it is written
 conversation_threads.py  one query at a time on a thread; a fence against earlier ones
-delivery.py              analytics and telemetry of queries, best-effort
+delivery.py              telemetry of queries, best-effort
 """
 
 from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream
 from docmind_lab.systems.docmind.coordinator.coordinator import MultiAgentCoordinator
-from docmind_lab.systems.docmind.coordinator.delivery import AnalyticsEvent
 from docmind_lab.systems.docmind.coordinator.response import AgentResponse
 
-__all__ = ["AgentResponse", "AnalyticsEvent", "AnswerStream", "MultiAgentCoordinator"]
+__all__ = ["AgentResponse", "AnswerStream", "MultiAgentCoordinator"]

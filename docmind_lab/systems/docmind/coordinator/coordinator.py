@@ -33,14 +33,7 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import Library, handbook
 from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.systems.docmind.coordinator.conversation_threads import ConversationThreads, thread_config, thread_key
-from docmind_lab.systems.docmind.coordinator.delivery import (
-    AnalyticsEvent,
-    CloseTime,
-    Delivery,
-    EndedQuery,
-    QueryTelemetry,
-    Sink,
-)
+from docmind_lab.systems.docmind.coordinator.delivery import CloseTime, Delivery, EndedQuery, QueryTelemetry
 from docmind_lab.systems.docmind.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
@@ -75,9 +68,8 @@ class MultiAgentCoordinator:
         store: LangGraph's.
         corpus: What is searched; the handbook when left out.
         services: Options of the simulated services, with latencies "fast" when left out.
-        analytics: Called with an `AnalyticsEvent` after each query, in a thread of its own; its failures are counted.
-        telemetry: Where spans of queries go, in a thread of its own too; None for nowhere. `close` waits
-            for it for its `patience_s`.
+        telemetry: Where spans of queries go, in a thread of its own; None for nowhere. `close` waits for it
+            for its `patience_s`.
 
     Raises:
         ConfigurationError: Settings and alternative contradict each other, or telemetry cannot be sent.
@@ -93,17 +85,15 @@ class MultiAgentCoordinator:
         store: BaseStore | None = None,
         corpus: Library | None = None,
         services: ServiceOptions | None = None,
-        analytics: Sink | None = None,
         telemetry: QueryTelemetry | None = None,
     ) -> None:
         self.settings = settings or Settings()
         if telemetry is not None:
             telemetry.check(self.settings)
         self.alternative = chosen_alternative(alternative, self.settings)
-        self.analytics = Delivery[AnalyticsEvent](analytics, "docmind-analytics")
         searched = corpus or handbook()
         sink = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
-        self._telemetry = Delivery[EndedQuery](sink, "docmind-telemetry")
+        self._telemetry = Delivery(sink)
         self._closing = CloseTime()
         self._telemetry_patience_s = 0.0 if telemetry is None else telemetry.patience_s
         self._threads = ConversationThreads()
@@ -210,7 +200,14 @@ class MultiAgentCoordinator:
             # The sentence under way when the budget ended: the caller has seen it, so it is part of the answer.
             outcome = dataclasses.replace(outcome, outcome="partial", answer=tokens.text)
         response = self._response(outcome, fallback, thread_id, recorder)
-        self._report(response, outcome, thread_id)
+        _log.info(
+            "query ended: %s%s after %.3f s of %g s, %d documents",
+            outcome.outcome,
+            f" ({outcome.stop_reason})" if outcome.stop_reason else "",
+            response.processing_time,
+            deadline.limit_s,
+            len(response.sources),
+        )
         self._telemetry.report(EndedQuery(recorder, self.alternative, outcome, self._closing))
         return response
 
@@ -247,57 +244,12 @@ class MultiAgentCoordinator:
             fallback_used=fallback is not None,
         )
 
-    def _report(self, response: AgentResponse, outcome: Outcome, thread_id: str) -> None:
-        event = AnalyticsEvent(
-            thread_id=thread_id,
-            alternative=self.alternative.name,
-            outcome=outcome.outcome,
-            stop_reason=outcome.stop_reason,
-            processing_time_s=response.processing_time,
-            decision_timeout_s=self.settings.agents.decision_timeout,
-            documents=len(response.sources),
-            llm_calls=int(response.optimization_metrics["llm_calls"]),
-            fallback_used=response.fallback_used,
-        )
-        _log.info("query ended: %s", event)
-        self.analytics.report(event)
-
     # ---- checkpoints
 
     def get_state_values(self, *, thread_id: str = "default", user_id: str = "local") -> dict[str, Any]:
         """Return the state in the thread's latest checkpoint, without a deadline; empty if there is none."""
         values = self._graph.get_state(thread_config(thread_id, user_id)).values
         return {key: value for key, value in values.items() if key != DEADLINE_KEY}
-
-    def list_checkpoints(self, *, thread_id: str = "default", user_id: str = "local") -> list[dict[str, Any]]:
-        """Return the thread's checkpoints, newest first: checkpoint_id, step, source, created_at, next (nodes)."""
-        return [
-            {
-                "checkpoint_id": state.config["configurable"]["checkpoint_id"],
-                "step": (state.metadata or {}).get("step"),
-                "source": (state.metadata or {}).get("source"),
-                "created_at": state.created_at,
-                "next": state.next,
-            }
-            for state in self._graph.get_state_history(thread_config(thread_id, user_id))
-        ]
-
-    def fork_from_checkpoint(self, checkpoint_id: str, *, thread_id: str = "default", user_id: str = "local") -> str:
-        """Make a checkpoint the latest of its thread again, as a copy, and return the copy's id.
-
-        What follows starts there, with a deadline of its own: `resume`, or the next question.
-
-        checkpoint_id: as `list_checkpoints` names it. Raises: ConfigurationError: the thread has no such checkpoint.
-        """
-        config = thread_config(thread_id, user_id)
-        ids = {str(entry["checkpoint_id"]) for entry in self.list_checkpoints(thread_id=thread_id, user_id=user_id)}
-        if checkpoint_id not in ids:
-            raise ConfigurationError(
-                f"thread {thread_id!r} has no checkpoint {checkpoint_id!r}; list_checkpoints names those it has"
-            )
-        config["configurable"]["checkpoint_id"] = checkpoint_id
-        forked = self._graph.update_state(config, None, as_node="__copy__")
-        return str(forked["configurable"]["checkpoint_id"])
 
     # ---- end
 
@@ -308,11 +260,10 @@ class MultiAgentCoordinator:
             raise ConfigurationError("this coordinator is closed; make a new MultiAgentCoordinator")
 
     def close(self) -> None:
-        """Stop the services that were started, close the clients, and let analytics finish."""
+        """Stop the services that were started, close the clients, and let telemetry finish."""
         self._closing.at = min(self._closing.at, WALL.now())
         self._is_closed = True
         self._open.close()
-        self.analytics.close()
         # What abandoned queries have left running has failed by now, so that all can be told of.
         if not self._telemetry.close(self._telemetry_patience_s):
             _log.warning("telemetry: not told of every query within %g s; left behind", self._telemetry_patience_s)

@@ -1,4 +1,4 @@
-"""Deliver finished queries to analytics and telemetry in threads of their own, off the critical path.
+"""Deliver finished queries to telemetry in a thread of its own, off the critical path.
 
 A sink may fail or lag, and nothing changes for the user.
 """
@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 from docmind_lab.alternatives.base import Alternative, Outcome
 from docmind_lab.core.settings import Settings
@@ -19,51 +19,6 @@ from docmind_lab.network.recorder import Recorder
 
 # A sink that is this far behind will not catch up; what comes on top is dropped and counted.
 _MOST_WAITING = 1_000
-
-Item = TypeVar("Item")
-
-
-class Delivery(Generic[Item]):
-    """Delivers items to a sink in a thread of its own. failures: items that were dropped or made the sink raise."""
-
-    def __init__(self, sink: Callable[[Item], object] | None, name: str) -> None:
-        self.failures = 0
-        self._sink, self._name = sink, name
-        self._waiting: queue.Queue[Item | None] = queue.Queue(_MOST_WAITING)
-        self._thread: threading.Thread | None = None
-        # Queries end in several threads at once; the sink has one, or it would take two items at a time.
-        self._starting = threading.Lock()
-
-    def report(self, item: Item) -> None:
-        """Queue the item for the sink and return at once."""
-        if self._sink is None:
-            return
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._deliver, args=(self._sink,), name=self._name, daemon=True)
-                self._thread.start()
-        try:
-            self._waiting.put_nowait(item)
-        except queue.Full:
-            self.failures += 1
-
-    def close(self, patience_s: float = 1.0) -> bool:
-        """Give the sink some time to process what is queued; return whether it has finished."""
-        with self._starting:
-            thread, self._thread = self._thread, None
-        if thread is None:
-            return True
-        with contextlib.suppress(queue.Full):
-            self._waiting.put_nowait(None)
-        thread.join(patience_s)
-        return not thread.is_alive()
-
-    def _deliver(self, sink: Callable[[Item], object]) -> None:
-        while (item := self._waiting.get()) is not None:
-            try:
-                sink(item)
-            except Exception:  # noqa: BLE001 - any failure of a sink is counted, and affects no query
-                self.failures += 1
 
 
 @dataclass
@@ -87,6 +42,54 @@ class EndedQuery:
     closing: CloseTime = field(default_factory=CloseTime)
 
 
+Sink = Callable[[EndedQuery], object]
+
+
+class Delivery:
+    """Delivers queries to a sink in a thread of its own. failures: those that were dropped or made the sink raise."""
+
+    def __init__(self, sink: Sink | None) -> None:
+        self.failures = 0
+        self._sink = sink
+        self._waiting: queue.Queue[EndedQuery | None] = queue.Queue(_MOST_WAITING)
+        self._thread: threading.Thread | None = None
+        # Queries end in several threads at once; the sink has one, or it would take two items at a time.
+        self._starting = threading.Lock()
+
+    def report(self, query: EndedQuery) -> None:
+        """Queue the query for the sink and return at once."""
+        if self._sink is None:
+            return
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._deliver, args=(self._sink,), name="docmind-telemetry", daemon=True
+                )
+                self._thread.start()
+        try:
+            self._waiting.put_nowait(query)
+        except queue.Full:
+            self.failures += 1
+
+    def close(self, patience_s: float = 1.0) -> bool:
+        """Give the sink some time to process what is queued; return whether it has finished."""
+        with self._starting:
+            thread, self._thread = self._thread, None
+        if thread is None:
+            return True
+        with contextlib.suppress(queue.Full):
+            self._waiting.put_nowait(None)
+        thread.join(patience_s)
+        return not thread.is_alive()
+
+    def _deliver(self, sink: Sink) -> None:
+        while (query := self._waiting.get()) is not None:
+            try:
+                sink(query)
+            except Exception:  # noqa: BLE001 - any failure of a sink is counted, and affects no query
+                self.failures += 1
+
+
 class QueryTelemetry(Protocol):
     """Exports spans of queries: `docmind_lab.telemetry.Telemetry`."""
 
@@ -98,24 +101,6 @@ class QueryTelemetry(Protocol):
     def check(self, settings: Settings) -> None:
         """Return if queries can be exported under these settings. Raises: ConfigurationError."""
 
-    def query_sink(self, settings: Settings, corpus: str) -> Callable[[EndedQuery], object]:
+    def query_sink(self, settings: Settings, corpus: str) -> Sink:
         """Return a function that exports one query after the other, in a thread of its own."""
         ...
-
-
-@dataclass(frozen=True)
-class AnalyticsEvent:
-    """Names and numbers of one query: no question, no answer, no document. Times are in seconds."""
-
-    thread_id: str
-    alternative: str
-    outcome: str
-    stop_reason: str
-    processing_time_s: float
-    decision_timeout_s: float
-    documents: int
-    llm_calls: int
-    fallback_used: bool
-
-
-Sink = Callable[[AnalyticsEvent], object]

@@ -25,10 +25,12 @@ from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.systems.base.bounded_calls import is_spent
 from docmind_lab.systems.base.steps_node import StepsNode
-from docmind_lab.systems.docmind.graphs.build_params import NOT_GIVEN, SupervisorBuildParams
+from docmind_lab.systems.docmind.graphs.build_params import SupervisorBuildParams
 from docmind_lab.systems.docmind.graphs.handoff import HANDBACK_PREFIX, TASK_PREFIX, normalised_name
 from docmind_lab.systems.docmind.graphs.history import whole_messages
 from docmind_lab.systems.docmind.graphs.supervisor_state import HANDED_DOWN
+
+_ABSENT = object()
 
 
 class AgentNode(StepsNode):
@@ -107,7 +109,7 @@ class AgentNode(StepsNode):
         before = {message.id for message in state["messages"]}
         new = [message for message in final["messages"] if message.id not in before]
         delta = {
-            key: value for key, value in final.items() if key not in HANDED_DOWN and value != state.get(key, NOT_GIVEN)
+            key: value for key, value in final.items() if key not in HANDED_DOWN and value != state.get(key, _ABSENT)
         }
         return {**delta, "messages": self._new_messages(new)}
 
@@ -116,8 +118,6 @@ class AgentNode(StepsNode):
         messages = whole_messages([_with_name(message, self.name) for message in new if message.type != "human"])
         if self.options.output_mode == "last_message":
             messages = messages[_start_of_last(messages) :]
-        if self.options.adds_back_messages:
-            messages += self._handback_messages(f"Successfully handed back to {self.options.supervisor_name}.")
         return messages
 
     def _handback_messages(self, text: str) -> list[AnyMessage]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import ClassVar, Literal
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.keywords import answers_wrong_names
 
 OutputMode = Literal["last_message", "full_history"]
-NOT_GIVEN: Final = object()
 
 
+@answers_wrong_names
 @dataclass(frozen=True)
 class SupervisorBuildParams:
     """Options of the supervisor graph.
@@ -21,17 +21,17 @@ class SupervisorBuildParams:
         output_mode: What an agent adds to the conversation: its "last_message" (the last two when the last is a tool's
             result) or its "full_history".
         add_handoff_messages: Leave breadcrumbs of each handoff in the conversation.
-        add_handoff_back_messages: Deprecated; adds a breadcrumb when an agent returns.
         max_concurrent_agents: Agents that run side by side after one message; None for the machine's own limit.
         max_visits: Handoffs to the same agent in one run; more are refused with an error the model can see.
         answering_agent: Who writes the answer. If its part of the time ends before it has said anything, the run ends
             with what there is. Without any other agent the run goes on.
     """
 
+    noun: ClassVar[str] = "SupervisorBuildParams"
+
     supervisor_name: str = "supervisor"
     output_mode: OutputMode = "last_message"
     add_handoff_messages: bool = True
-    add_handoff_back_messages: Any = NOT_GIVEN
     max_concurrent_agents: int | None = 3
     max_visits: int = 3
     answering_agent: str = ""
@@ -45,16 +45,7 @@ class SupervisorBuildParams:
             )
         if mode not in ("last_message", "full_history"):
             raise ConfigurationError(f"output_mode must be 'last_message' or 'full_history', not {self.output_mode!r}")
-        if self.add_handoff_back_messages is not NOT_GIVEN:
-            warnings.warn(
-                "add_handoff_back_messages is deprecated; use add_handoff_messages", DeprecationWarning, stacklevel=3
-            )
         if self.max_concurrent_agents is not None and self.max_concurrent_agents < 1:
             raise ConfigurationError(f"max_concurrent_agents must be 1 or more, not {self.max_concurrent_agents}")
         if self.max_visits < 1:
             raise ConfigurationError(f"max_visits must be 1 or more, not {self.max_visits}")
-
-    @property
-    def adds_back_messages(self) -> bool:
-        """Whether a breadcrumb is added when an agent returns."""
-        return self.add_handoff_back_messages is not NOT_GIVEN and bool(self.add_handoff_back_messages)

@@ -16,6 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from pydantic import Field
 
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ROLES
 from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.base.node_modes import NodeMode, tool_in_mode
@@ -95,6 +96,8 @@ def _tools(role: str, resources: RetrievalResources | None) -> list[BaseTool]:
     if role == "planner":
         return [_decision_tool(_make_plan, "make_plan", "Split the question into tasks.")]
     if role == "retrieval":
+        if resources is None:
+            raise ConfigurationError("the retrieval role has nothing to search; pass resources=RetrievalResources(...)")
         return [create_retrieve_documents(resources)]
     if role == "validation":
         return [_decision_tool(_report_validation, "report_validation", "Report whether the answer is supported.")]
@@ -104,7 +107,7 @@ def _tools(role: str, resources: RetrievalResources | None) -> list[BaseTool]:
 def build_role_agents(
     model: BaseChatModel,
     *,
-    resources: RetrievalResources | None = None,
+    resources: RetrievalResources,
     request_timeout_s: float | None = None,
     middleware: Callable[[str], Sequence[AgentMiddleware[Any, Any, Any]]] = lambda role: (),
     mode: NodeMode = "own",
@@ -115,7 +118,7 @@ def build_role_agents(
 
     Args:
         model: Of all five.
-        resources: What retrieval searches; None when the graph's runtime context brings it.
+        resources: What retrieval searches.
         request_timeout_s: Cap of one model request under propagation.
         middleware: More of it for a role, put outside of ours.
         mode: Of the async side of the tools; that of the model is the model's own.

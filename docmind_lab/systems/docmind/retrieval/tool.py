@@ -4,9 +4,8 @@
     processing_time_ms, router_used                            # on failure also: error, error_type
                                                                # router failed: router_error_type
 
-What to search comes from the tool itself (`create_retrieve_documents(resources)`) or, for the ready-made
-`retrieve_documents`, from `resources` in the runtime context of the graph. With router injection on, an injected
-router engine is asked first (injection.py); whatever goes wrong with it, explicit retrieval follows.
+With router injection on, an injected router engine is asked first (injection.py); whatever goes wrong with it,
+explicit retrieval follows.
 """
 
 from __future__ import annotations
@@ -69,19 +68,6 @@ class RetrievalResources:
 def optimised_query(query: str) -> str:
     """Return the query as it is searched: white space folded, final punctuation removed."""
     return " ".join(query.split()).rstrip("?!. ").strip()
-
-
-def _resources_of(runtime: ToolRuntime[Any, Any], resources: RetrievalResources | None) -> RetrievalResources:
-    if resources is not None:
-        return resources
-    context = runtime.context
-    value = context.get("resources") if isinstance(context, Mapping) else getattr(context, "resources", None)
-    if not isinstance(value, RetrievalResources):
-        raise ConfigurationError(
-            "retrieve_documents has nothing to search: pass context={'resources': RetrievalResources(...)} when the "
-            "graph is run, or make the tool with create_retrieve_documents(resources)"
-        )
-    return value
 
 
 @dataclass
@@ -163,8 +149,8 @@ def _public_message(error: BaseException) -> str:
 _STRATEGY_HELP = "hybrid: by words and meaning; hierarchical: with what stands around; graph: with what is referred to."
 
 
-def create_retrieve_documents(resources: RetrievalResources | None = None) -> BaseTool:
-    """Return a `retrieve_documents` tool for these `resources`, or for those of the runtime context (None).
+def create_retrieve_documents(resources: RetrievalResources) -> BaseTool:
+    """Return a `retrieve_documents` tool that searches with these resources.
 
     A search that fails or is cut returns the payload with `error` and `error_type`; it does not raise. Under a
     deadline its requests end with it, and nothing is left running on this side but what an injected router leaves.
@@ -176,15 +162,14 @@ def create_retrieve_documents(resources: RetrievalResources | None = None) -> Ba
         strategy: Annotated[Strategy, Field(description=_STRATEGY_HELP)] = "hybrid",
         limit: Annotated[int, Field(ge=1, le=50, description="How many documents.")] = LIMIT,
     ) -> Command[Any]:
-        return finish(_search_steps(_Search(runtime, _resources_of(runtime, resources), query, strategy, limit)))
+        return finish(_search_steps(_Search(runtime, resources, query, strategy, limit)))
 
     async def retrieve_async(
         query: str, runtime: ToolRuntime[Any, Any], strategy: Strategy = "hybrid", limit: int = LIMIT
     ) -> Command[Any]:
-        under_way = _Search(runtime, _resources_of(runtime, resources), query, strategy, limit)
-        if under_way.resources.async_client is None:
+        if resources.async_client is None:
             raise ConfigurationError("RetrievalResources has no async_client: give it one to run the graph async")
-        return await afinish(_search_steps(under_way))
+        return await afinish(_search_steps(_Search(runtime, resources, query, strategy, limit)))
 
     return runtime_tool(
         retrieve,
@@ -213,6 +198,3 @@ def _search_steps(under_way: _Search) -> Steps[Command[Any]]:
     except _SURVIVABLE as error:
         return under_way.command((), error)
     return under_way.command(documents)
-
-
-retrieve_documents = create_retrieve_documents()
