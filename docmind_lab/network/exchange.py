@@ -15,7 +15,7 @@ import httpx
 import httpx2
 
 from docmind_lab.core.addresses import is_loopback
-from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline, deadline_scope
+from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline, deadline_scope, in_force
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import (
     HEADER_PREFIX,
@@ -253,7 +253,7 @@ class _Operation:
         attempt, deadline = self._exchange.attempt, self._exchange.deadline
         is_new = attempt is not None or current_attempt() is not None
         self._attempt = attempt_scope(attempt) if is_new else None
-        self._deadline = None if deadline is current_deadline() else deadline_scope(deadline)
+        self._deadline = None if deadline is in_force().deadline else deadline_scope(deadline)
         if self._attempt is not None:
             self._attempt.__enter__()
         if self._deadline is not None:

@@ -18,22 +18,19 @@ from typing import Any
 import httpcore
 import httpcore2
 
-from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline
+from docmind_lab.core.deadlines import CappedTimeout, current_deadline
 from docmind_lab.core.holds import blocking_on
-from docmind_lab.network.attempts import current_attempt
+from docmind_lab.network.attempts import Attempt, current_attempt
 
 # A write loops over sends that may each block for the whole timeout; smaller pieces meet the deadline more often.
 _WRITE_PIECE_BYTES = 16_384
 
 
-def _deadline_in_force() -> Deadline | None:
-    attempt = current_attempt()
-    return attempt.deadline if attempt is not None else current_deadline()
+def _cap(timeout_s: float | None, timeout_error: type[Exception], attempt: Attempt | None) -> float | None:
+    """Return an operation's timeout capped by the deadline. Raises: `timeout_error` when no time is left.
 
-
-def _cap(timeout_s: float | None, timeout_error: type[Exception]) -> float | None:
-    """Return an operation's timeout capped by the deadline. Raises: `timeout_error` when no time is left."""
-    attempt = current_attempt()
+    attempt: the current one.
+    """
     deadline = current_deadline() if attempt is None else attempt.deadline
     if deadline is None:
         return timeout_s.own_s if isinstance(timeout_s, CappedTimeout) else timeout_s
@@ -54,6 +51,14 @@ def _rest(timeout_s: float | None, waited_s: float | None, error: Exception) -> 
     if rest_s == 0:
         raise error
     return rest_s
+
+
+def end_waits(connection: object) -> None:
+    """End what other threads wait for on a socket: its reads find the end of the stream. Any other object is left."""
+    if isinstance(connection, socket.socket):
+        with contextlib.suppress(OSError):
+            # Below TLS, whose own way of closing is not safe while another thread reads.
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[str]:
@@ -94,13 +99,12 @@ class _StreamLogic:
         attempt = current_attempt()
         if attempt is not None:
             attempt.note_acquired()
-        allowed_s = _cap(timeout_s, self.core.WriteTimeout)
+        allowed_s = _cap(timeout_s, self.core.WriteTimeout, attempt)
         if attempt is not None:
             attempt.note_sent()
         return allowed_s
 
-    def _after_read(self, data: bytes) -> bytes:
-        attempt = current_attempt()
+    def _after_read(self, data: bytes, attempt: Attempt | None) -> bytes:
         if attempt is not None and data:
             attempt.note_first_byte()
         return data
@@ -114,11 +118,12 @@ class _SyncStream(_StreamLogic):
     """A blocking stream held to the deadline."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        attempt = current_attempt()
         with blocking_on(self.shut_down):
             while True:
-                allowed_s = _cap(timeout, self.core.ReadTimeout)
+                allowed_s = _cap(timeout, self.core.ReadTimeout, attempt)
                 try:
-                    return self._after_read(self.inner.read(max_bytes, allowed_s))
+                    return self._after_read(self.inner.read(max_bytes, allowed_s), attempt)
                 except self.core.ReadTimeout as error:
                     timeout = _rest(timeout, allowed_s, error)
 
@@ -132,18 +137,13 @@ class _SyncStream(_StreamLogic):
         if hasattr(self.inner, "shut_down"):
             self.inner.shut_down()
             return
-        connection = self.inner.get_extra_info("socket")
-        if not isinstance(connection, socket.socket):
-            return
-        with contextlib.suppress(OSError):
-            # Below TLS, whose own way of closing is not safe while another thread reads.
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        end_waits(self.inner.get_extra_info("socket"))
 
     def close(self) -> None:
         self.inner.close()
 
     def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None) -> Any:
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
+        allowed_s = _cap(timeout, self.core.ConnectTimeout, current_attempt())
         return type(self)(self.inner.start_tls(ssl_context, server_hostname, allowed_s))
 
 
@@ -151,10 +151,11 @@ class _AsyncStream(_StreamLogic):
     """An async stream held to the deadline."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        attempt = current_attempt()
         while True:
-            allowed_s = _cap(timeout, self.core.ReadTimeout)
+            allowed_s = _cap(timeout, self.core.ReadTimeout, attempt)
             try:
-                return self._after_read(await self.inner.read(max_bytes, allowed_s))
+                return self._after_read(await self.inner.read(max_bytes, allowed_s), attempt)
             except self.core.ReadTimeout as error:
                 timeout = _rest(timeout, allowed_s, error)
 
@@ -168,14 +169,16 @@ class _AsyncStream(_StreamLogic):
     async def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> Any:
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
+        allowed_s = _cap(timeout, self.core.ConnectTimeout, current_attempt())
         return type(self)(await self.inner.start_tls(ssl_context, server_hostname, allowed_s))
 
 
-def _note_connecting() -> None:
+def _note_connecting() -> Attempt | None:
+    """Note that a connection is being made, and return the attempt that it is made for."""
     attempt = current_attempt()
     if attempt is not None:
         attempt.note_acquired()
+    return attempt
 
 
 class _SyncBackend:
@@ -195,15 +198,15 @@ class _SyncBackend:
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
-        _note_connecting()
+        attempt = _note_connecting()
         options = list(socket_options or ())
         addresses = [host]
-        if _deadline_in_force() is not None:
-            addresses = _resolve(self.core, host, port, _cap(timeout, self.core.ConnectTimeout) or 0.0)
+        if (current_deadline() if attempt is None else attempt.deadline) is not None:
+            addresses = _resolve(self.core, host, port, _cap(timeout, self.core.ConnectTimeout, attempt) or 0.0)
         failure: Exception | None = None
         for address in addresses:
             try:
-                allowed_s = _cap(timeout, self.core.ConnectTimeout)
+                allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
                 return self.stream(self.inner.connect_tcp(address, port, allowed_s, local_address, options))
             except self.core.ConnectError as error:
                 failure = error
@@ -212,8 +215,8 @@ class _SyncBackend:
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> Any:
-        _note_connecting()
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
+        attempt = _note_connecting()
+        allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
         return self.stream(self.inner.connect_unix_socket(path, allowed_s, socket_options))
 
     def sleep(self, seconds: float) -> None:
@@ -237,8 +240,8 @@ class _AsyncBackend:
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
-        _note_connecting()
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
+        attempt = _note_connecting()
+        allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
         return self.stream(
             await self.inner.connect_tcp(host, port, allowed_s, local_address, list(socket_options or ()))
         )
@@ -246,8 +249,8 @@ class _AsyncBackend:
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> Any:
-        _note_connecting()
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
+        attempt = _note_connecting()
+        allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
         return self.stream(await self.inner.connect_unix_socket(path, allowed_s, socket_options))
 
     async def sleep(self, seconds: float) -> None:
