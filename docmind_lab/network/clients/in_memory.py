@@ -121,19 +121,11 @@ class HttpWire:
 class MemorySocket:
     """A blocking socket for one request of http.client.
 
-    timeout_s: of each wait; None for no limit. translate: makes an error of the library from one of httpx's.
-    is_in_force: whether the calling code is in a run whose requests httpx sends, on the clock it was made on.
+    timeout_s: of each wait; None for no limit. of_urllib3: urllib3's connection that it is the socket of, if it is.
     """
 
-    def __init__(
-        self,
-        scheme: str,
-        timeout_s: float | None,
-        translate: Callable[[Exception], Exception],
-        is_in_force: Callable[[], bool],
-    ) -> None:
-        self._wire, self._timeout_s, self._translate = HttpWire(scheme), timeout_s, translate
-        self.is_in_force = is_in_force
+    def __init__(self, scheme: str, timeout_s: float | None, of_urllib3: Any = None) -> None:
+        self._wire, self._timeout_s, self._of_urllib3 = HttpWire(scheme), timeout_s, of_urllib3
 
     def sendall(self, data: Any) -> None:
         """Take bytes of the request."""
@@ -162,7 +154,7 @@ class MemorySocket:
         return file if buffering == 0 else io.BufferedReader(file)
 
     def _response(self) -> Generator[bytes, None, None]:
-        wire, sender = self._wire, httpx.HTTPTransport(verify=NO_CERTIFICATES, trust_env=False)
+        wire, sender = self._wire, httpx.HTTPTransport(verify=NO_CERTIFICATES)
         timeout_s, deadline = self._timeout_s, None
         if isinstance(timeout_s, CappedTimeout):
             deadline, timeout_s = timeout_s.deadline, timeout_s.own_s
@@ -177,7 +169,17 @@ class MemorySocket:
                         yield wire.data(part)
                 yield wire.end()
             except httpx.HTTPError as error:
-                raise self._translate(error) from error
+                raise (socket_error(error) if self._of_urllib3 is None else self._error_of_urllib3(error)) from error
+
+    def _error_of_urllib3(self, error: httpx.HTTPError) -> Exception:
+        """Return urllib3's error for one of httpx: it tells failed connections from failed reads."""
+        from urllib3.exceptions import ConnectTimeoutError, NewConnectionError  # noqa: PLC0415 - it is there
+
+        if isinstance(error, httpx.ConnectTimeout):
+            return ConnectTimeoutError(self._of_urllib3, "the connection timed out")
+        if isinstance(error, httpx.ConnectError):
+            return NewConnectionError(self._of_urllib3, f"cannot connect: {error}")
+        return socket_error(error)
 
 
 class _ResponseFile(io.RawIOBase):
@@ -253,7 +255,7 @@ class MemoryTransport(asyncio.Transport):
 
     async def _exchange(self) -> OSError | None:
         """Send the request and feed its response; return the error with which the connection was lost."""
-        wire, sender = self._wire, httpx.AsyncHTTPTransport(verify=NO_CERTIFICATES, trust_env=False)
+        wire, sender = self._wire, httpx.AsyncHTTPTransport(verify=NO_CERTIFICATES)
         try:
             async with sender:
                 with deadline_scope(self._deadline, inherits=False):
