@@ -6,7 +6,6 @@ import importlib.util
 from typing import Any, Final
 
 from docmind_lab.network.clients.aiohttp import AiohttpAdapter
-from docmind_lab.network.clients.curl_cffi import CurlAdapter
 from docmind_lab.network.clients.http_client import HttpClientAdapter
 from docmind_lab.network.clients.httpx import HttpxAdapter
 
@@ -17,7 +16,7 @@ HOLDING: Final[dict[str, tuple[str, type[Any]]]] = {
 }
 """Client that production holds → the package that it needs, and its adapter."""
 
-_OBSERVING: Final = (("", HttpClientAdapter), ("aiohttp", AiohttpAdapter), ("curl_cffi", CurlAdapter))
+_OBSERVING: Final = (("", HttpClientAdapter), ("aiohttp", AiohttpAdapter))
 
 
 def is_there(package: str) -> bool:
