@@ -276,7 +276,8 @@ class EndpointService:
             answer = {"error": f"the request cannot be answered: {type(error).__name__}: {error}"}
             return of_any_request(Plan(json_steps(500, answer), "tool"), request, self.faults, self.default_seed)
         plan = Plan((Wait(self._latency_s(row, key)), *_steps(response)), "tool", made_up=made_up)
-        return plan if fault is None or fault.kind in _OF_MODELS else under_fault(plan, fault)
+        # What has no words cannot be without them.
+        return plan if fault is None or fault.kind == "empty" else under_fault(plan, fault)
 
     def _latency_s(self, row: Endpoint, key: DrawKey) -> float:
         if not isinstance(row.latency, str):
@@ -285,10 +286,6 @@ class EndpointService:
             return self.profile.draw_llm(key).first_token_s
         seconds = self.profile.draw_retrieval(key)
         return seconds if math.isfinite(seconds) else 0.0
-
-
-# Faults of what a model says, and of how many ask it.
-_OF_MODELS: Final = ("empty", "rate_limit_above")
 
 
 def _steps(response: EndpointResponse) -> tuple[Headers, Chunk]:

@@ -27,10 +27,6 @@ from docmind_lab.services.plan import (
 )
 
 TRICKLE_PIECES = 12
-KEEP_ALIVE_GAP_S = 0.3  # as a trickle's gap: below any per-read timeout in use
-
-# A comment is not an event, and white space before a JSON value is no part of it: clients skip both.
-_SIGN_OF_LIFE_SSE, _SIGN_OF_LIFE_JSON = b": keep-alive\n\n", Chunk(b"\n")
 _STREAMS = ("text/event-stream", "application/x-ndjson")
 
 Steps = tuple[Step, ...]
@@ -63,12 +59,9 @@ def refused(plan: Plan, fault: Fault) -> Plan:
     return replace(plan, steps=refusal, fault=fault.kind, takes_slot=False)
 
 
-def under_fault(plan: Plan, fault: Fault, sign_of_life: bytes = _SIGN_OF_LIFE_SSE) -> Plan:
+def under_fault(plan: Plan, fault: Fault) -> Plan:
     """Return a good reply's plan under a fault. Raises: KeyError for a fault that is another answer."""
-    if fault.kind == "keep_alive":
-        steps = _keep_alive(plan.steps, fault.seconds or 0.0, Chunk(sign_of_life))
-    else:
-        steps = _CHANGES[fault.kind](plan.steps, fault.seconds or 0.0)
+    steps = _CHANGES[fault.kind](plan.steps, fault.seconds or 0.0)
     return replace(plan, steps=steps, output_tokens=_tokens(steps), fault=fault.kind)
 
 
@@ -101,11 +94,8 @@ def _delay(steps: Steps, seconds: float) -> Steps:
 
 
 def _slow_first_token(steps: Steps, seconds: float) -> Steps:
-    return _delay(steps, seconds) if not _is_stream(steps) else _headers_first(_delay(steps, seconds))
-
-
-def _headers_first(steps: Steps) -> Steps:
-    return tuple(sorted(steps, key=lambda step: not isinstance(step, Headers)))
+    late = _delay(steps, seconds)
+    return tuple(sorted(late, key=lambda step: not isinstance(step, Headers))) if _is_stream(steps) else late
 
 
 def _trickle(steps: Steps, gap_s: float) -> Steps:
@@ -118,36 +108,6 @@ def _trickle(steps: Steps, gap_s: float) -> Steps:
     for start in range(0, len(body), size):
         trickled += [Wait(gap_s), Chunk(body[start : start + size])]
     return tuple(trickled)
-
-
-def _keep_alive(steps: Steps, seconds: float, sign_in_stream: Chunk) -> Steps:
-    """Send the headers at once, without a length, and a sign of life after each `KEEP_ALIVE_GAP_S` of silence."""
-    sign = sign_in_stream if _is_stream(steps) else _SIGN_OF_LIFE_JSON
-    changed_steps: list[Step] = []
-    silent_s = 0.0
-    for step in _headers_first(_delay(steps, seconds)):
-        if isinstance(step, Headers):
-            named = tuple((name, value) for name, value in step.headers if name != "content-length")
-            changed_steps.append(replace(step, headers=named))
-        elif isinstance(step, Wait) and math.isfinite(step.seconds):
-            begun_s = 0.0
-            while step.seconds - begun_s > KEEP_ALIVE_GAP_S - silent_s:
-                ended_s = begun_s + KEEP_ALIVE_GAP_S - silent_s
-                changed_steps += [_part_of_wait(step, begun_s, ended_s), sign]
-                begun_s, silent_s = ended_s, 0.0
-            changed_steps.append(_part_of_wait(step, begun_s, step.seconds))
-            silent_s += step.seconds - begun_s
-        else:
-            changed_steps.append(step)
-            silent_s = 0.0
-    return tuple(changed_steps)
-
-
-def _part_of_wait(wait: Wait, begun_s: float, ended_s: float) -> Wait:
-    """Return a part of a wait, with the tokens generated in it."""
-    # Nothing comes before a wait begins, not even in one of no time, whose tokens are all there at 0.
-    before = wait.tokens_by(begun_s) if begun_s > 0 else 0
-    return Wait(ended_s - begun_s, wait.tokens_by(ended_s) - before)
 
 
 def _disconnect(steps: Steps, seconds: float) -> Steps:

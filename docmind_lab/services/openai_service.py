@@ -26,12 +26,11 @@ from docmind_lab.services.dialects import Answer, Dialect, Dialects, Refusal, Ro
 from docmind_lab.services.dialects.dialect_exchange import FinishReason, Rendering
 from docmind_lab.services.dialects.vectors import size_of, vector_of
 from docmind_lab.services.fault_plans import REFUSALS, of_any_request, under_fault
-from docmind_lab.services.faults import Fault, brownouts_of, first_that_strikes, load_limit_of
+from docmind_lab.services.faults import Fault, brownouts_of, first_that_strikes
 from docmind_lab.services.plan import (
     ODD_REQUEST,
     Chunk,
     Headers,
-    Limit,
     Pace,
     Plan,
     ServiceRequest,
@@ -55,14 +54,12 @@ _SHARE_OF_A_FURTHER_TEXT = 0.01
 
 # A call that the profile has hang never gets as far as what another fault would do to its reply.
 _DRAWN_HANG = Fault("hang", role="*")
-_OF_THE_DOOR = frozenset({"rate_limit_above", "brownout"})
 
 
 def _refusal_plan(fault: Fault, dialect: Dialect) -> Plan:
     """Return the plan that refuses a request before the model: no token is read or generated, no slot is taken."""
-    if fault.kind in ("rate_limit", "rate_limit_above"):
-        # Load passes within the time of a call: a client that is to come again is told the shortest whole second.
-        wait = "1" if fault.seconds is None else f"{fault.seconds:.0f}"
+    if fault.kind == "rate_limit":
+        wait = f"{fault.seconds:.0f}"
         message = f"Rate limit reached for requests. Please try again in {wait}s."
         refusal = Refusal(429, message, "rate_limit", code="rate_limit_exceeded", retry_after=wait)
     elif fault.kind == "retrieval_503":
@@ -176,8 +173,8 @@ class OpenAIService:
         key = request.draw_key(role, str(len(conversation.messages)), self.default_seed)
         # What the model says does not depend on how often it was asked.
         conversation = replace(conversation, key=replace(key, attempt=1))
-        # Only the door knows what is under way, for a limit of load, and what time it is, for a brownout.
-        drawn = (fault for fault in self.faults if fault.kind not in _OF_THE_DOOR)
+        # Only the door knows what time it is, for a brownout.
+        drawn = (fault for fault in self.faults if fault.kind != "brownout")
         is_named = bool(request.tag("role"))
         fault = first_that_strikes(drawn, "llm", key, is_named=is_named, request=request.node_request)
         if fault is not None and fault.kind in REFUSALS:
@@ -207,12 +204,9 @@ class OpenAIService:
         browned = brownouts_of(self.faults, key, is_named=is_named)
         paces = tuple(Pace(each.factor, *each.window_s) for each in browned if each.factor and each.window_s)
         plan = replace(plan, paces=paces)
-        limit = load_limit_of(self.faults, key)
-        if limit is not None and limit.calls is not None:
-            plan = replace(plan, limit=Limit(limit.calls, _refusal_plan(limit, dialect)))
         if fault is None:
             return plan
-        return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault, dialect.sign_of_life)
+        return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault)
 
     def _answer_plan(self, answer: Answer, dialect: Dialect, *, streams: bool) -> Plan:
         """Return the plan of a good answer."""

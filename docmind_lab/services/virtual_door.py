@@ -138,7 +138,6 @@ class VirtualDoor:
             return
         if self.cpu_charge == "measured":
             self._charged_at_s = time.process_time()  # to make a plan is the server's work
-        plan = plan.admitted(self._queue.under_way)
         received_at = clock.now()
         if math.isnan(self._first_request_at):
             self._first_request_at = received_at

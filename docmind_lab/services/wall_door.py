@@ -144,7 +144,6 @@ class WallDoor:
         if request.tag("run-id") in self._over:  # it ended while the plan was made
             await send_steps(send, RUN_IS_OVER)
             return
-        plan = plan.admitted(self._queue_of(request.tag("run-id")).under_way)
         self._first_request_at.setdefault(self._key_of(request.tag("run-id")), received_at)
         playing = Playing(plan, self.log.received(request, plan, received_at), starts_at=received_at)
         self._playing.add(playing)

@@ -376,8 +376,7 @@ def test_what_is_not_http_is_refused_and_the_connection_closed():
 # ---- every fault, on both doors
 
 # Small enough for a real test of every kind, large enough to be told from a pause of the machine.
-SHORT = {"trickle": "=0.03", "stall": "=0.4", "slow_first_token": "=0.4", "keep_alive": "=0.4", "rate_limit": "=1"}
-SHORT |= {"retrieval_slow": "=0.4"}
+SHORT = {"trickle": "=0.03", "stall": "=0.4", "slow_first_token": "=0.4", "rate_limit": "=1", "retrieval_slow": "=0.4"}
 KINDS = [kind for kind in FAULT_KINDS if not kind.startswith("retrieval")]
 INTER_TOKEN_S = 0.01
 QUICK = replace(SLOW, first_token_s=always(0.05), inter_token_s=always(INTER_TOKEN_S))

@@ -125,14 +125,11 @@ def test_one_slot_serves_in_order_of_arrival_and_a_wait_counts_from_the_receipt(
 
 @pytest.mark.full
 @pytest.mark.wall
-def test_behind_sockets_too_tokens_slow_down_beside_others_and_load_above_a_limit_is_refused(crowd_at):
-    profile, limit = replace(ONE_SLOT, slots=None, slowdown=1.0), Fault.parse("rate_limit_above=2")
-    crowd = crowd_at(profile=profile, faults=(limit,))
-    for name in "abc":
+def test_behind_sockets_too_tokens_slow_down_beside_others(crowd_at):
+    crowd = crowd_at(profile=replace(ONE_SLOT, slots=None, slowdown=1.0))
+    for name in "ab":
         crowd.comes(name)
     rows = crowd.rows()
-    assert [row.status for row in rows.values()] == [200, 200, 429]
-    assert rows["c"].fault == "rate_limit_above"
     # The first starts alone, the second beside one other: 0.06 + 9 × 0.12 s.
     assert SERVICE_S <= served_s(rows["a"]) <= SERVICE_S + NOTICED_S
     assert 1.14 <= served_s(rows["b"]) <= 1.14 + NOTICED_S

@@ -22,7 +22,6 @@ CASES: tuple[dict[str, Any], ...] = (
     {"decision_timeout_s": 12, "faults": "trickle"},
     {"decision_timeout_s": 12, "faults": ["stall", "disconnect:planner:0.5"]},
     {"decision_timeout_s": 12, "faults": "slow_first_token"},
-    {"decision_timeout_s": 12, "faults": "keep_alive"},
     {"decision_timeout_s": 12, "faults": "http_500@1"},
     {"decision_timeout_s": 12, "faults": "rate_limit"},
     {"decision_timeout_s": 12, "faults": "malformed:router:0.5"},

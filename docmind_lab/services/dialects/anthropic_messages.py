@@ -32,8 +32,6 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool
 class AnthropicMessages(Dialect):
     """The dialect; see `Dialect`."""
 
-    sign_of_life = event({"type": "ping"}, "ping")
-
     def route(self, request: ServiceRequest) -> Route | None:
         """See `Dialect`. The list of models is at the path that OpenAI's is at; Anthropic's client says its version."""
         path = request.path.rstrip("/")

@@ -121,9 +121,6 @@ class Rendering(abc.ABC):
 class Dialect(Protocol):
     """One provider's way to ask a model and to answer."""
 
-    sign_of_life: bytes
-    """What may be sent in a stream between two parts, and is skipped by the provider's client."""
-
     def route(self, request: ServiceRequest) -> Route | None:
         """Return what the path asks for; None for a path of another dialect."""
         ...

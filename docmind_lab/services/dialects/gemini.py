@@ -49,9 +49,6 @@ _STATUS = {
 class Gemini(Dialect):
     """The dialect; see `Dialect`."""
 
-    # The official client takes a comment of an event stream for data, and skips an empty line.
-    sign_of_life = b"\n"
-
     def route(self, request: ServiceRequest) -> Route | None:
         """See `Dialect`. A stream that is not asked for as events is one JSON array, sent as a whole."""
         method = _METHOD.search(request.path)

@@ -51,9 +51,6 @@ _DETAILS = {
 class Ollama(Dialect):
     """The dialect; see `Dialect`."""
 
-    # White space before a line's JSON; an empty line would be read as a part of the answer.
-    sign_of_life = b" "
-
     def route(self, request: ServiceRequest) -> Route | None:
         """See `Dialect`."""
         return PATHS.get(request.path.rstrip("/"))

@@ -85,7 +85,7 @@ def test_an_error_is_the_clients_own(serve_here: Callable[..., Here], dialect: s
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("fault", ["stall=0.1", "trickle=0.01", "keep_alive=0.7", "empty"])
+@pytest.mark.parametrize("fault", ["stall=0.1", "trickle=0.01", "empty"])
 @STREAMS
 @DIALECTS
 def test_a_client_reads_through_a_fault_that_only_delays(
