@@ -42,18 +42,20 @@ def admit_all(url: str) -> None:
     """Admit every URL: for clients whose endpoint was checked when they were built."""
 
 
+def _errors_of(core: ModuleType) -> tuple[type[Exception], ...]:
+    return core.TimeoutException, core.NetworkError, core.ProtocolError, core.UnsupportedProtocol, core.ProxyError
+
+
+_OF_HTTPCORE, _OF_HTTPCORE2 = _errors_of(httpcore), _errors_of(httpcore2)
+
+
 @contextlib.contextmanager
-def library_errors(core: ModuleType, web: ModuleType) -> Iterator[None]:
-    """Turn an httpcore exception into the httpx exception of the same name."""
+def library_errors() -> Iterator[None]:
+    """Turn an exception of httpcore or httpcore2 into that of httpx or httpx2 of the same name."""
     try:
         yield
-    except (
-        core.TimeoutException,
-        core.NetworkError,
-        core.ProtocolError,
-        core.UnsupportedProtocol,
-        core.ProxyError,
-    ) as error:
+    except (*_OF_HTTPCORE, *_OF_HTTPCORE2) as error:
+        web = httpx if isinstance(error, _OF_HTTPCORE) else httpx2
         for kind in type(error).__mro__:
             translated = getattr(web, kind.__name__, None)
             if isinstance(translated, type) and issubclass(translated, Exception):

@@ -15,9 +15,6 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-import httpcore
-import httpcore2
-
 from docmind_lab.core.deadlines import CappedTimeout, current_deadline
 from docmind_lab.core.holds import blocking_on
 from docmind_lab.network.attempts import Attempt, current_attempt
@@ -88,12 +85,10 @@ def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[s
 
 
 class _StreamLogic:
-    """The part that sync and async streams share: records instants and caps timeouts."""
+    """The part that sync and async streams share: records instants and caps timeouts. core: httpcore or httpcore2."""
 
-    core: ModuleType
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
+    def __init__(self, core: ModuleType, inner: Any) -> None:
+        self.core, self.inner = core, inner
 
     def _before_write(self, timeout_s: float | None) -> float | None:
         attempt = current_attempt()
@@ -144,7 +139,7 @@ class _SyncStream(_StreamLogic):
 
     def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None) -> Any:
         allowed_s = _cap(timeout, self.core.ConnectTimeout, current_attempt())
-        return type(self)(self.inner.start_tls(ssl_context, server_hostname, allowed_s))
+        return type(self)(self.core, self.inner.start_tls(ssl_context, server_hostname, allowed_s))
 
 
 class _AsyncStream(_StreamLogic):
@@ -170,7 +165,7 @@ class _AsyncStream(_StreamLogic):
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> Any:
         allowed_s = _cap(timeout, self.core.ConnectTimeout, current_attempt())
-        return type(self)(await self.inner.start_tls(ssl_context, server_hostname, allowed_s))
+        return type(self)(self.core, await self.inner.start_tls(ssl_context, server_hostname, allowed_s))
 
 
 def _note_connecting() -> Attempt | None:
@@ -181,14 +176,12 @@ def _note_connecting() -> Attempt | None:
     return attempt
 
 
-class _SyncBackend:
-    """Opens blocking connections within the deadline, name look-up included."""
+class SyncBackend:
+    """Opens blocking connections of httpcore or httpcore2 within the deadline, name look-up included."""
 
-    core: ModuleType
-    stream: type[_SyncStream]
-
-    def __init__(self, inner: Any = None) -> None:
-        self.inner = self.core.SyncBackend() if inner is None else inner
+    def __init__(self, core: ModuleType, inner: Any = None) -> None:
+        self.core = core
+        self.inner = core.SyncBackend() if inner is None else inner
 
     def connect_tcp(
         self,
@@ -198,6 +191,7 @@ class _SyncBackend:
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
+        """Connect to a host."""
         attempt = _note_connecting()
         options = list(socket_options or ())
         addresses = [host]
@@ -207,7 +201,8 @@ class _SyncBackend:
         for address in addresses:
             try:
                 allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
-                return self.stream(self.inner.connect_tcp(address, port, allowed_s, local_address, options))
+                stream = self.inner.connect_tcp(address, port, allowed_s, local_address, options)
+                return _SyncStream(self.core, stream)
             except self.core.ConnectError as error:
                 failure = error
         raise failure or self.core.ConnectError(f"no address for {host}")
@@ -215,22 +210,22 @@ class _SyncBackend:
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> Any:
+        """Connect to a socket of this machine."""
         attempt = _note_connecting()
         allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
-        return self.stream(self.inner.connect_unix_socket(path, allowed_s, socket_options))
+        return _SyncStream(self.core, self.inner.connect_unix_socket(path, allowed_s, socket_options))
 
     def sleep(self, seconds: float) -> None:
+        """Wait before another attempt to connect."""
         self.inner.sleep(seconds)
 
 
-class _AsyncBackend:
-    """Opens async connections within the deadline; the name look-up is cancellable here, so the cap covers it."""
+class AsyncBackend:
+    """Opens async connections of either within the deadline; the name look-up is cancellable, so the cap covers it."""
 
-    core: ModuleType
-    stream: type[_AsyncStream]
-
-    def __init__(self, inner: Any = None) -> None:
-        self.inner = self.core.AnyIOBackend() if inner is None else inner
+    def __init__(self, core: ModuleType, inner: Any = None) -> None:
+        self.core = core
+        self.inner = core.AnyIOBackend() if inner is None else inner
 
     async def connect_tcp(
         self,
@@ -240,58 +235,20 @@ class _AsyncBackend:
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
+        """Connect to a host."""
         attempt = _note_connecting()
         allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
-        return self.stream(
-            await self.inner.connect_tcp(host, port, allowed_s, local_address, list(socket_options or ()))
-        )
+        options = list(socket_options or ())
+        return _AsyncStream(self.core, await self.inner.connect_tcp(host, port, allowed_s, local_address, options))
 
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> Any:
+        """Connect to a socket of this machine."""
         attempt = _note_connecting()
         allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
-        return self.stream(await self.inner.connect_unix_socket(path, allowed_s, socket_options))
+        return _AsyncStream(self.core, await self.inner.connect_unix_socket(path, allowed_s, socket_options))
 
     async def sleep(self, seconds: float) -> None:
+        """Wait before another attempt to connect."""
         await self.inner.sleep(seconds)
-
-
-class _SyncStream1(_SyncStream, httpcore.NetworkStream):
-    core = httpcore
-
-
-class _SyncStream2(_SyncStream, httpcore2.NetworkStream):
-    core = httpcore2
-
-
-class _AsyncStream1(_AsyncStream, httpcore.AsyncNetworkStream):
-    core = httpcore
-
-
-class _AsyncStream2(_AsyncStream, httpcore2.AsyncNetworkStream):
-    core = httpcore2
-
-
-class SyncBackend(_SyncBackend, httpcore.NetworkBackend):
-    """Opens blocking connections of httpcore within the deadline."""
-
-    core, stream = httpcore, _SyncStream1
-
-
-class SyncBackend2(_SyncBackend, httpcore2.NetworkBackend):
-    """Opens blocking connections of httpcore2 within the deadline."""
-
-    core, stream = httpcore2, _SyncStream2
-
-
-class AsyncBackend(_AsyncBackend, httpcore.AsyncNetworkBackend):
-    """Opens async connections of httpcore within the deadline."""
-
-    core, stream = httpcore, _AsyncStream1
-
-
-class AsyncBackend2(_AsyncBackend, httpcore2.AsyncNetworkBackend):
-    """Opens async connections of httpcore2 within the deadline."""
-
-    core, stream = httpcore2, _AsyncStream2

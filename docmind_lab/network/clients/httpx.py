@@ -32,8 +32,8 @@ from docmind_lab.network.clients.watching import Observer, Passage, as_work, hel
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.replacements import Replacements
-from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend, SyncBackend2
-from docmind_lab.network.transports import AsyncHttpx2Body, AsyncHttpxBody, Httpx2Body, HttpxBody
+from docmind_lab.network.streams import AsyncBackend, SyncBackend
+from docmind_lab.network.transports import AsyncBody, SyncBody
 
 # How the openai and anthropic clients count the tries of one call.
 _RETRY_COUNT = b"x-stainless-retry-count"
@@ -58,12 +58,13 @@ class HttpxAdapter(Replacements):
 
     def hold(self) -> None:
         """Replace methods of httpx, httpx2, httpcore, httpcore2 and asyncio until `remove`."""
-        for web, sync_body, async_body in ((httpx, HttpxBody, AsyncHttpxBody), (httpx2, Httpx2Body, AsyncHttpx2Body)):
-            self.replace(web.HTTPTransport, "handle_request", self._wrap_handle(web, sync_body))
-            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._wrap_handle_async(web, async_body))
-        for core, seam, async_seam in ((httpcore, SyncBackend, AsyncBackend), (httpcore2, SyncBackend2, AsyncBackend2)):
-            self.replace(core.SyncBackend, "connect_tcp", _wrap_connect(seam, holds_all=self._holds_all))
-            self.replace(core.AnyIOBackend, "connect_tcp", _wrap_connect(async_seam, holds_all=self._holds_all))
+        for web in (httpx, httpx2):
+            self.replace(web.HTTPTransport, "handle_request", self._wrap_handle(web))
+            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._wrap_handle_async(web))
+        for core in (httpcore, httpcore2):
+            for backend, seam in ((core.SyncBackend, SyncBackend), (core.AnyIOBackend, AsyncBackend)):
+                seam_of_core = functools.partial(seam, core)
+                self.replace(backend, "connect_tcp", _wrap_connect(seam_of_core, holds_all=self._holds_all))
             sync_kind, async_kind, gone = core.HTTPConnection, core.AsyncHTTPConnection, core.ConnectionNotAvailable
             self.replace(sync_kind, "can_handle_request", self._wrap_can_handle(_no_loop))
             self.replace(sync_kind, "handle_request", self._wrap_use(gone))
@@ -90,7 +91,7 @@ class HttpxAdapter(Replacements):
 
     # ---- requests
 
-    def _wrap_handle(self, web: Any, body: Any) -> Callable[[Any], Any]:
+    def _wrap_handle(self, web: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             def handle_request(transport: Any, request: Any) -> Any:
                 observer = _observer()
@@ -99,13 +100,13 @@ class HttpxAdapter(Replacements):
                 copy, exchange = _prepare(web, request, observer)
                 with sending_scope(), exchange.operation():
                     response = previous(transport, copy)
-                return _noted(response, body, exchange)
+                return _noted(response, SyncBody, exchange)
 
             return handle_request
 
         return make
 
-    def _wrap_handle_async(self, web: Any, body: Any) -> Callable[[Any], Any]:
+    def _wrap_handle_async(self, web: Any) -> Callable[[Any], Any]:
         def make(previous: Any) -> Any:
             async def handle_async_request(transport: Any, request: Any) -> Any:
                 observer = _observer()
@@ -114,7 +115,7 @@ class HttpxAdapter(Replacements):
                 copy, exchange = _prepare(web, request, observer)
                 with sending_scope(), exchange.operation():
                     response = await previous(transport, copy)
-                return _noted(response, body, exchange)
+                return _noted(response, AsyncBody, exchange)
 
             return handle_async_request
 
