@@ -22,7 +22,7 @@ hop_behaviour.py   how long a service that calls services works, and whether it 
 slots.py           the queue of the model server
 log.py             the service's own log
 asgi_messages.py   HTTP as an ASGI application sees it: requests read, and answers sent
-playing.py         one plan under way at the wall door
+door.py            what both doors share: the services, and which of them a request is for
 wall_door.py       plays plans over sockets
 virtual_door.py    plays plans in virtual time, for clients in the same process
 virtual_http.py    the server's end of a connection there, and a plan played over it

@@ -35,7 +35,7 @@ from docmind_lab.services import search_apis
 from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse, query_of
 from docmind_lab.services.fault_plans import REFUSALS, of_any_request, refused, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
-from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
+from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, ServiceRequest, Wait, json_steps
 from docmind_lab.services.unanswered import PROVISIONAL
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
@@ -175,8 +175,6 @@ _PAGE: Final = (
 READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.tavily.com", "/search", "POST", function=search_apis.tavily_search),
     Endpoint("api.tavily.com", "/extract", "POST", function=search_apis.tavily_extract),
-    Endpoint("google.serper.dev", "/*", function=search_apis.serper, effect=False),
-    Endpoint("api.search.brave.com", "/res/v1/web/search", "GET", function=search_apis.brave),
     Endpoint("*.wikipedia.org", "/w/api.php", function=search_apis.wikipedia),
     # Pages that these name in their answers.
     Endpoint("*.wikipedia.org", "/wiki/*", "GET", text=_PAGE),
@@ -298,8 +296,3 @@ def _steps(response: EndpointResponse) -> tuple[Headers, Chunk]:
     own = {name.lower(): value for name, value in response.headers.items()}
     headers = {"content-type": kind, **own, "content-length": str(len(data))}
     return Headers(response.status, tuple(headers.items())), Chunk(data)
-
-
-def service_at(path: str, endpoints: Service | None) -> Service | None:
-    """Return the endpoints if a path is theirs, and they are there."""
-    return endpoints if path.startswith(ENDPOINTS_PATH) else None

@@ -76,13 +76,9 @@ def _tokens(steps: Steps) -> int:
     return tokens
 
 
-def _content_type(steps: Steps) -> str:
-    headers = next((step for step in steps if isinstance(step, Headers)), Headers(200))
-    return dict(headers.headers).get("content-type", "")
-
-
 def _is_stream(steps: Steps) -> bool:
-    return _content_type(steps) in _STREAMS
+    headers = next((step for step in steps if isinstance(step, Headers)), Headers(200))
+    return dict(headers.headers).get("content-type") in _STREAMS
 
 
 def _hang(steps: Steps, seconds: float) -> Steps:
@@ -113,7 +109,8 @@ def _trickle(steps: Steps, gap_s: float) -> Steps:
 def _disconnect(steps: Steps, seconds: float) -> Steps:
     """Send half of a JSON body, or an event stream up to half of its tokens; then close the connection."""
     if not _is_stream(steps):
-        return (*(_halve(step) if isinstance(step, Chunk) else step for step in steps), Disconnect())
+        halves = (Chunk(step.data[: len(step.data) // 2]) if isinstance(step, Chunk) else step for step in steps)
+        return (*halves, Disconnect())
     left, changed_steps = _tokens(steps) // 2, list[Step]()
     for step in steps:
         if isinstance(step, Wait) and step.tokens > left:
@@ -125,45 +122,12 @@ def _disconnect(steps: Steps, seconds: float) -> Steps:
     return (*changed_steps, Disconnect())
 
 
-def _halve(chunk: Chunk) -> Chunk:
-    return Chunk(chunk.data[: len(chunk.data) // 2])
-
-
-def _malformed(steps: Steps, seconds: float) -> Steps:
-    """Cut off the JSON of a reply, with matching length; in a stream, of one event after half its tokens."""
-    if _is_stream(steps):
-        return _malformed_stream(steps)
-    halves = [_halve(step) if isinstance(step, Chunk) else step for step in steps]
-    length = str(sum(len(step.data) for step in halves if isinstance(step, Chunk)))
-    return tuple(_with_length(step, length) if isinstance(step, Headers) else step for step in halves)
-
-
-def _with_length(headers: Headers, length: str) -> Headers:
-    rest = tuple((name, value) for name, value in headers.headers if name != "content-length")
-    return replace(headers, headers=(*rest, ("content-length", length)))
-
-
-def _malformed_stream(steps: Steps) -> Steps:
-    half, generated, done = _tokens(steps) // 2, 0, False
-    end = b"\n\n" if _content_type(steps) == "text/event-stream" else b"\n"
-    whole_steps: list[Step] = []
-    for step in steps:
-        generated += step.tokens if isinstance(step, Wait) else 0
-        if isinstance(step, Chunk) and not done and generated >= half:
-            whole_steps.append(Chunk(_halve(step).data + end))
-            done = True
-        else:
-            whole_steps.append(step)
-    return tuple(whole_steps)
-
-
 _CHANGES: Mapping[str, Callable[[Steps, float], Steps]] = {
     "hang": _hang,
     "trickle": _trickle,
     "stall": _delay,
     "slow_first_token": _slow_first_token,
     "disconnect": _disconnect,
-    "malformed": _malformed,
     "retrieval_slow": _delay,
     "retrieval_hang": _hang,
     "retrieval_trickle": _trickle,

@@ -14,7 +14,6 @@ kind may say its seconds and how many attempts of a call it strikes: `stall=5`, 
     brownout           models      everything slower by a factor, if its work begins between two       factor 3
                                    instants (brownout=FACTOR@START-END)                           at 0-60
     disconnect         models      a closed connection after half of the body or of the tokens
-    malformed          models      status 200 and JSON that breaks off (a stream: in one event)
     empty              models      a well-formed answer without text and without tool calls
     retrieval_slow     searches    the answer, later                                               3 later
     retrieval_hang     searches    no byte, ever
@@ -67,7 +66,6 @@ FaultKind = Literal[
     "rate_limit",
     "brownout",
     "disconnect",
-    "malformed",
     "empty",
     "retrieval_slow",
     "retrieval_hang",

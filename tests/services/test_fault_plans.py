@@ -132,26 +132,6 @@ def test_a_disconnect_of_a_stream_comes_after_half_of_its_tokens():
     assert plan.steps == (STREAM_HEADERS, Wait(3.0 * 3 / 7, tokens=3), Disconnect())
 
 
-def test_a_malformed_json_reply_is_as_long_as_it_says_and_does_not_parse():
-    plan = struck(JSON, "malformed")
-    assert head_of(plan).status == 200
-    length = str(len(body_of(plan)))
-    assert dict(head_of(plan).headers) == {"content-type": "application/json", "content-length": length}
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(body_of(plan))
-    assert plan.output_tokens == 60
-
-
-def test_a_malformed_stream_has_one_event_that_does_not_parse_after_half_of_its_tokens():
-    plan = struck(STREAM, "malformed")
-    events = body_of(plan).decode().strip().split("\n\n")
-    assert events[:2] == [event.data.decode().strip() for event in EVENTS[:2]]
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(events[2].removeprefix("data: "))
-    assert events[3:] == [*(event.data.decode().strip() for event in EVENTS[3:]), "data: [DONE]"]
-    assert plan.output_tokens == 4, "the model goes on"
-
-
 # ---- through the model server
 
 PROFILE = replace(LatencyProfile.named("typical/100"), slots=1)
@@ -220,7 +200,7 @@ def test_an_empty_answer_is_well_formed_and_costs_one_token(tools):
 
 
 def test_a_call_that_the_profile_has_hang_hangs_whatever_would_befall_its_reply():
-    for kind in ("stall", "disconnect", "malformed", "empty"):
+    for kind in ("stall", "disconnect", "empty"):
         plan = asked(f"{kind}:*", profile=replace(PROFILE, hang_probability=1.0))
         assert (plan.duration_s, plan.fault, plan.output_tokens) == (math.inf, "hang", 0)
 

@@ -100,6 +100,7 @@ def test_a_fault_is_shown_without_what_is_the_default(fault, text):
         ("stall=-1", "fault stall: seconds must be between 0 and 3600, not -1.0"),
         ("stall=nan", "fault stall: seconds must be between 0 and 3600, not nan"),
         ("keep_alive=3", "unknown fault 'keep_alive'"),
+        ("malformed:router", "unknown fault 'malformed'"),
         ("rate_limit_above=3", "unknown fault 'rate_limit_above'; did you mean 'rate_limit'"),
         ("hang=3", "fault hang takes no seconds; those that do are trickle, stall"),
         ("rate_limit=0.5", "Retry-After is in whole seconds, not 0.5"),

@@ -81,7 +81,6 @@ ENDS_AS = {
     "http_500": {"error"},
     "rate_limit": {"error"},
     "disconnect": {"error"},
-    "malformed": {"ok", "client_gone"},
     "empty": {"ok"},
     "brownout": {"ok"},
 }

@@ -115,8 +115,6 @@ def test_searches_of_other_forms_find_what_a_query_does(service):
     searches = {"searches": [{**EAST, "limit": 1}, {**NORTH, "limit": 1}]}
     answers = ask(service, "POST", "/collections/docs/points/query/batch", searches)
     assert [ids_in(one["points"]) for one in answers] == [[1], [3]]
-    older = {"vector": {"name": "lsa", "vector": [0.0, 1.0]}, "limit": 2}
-    assert ids_in(ask(service, "POST", "/collections/docs/points/search", older)) == [3, 2]
     bare = ask(service, "POST", "/collections/docs/points/query", {**EAST, "with_payload": False})["points"]
     assert all(not point["payload"] for point in bare)
 
@@ -177,7 +175,6 @@ def test_a_made_up_collection_answers_in_the_shape_that_is_asked_for():
     assert all(point["score"] > 0.95 for point in of("/query", query=[1.0], score_threshold=0.95)["points"])
     named = of("/query", query=[1.0, 0.0], using="dense", with_vector=True)["points"][0]["vector"]
     assert (list(named), len(named["dense"])) == (["dense"], 2)
-    assert len(of("/search", vector={"name": "dense", "vector": [1.0]}, limit=2)) == 2
     assert [len(each["points"]) for each in of("/query/batch", searches=[{"query": [1.0], "limit": 4}])] == [4]
     assert ids_in(of("", ids=[7, 9])) == [7, 9]
     assert of("/count")["count"] == 100
@@ -234,7 +231,6 @@ def test_a_collection_that_is_there_cannot_be_created_again(service):
         # A bad request to a made-up collection is one all the same.
         ("none/points/query", {"limit": "many"}),
         ("none/points/scroll", b"{"),
-        ("none/points/search", []),
     ],
 )
 def test_a_body_that_cannot_be_used_is_a_bad_request(service, path, body):

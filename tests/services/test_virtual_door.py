@@ -378,8 +378,7 @@ def test_what_is_not_http_is_refused_and_the_connection_closed():
 # Small enough for a real test of every kind, large enough to be told from a pause of the machine.
 SHORT = {"trickle": "=0.03", "stall": "=0.4", "slow_first_token": "=0.4", "rate_limit": "=1", "retrieval_slow": "=0.4"}
 KINDS = [kind for kind in FAULT_KINDS if not kind.startswith("retrieval")]
-INTER_TOKEN_S = 0.01
-QUICK = replace(SLOW, first_token_s=always(0.05), inter_token_s=always(INTER_TOKEN_S))
+QUICK = replace(SLOW, first_token_s=always(0.05), inter_token_s=always(0.01))
 # Real calls are late by what the clients and two threads need, never early; and by what the machine keeps them waiting.
 PAUSE_S = 0.25
 
@@ -400,7 +399,7 @@ def summary(row: RequestRow) -> tuple[Any, ...]:
 
 @pytest.mark.wall
 @both_ways
-@pytest.mark.parametrize("kind", often(KINDS, "hang", "disconnect", "malformed"))
+@pytest.mark.parametrize("kind", often(KINDS, "hang", "disconnect"))
 def test_a_fault_is_the_same_on_both_doors(kind, stream, serve_here):
     fault = Fault.parse(f"{kind}{SHORT.get(kind, '')}:*")
     wall, virtual = serve_here(profile=QUICK, faults=(fault,)), Virtual.of(str(fault), profile=QUICK)
@@ -413,12 +412,7 @@ def test_a_fault_is_the_same_on_both_doors(kind, stream, serve_here):
     late_s = PAUSE_S + max(0.0, kept_waiting_s() - waited_before_s)
     assert got == expected
     assert virtual.took_s - 0.01 <= took_s <= virtual.took_s + late_s
-    real_row, more = wall.row("r"), len(wall.row("r").token_spans) - len(virtual.row.token_spans)
-    if more > 0 and kind == "malformed":
-        # Its client goes away, and until a busy machine lets the server know, that one writes on.
-        assert more * INTER_TOKEN_S <= late_s
-        real_row = replace(real_row, output_tokens=virtual.row.output_tokens, token_spans=real_row.token_spans[:-more])
-    assert summary(real_row) == summary(virtual.row)
+    assert summary(wall.row("r")) == summary(virtual.row)
     for at in ("first_byte_at", "last_byte_at", "ended_at"):
         real, simulated = getattr(wall.row("r"), at), getattr(virtual.row, at)
         assert (real is None) == (simulated is None), at

@@ -24,7 +24,6 @@ CASES: tuple[dict[str, Any], ...] = (
     {"decision_timeout_s": 12, "faults": "slow_first_token"},
     {"decision_timeout_s": 12, "faults": "http_500@1"},
     {"decision_timeout_s": 12, "faults": "rate_limit"},
-    {"decision_timeout_s": 12, "faults": "malformed:router:0.5"},
     {"decision_timeout_s": 12, "faults": "empty:planner:0.5"},
     {"decision_timeout_s": 12, "faults": "retrieval_slow"},
     {"decision_timeout_s": 12, "faults": "retrieval_hang"},

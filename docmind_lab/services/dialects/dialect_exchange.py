@@ -25,7 +25,7 @@ JSON_LINES: Final = "application/x-ndjson"
 Message = dict[str, Any]
 """A message of a chat completion."""
 
-Operation = Literal["generate", "embed", "count", "models", "model", "describe", "version", "unknown"]
+Operation = Literal["generate", "embed", "count", "models", "model", "describe", "unknown"]
 FinishReason = Literal["stop", "length", "tool_calls"]
 ErrorKind = Literal["invalid", "not_found", "method", "rate_limit", "server", "unavailable"]
 

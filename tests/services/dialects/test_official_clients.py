@@ -253,19 +253,14 @@ def test_anthropics_stream_helper_gathers_the_message(claude: anthropic.Anthropi
         assert stream.get_final_text() == text != ""
 
 
-def test_anthropic_counts_tokens_and_lists_models(claude: anthropic.Anthropic) -> None:
+def test_the_clients_that_count_tokens_are_told_their_number(claude: anthropic.Anthropic, root: str) -> None:
     counted = claude.messages.count_tokens(model=MODEL, messages=[{"role": "user", "content": "Why is it so?"}])
+    with gemini(root) as google:
+        assert google.models.count_tokens(model=MODEL, contents="Why is it so?").total_tokens == 5
     assert counted.input_tokens == 5
-    assert [model.id for model in claude.models.list()] == ["docmind-scripted"]
 
 
 # ---- Gemini and Ollama
-
-
-def test_gemini_counts_tokens_and_lists_models(root: str) -> None:
-    with gemini(root) as google:
-        assert google.models.count_tokens(model=MODEL, contents="Why is it so?").total_tokens == 5
-        assert [model.name for model in google.models.list()] == ["models/docmind-scripted"]
 
 
 def test_gemini_parses_a_schema_in_its_own_notation(root: str) -> None:
@@ -292,6 +287,5 @@ def test_ollama_generates_lists_and_describes(root: str) -> None:
         assert "".join(part.response for part in client.generate(model=MODEL, prompt="Why?", stream=True))
         assert [model.model for model in client.list().models] == ["docmind-scripted"]
         assert "tools" in (client.show(MODEL).capabilities or ())
-        assert len(client.embeddings(model="all-minilm", prompt="x").embedding) == 384
         said = client.chat(model=MODEL, messages=[{"role": "user", "content": "Why?"}], options={"num_predict": 2})
         assert (said.done_reason, said.eval_count) == ("length", 2)
