@@ -16,7 +16,7 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import RunCut
 from docmind_lab.core.holds import Hold, hold_scope
 from docmind_lab.network.attempts import Attempt, LogicalCall
-from docmind_lab.network.clients.http_client import _HeldFile
+from docmind_lab.network.clients.http_client import _HeldFile, _is_in_memory
 from docmind_lab.network.clients.installing import LabAdapters
 from docmind_lab.network.clients.watching import Passage, add_finder
 from docmind_lab.network.taps import attach_taps
@@ -221,6 +221,18 @@ def test_a_response_that_is_not_read_to_its_end_is_no_answer(rest, outcome, erro
         pass
     (attempt,) = watched.attempts
     assert (attempt.outcome, attempt.error_type) == (outcome, error)
+
+
+@pytest.mark.parametrize("is_simulated", [True, False])
+def test_a_connection_of_another_run_is_not_used(is_simulated, stub, watching) -> None:
+    server, watched = stub(answering), watching()
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port)) as connection:
+        watched.is_simulated = not is_simulated
+        connection.connect()
+        watched.is_simulated = is_simulated
+        connection.request("GET", "/")
+        assert _is_in_memory(connection) is is_simulated
+        assert connection.getresponse().read() == b"ok"
 
 
 class SocketThatTimesOut:

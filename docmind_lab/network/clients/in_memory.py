@@ -312,22 +312,6 @@ class MemoryTransport(asyncio.Transport):
         """Let the response go on."""
         self._may_feed.set()
 
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Change who gets the response."""
-        assert isinstance(protocol, asyncio.Protocol), "HTTP needs a protocol that takes bytes"
-        self._protocol = protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        """Return who gets the response."""
-        return self._protocol
-
     def get_write_buffer_size(self) -> int:
         """Return 0: what is written is taken at once."""
         return 0
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Do nothing, for the same reason."""
-
-    def can_write_eof(self) -> bool:
-        """Return False: a request says where it ends."""
-        return False
