@@ -29,5 +29,4 @@ virtual_http.py    the server's end of a connection there, and a plan played ove
 virtual_host.py    an asyncio server there: the peers' and the hops'
 connections.py     HTTP connections that are closed when the client neither sends nor reads
 server.py          the services as a process of their own
-tiny_server.py     a real model server: llama.cpp's, with random weights
 """
