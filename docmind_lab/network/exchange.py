@@ -186,7 +186,7 @@ class Exchange:
             failed = self.attempt.status is not None and self.attempt.status >= 400
             if failed:
                 self.attempt.error_type = f"HTTP {self.attempt.status}"
-            self._end_attempt("error" if failed else "ok")
+            self._end("error" if failed else "ok")
 
     def note_closed(self) -> None:
         """End the attempt: the client closed the response.
@@ -199,7 +199,7 @@ class Exchange:
         if _SSE_END in self.tail or (self.attempt.status or 0) >= 400:
             self.complete()
         else:
-            self._end_attempt("cancelled")
+            self._end("cancelled")
 
     def operation(self) -> _Operation:
         """Return a context manager for one operation of the attempt; an exception ends the attempt and passes on."""
@@ -228,12 +228,9 @@ class Exchange:
     def _is_cancelled(self) -> bool:
         return self._hold is not None and self._hold.was_cancelled
 
-    def _end(self, outcome: AttemptOutcome, error: BaseException) -> None:
-        if self.attempt is not None:
-            self._end_attempt(outcome, error)
-
-    def _end_attempt(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
-        assert self.attempt is not None, "only an attempt ends"
+    def _end(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
+        if self.attempt is None:
+            return
         self.attempt.end(outcome, error)
         if self._tapping is not None:
             self._tapping.ended(self.attempt)

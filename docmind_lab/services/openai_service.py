@@ -143,7 +143,7 @@ class OpenAIService:
                 return self._embeddings(request, dialect, route, body)
             chat = dialect.chat(route, body)
             _check(chat)
-            self._check_rules(dialect, body)
+            self._check_rules(dialect, body, chat)
             conversation = Conversation.from_request(chat)
             if route.operation == "count":
                 return self._information(dialect, route, _tokens_of(conversation))
@@ -152,11 +152,12 @@ class OpenAIService:
             # The reply follows from the request alone: what a script cannot read was not put as it should be.
             raise Refusal(400, f"The conversation cannot be read ({type(error).__name__}: {error}).") from error
 
-    def _check_rules(self, dialect: Dialect, body: Mapping[str, Any]) -> None:
+    def _check_rules(self, dialect: Dialect, body: Mapping[str, Any], chat: Mapping[str, Any]) -> None:
         """Check the conversation by the provider's rules. Raises: Refusal in the provider's words."""
         if not self.checks_conversation:
             return
-        broken = refusal_of(body, type(dialect).__module__.rpartition(".")[2])
+        name = type(dialect).__module__.rpartition(".")[2]
+        broken = refusal_of(chat if name == "anthropic_messages" else body, name)
         if broken is not None:
             raise broken
 

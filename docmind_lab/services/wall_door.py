@@ -32,18 +32,17 @@ from urllib.parse import parse_qs
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.services.asgi_messages import (
+    CLIENT_PATIENCE_S,
     ConnectionDropped,
     Receive,
     Send,
     bounded,
-    finite_seconds,
     read_request,
     request_of_run,
     send_json,
     send_steps,
     start_of,
 )
-from docmind_lab.services.connections import CLIENT_PATIENCE_S
 from docmind_lab.services.door import Door
 from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, Hosted, PeerExchange
 from docmind_lab.services.log import RequestRow, rows_as_json
@@ -198,14 +197,10 @@ class WallDoor(Door):
         self._letstart_of(self._queue_of(playing.row.run_id).arrive(playing, playing.row.received_at))
         if playing.may_start.is_set():
             return True
-        ends = playing.ends
-        waiters = [asyncio.create_task(event.wait()) for event in (playing.may_start, *ends)]
         try:
-            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
-            return not any(event.is_set() for event in ends)
+            await _first_of(playing.may_start, *playing.ends)
+            return not any(event.is_set() for event in playing.ends)
         finally:
-            for waiter in waiters:
-                waiter.cancel()
             self._note_queue_wait(playing)
 
     def _key_of(self, run_id: str) -> str:
@@ -277,17 +272,11 @@ class WallDoor(Door):
 
     async def _wait_until(self, due_at: float, playing: Playing) -> bool:
         """Whether the instant was reached; False when the request was ended before."""
-        ends = playing.ends
-        waiters = [asyncio.create_task(event.wait()) for event in ends]
-        try:
-            while (left_s := due_at - self.clock.now()) > 0:
-                if any(event.is_set() for event in ends):
-                    return False
-                await asyncio.wait(waiters, timeout=min(left_s, _LONGEST_WAIT_S), return_when=asyncio.FIRST_COMPLETED)
-            return True
-        finally:
-            for waiter in waiters:
-                waiter.cancel()
+        while (left_s := due_at - self.clock.now()) > 0:
+            if any(event.is_set() for event in playing.ends):
+                return False
+            await _first_of(*playing.ends, limit_s=min(left_s, _LONGEST_WAIT_S))
+        return True
 
     async def _watch(self, receive: Receive, playing: Playing) -> None:
         """Notice that the client leaves, and have the work end when the server would."""
@@ -349,8 +338,11 @@ class WallDoor(Door):
                 self._queues.pop(run_id, None)
             await send_json(send, 200, {"run_id": run_id, "forgotten": True})
             return
-        wait_quiet_s = finite_seconds(query.get("wait_quiet_s", ["0"])[0])
-        if wait_quiet_s is None:
+        try:
+            wait_quiet_s = float(query.get("wait_quiet_s", ["0"])[0])
+        except ValueError:
+            wait_quiet_s = math.nan
+        if not 0 <= wait_quiet_s < math.inf:
             await send_json(send, 400, {"error": "wait_quiet_s must be a finite number of seconds from 0 up"})
             return
         await self._until_quiet(run_id, wait_quiet_s)
@@ -366,6 +358,16 @@ class WallDoor(Door):
                 await self._changed.wait_for(lambda: self.log.open_rows(run_id) == 0)
         except TimeoutError:
             pass
+
+
+async def _first_of(*events: asyncio.Event, limit_s: float | None = None) -> None:
+    """Wait until one of some events, for so many seconds at the most."""
+    waiters = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiters, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiter in waiters:
+            waiter.cancel()
 
 
 async def _until_left(receive: Receive, exchange: PeerExchange) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import functools
 import math
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 from docmind_lab.core.deadlines import CappedTimeout, Deadline
@@ -48,7 +47,7 @@ class AiohttpAdapter(Replacements):
         # Private, and the two methods by which a connector gets a connection.
         self.replace(aiohttp.BaseConnector, "_get", _wrap_get)
         for kind in (aiohttp.TCPConnector, aiohttp.UnixConnector):
-            self.replace(kind, "_create_connection", _wrap_create(ResponseHandler))
+            self.replace(kind, "_create_connection", functools.partial(_wrap_create, ResponseHandler))
         self.replace(aiohttp.ClientRequest, "send", self._wrap_observed_send)
         self.replace(ResponseHandler, "data_received", self._wrap_received)
         self.replace(ResponseHandler, "connection_lost", self._wrap_lost)
@@ -97,21 +96,18 @@ def _wrap_get(previous: Any) -> Any:
     return _get
 
 
-def _wrap_create(handler: Any) -> Callable[[Any], Any]:
-    def make(previous: Any) -> Any:
-        async def _create_connection(connector: Any, request: Any, traces: Any, timeout: Any) -> Any:
-            observer = observer_of_run(str(request.url.host))
-            if observer is None or not observer.is_simulated:
-                return await previous(connector, request, traces, timeout)
-            protocol = handler(asyncio.get_running_loop())
-            scheme = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
-            fail = functools.partial(_fail, protocol)
-            protocol.connection_made(MemoryTransport(scheme, protocol, fail, _take_deadline(timeout.total)))
-            return protocol
+def _wrap_create(handler: Any, previous: Any) -> Any:
+    async def _create_connection(connector: Any, request: Any, traces: Any, timeout: Any) -> Any:
+        observer = observer_of_run(str(request.url.host))
+        if observer is None or not observer.is_simulated:
+            return await previous(connector, request, traces, timeout)
+        protocol = handler(asyncio.get_running_loop())
+        scheme = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
+        fail = functools.partial(_fail, protocol)
+        protocol.connection_made(MemoryTransport(scheme, protocol, fail, _take_deadline(timeout.total)))
+        return protocol
 
-        return _create_connection
-
-    return make
+    return _create_connection
 
 
 def _take_deadline(total: float | None) -> Deadline | None:

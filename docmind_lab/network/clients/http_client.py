@@ -51,10 +51,11 @@ class HttpClientAdapter(Replacements):
 
     def hold(self) -> None:
         """Replace the methods by which urllib3 connects and sends, until `remove`."""
-        plain, tls = _classes("urllib3.connection", "HTTPConnection", "HTTPSConnection")
-        self.replace(plain, "connect", _wrap_connect)
-        self.replace(tls, "connect", _wrap_connect)
-        self.replace(plain, "request", _wrap_request)
+        kinds = _classes("urllib3.connection", "HTTPConnection", "HTTPSConnection")
+        for kind in kinds:
+            self.replace(kind, "connect", _wrap_connect)
+        for kind in kinds[:1]:
+            self.replace(kind, "request", _wrap_request)
 
     def observe(self) -> None:
         """Replace the methods of http.client and of what is made from it, until `remove`."""

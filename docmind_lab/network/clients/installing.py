@@ -16,8 +16,6 @@ HOLDING: Final[dict[str, tuple[str, type[Any]]]] = {
 }
 """Client that production holds → the package that it needs, and its adapter."""
 
-_OBSERVING: Final = (("", HttpClientAdapter), ("aiohttp", AiohttpAdapter))
-
 
 def is_there(package: str) -> bool:
     """Whether a package is installed; also a module that a node may yet import, when none is looked for any more."""
@@ -30,13 +28,7 @@ class LabAdapters(HttpxAdapter):
     def install(self) -> None:
         """Install all adapters until `remove`."""
         self.hold()
-        for package, adapter in HOLDING.values():
-            if adapter is not HttpxAdapter and is_there(package):
-                self._add(adapter()).hold()
-        for package, kind in _OBSERVING:
-            if not package or is_there(package):
-                self._add(kind()).observe()
-
-    def _add(self, adapter: Any) -> Any:
-        self.at_removal(adapter.remove)
-        return adapter
+        for adapter in (HttpClientAdapter(), *([AiohttpAdapter()] if is_there("aiohttp") else [])):
+            self.at_removal(adapter.remove)
+            adapter.hold()
+            adapter.observe()
