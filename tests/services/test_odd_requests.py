@@ -18,43 +18,11 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 PROFILE = LatencyProfile.named("typical")
 MODEL = OpenAIService(PROFILE)
 DEEP = b"[" * 200_000
-
-ROLES = st.sampled_from(["system", "user", "assistant", "tool", "robot"])
-TOOLS = st.sampled_from(["retrieve_documents", "transfer_to_synthesis_agent", "forward_message", "ask_reader_1", ""])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-FUNCTION = st.fixed_dictionaries(
-    {},
-    optional={
-        "name": TOOLS | JSON,
-        "arguments": JSON | JSON.map(json.dumps),
-        "description": JSON,
-        "parameters": JSON,
-    },
-)
-MESSAGE = st.fixed_dictionaries(
-    {"role": ROLES | JSON},
-    optional={
-        "content": JSON | st.just("Route the question: what is a with statement?"),
-        "name": TOOLS | JSON,
-        "tool_call_id": JSON,
-        "tool_calls": st.lists(st.fixed_dictionaries({"function": FUNCTION}, optional={"id": JSON}), max_size=2) | JSON,
-    },
-)
-COMPLETION = st.fixed_dictionaries(
-    {"messages": st.lists(MESSAGE, max_size=4) | JSON},
-    optional={
-        "model": st.just(MODEL.model) | JSON,
-        "tools": st.lists(st.fixed_dictionaries({"function": FUNCTION}), max_size=3) | JSON,
-        "stream": JSON,
-        "stream_options": JSON,
-        "max_tokens": JSON,
-    },
-).map(lambda payload: {"model": MODEL.model, **payload})
-
 POINT = st.fixed_dictionaries({"id": JSON, "vector": JSON}, optional={"payload": JSON})
 SEARCH = st.fixed_dictionaries(
     {},
@@ -86,11 +54,6 @@ def store() -> VectorService:
     body = json.dumps({"vectors": {"size": 2, "distance": "Cosine"}}).encode()
     assert head_of(service.plan(ServiceRequest("PUT", "/collections/c", {}, body))).status == 200
     return service
-
-
-@given(COMPLETION)
-def test_the_model_answers_or_refuses_every_conversation(payload: Any) -> None:
-    assert completion(json.dumps(payload).encode()) < 500
 
 
 @given(st.sampled_from(["PUT", "POST", "GET"]), STORE_PATHS, SEARCH | JSON)
