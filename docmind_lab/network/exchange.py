@@ -63,15 +63,14 @@ def library_errors() -> Iterator[None]:
         raise
 
 
-def _smaller(timeout_s: float | None, bound_s: float) -> float:
-    return bound_s if timeout_s is None else min(timeout_s, bound_s)
-
-
 _PREFIX = HEADER_PREFIX.encode()
 
 
 class Exchange:
     """One request under way: its attempt, and how the attempt ends. The request itself is not changed.
+
+    It is the block of one operation of the request at a time, under its attempt and its deadline; an exception ends the
+    attempt and passes on.
 
     surfacing: what a cut by the deadline is raised as; left out, the library's own timeout. url: where the request
     goes, if not where it says. read_timeout_s: bounds each single wait.
@@ -101,7 +100,8 @@ class Exchange:
         call = current_call()
         for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
             if bound_s is not None:
-                self.timeouts = {name: _smaller(self.timeouts.get(name), bound_s) for name in _TIMEOUT_NAMES}
+                own = ((name, self.timeouts.get(name)) for name in _TIMEOUT_NAMES)
+                self.timeouts = {name: bound_s if own_s is None else min(own_s, bound_s) for name, own_s in own}
         self._request = request
         self._tags: tuple[tuple[bytes, bytes], ...] = ()
         self.attempt: Attempt | None = None
@@ -201,9 +201,23 @@ class Exchange:
         else:
             self._end("cancelled")
 
-    def operation(self) -> _Operation:
-        """Return a context manager for one operation of the attempt; an exception ends the attempt and passes on."""
-        return _Operation(self)
+    def __enter__(self) -> None:
+        # A body may be read where another deadline, or none, is in force: the request's own goes with it.
+        is_new = self.attempt is not None or current_attempt() is not None
+        self._attempt_scope = attempt_scope(self.attempt) if is_new else None
+        self._deadline_scope = None if self.deadline is in_force().deadline else deadline_scope(self.deadline)
+        if self._attempt_scope is not None:
+            self._attempt_scope.__enter__()
+        if self._deadline_scope is not None:
+            self._deadline_scope.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if self._deadline_scope is not None:
+            self._deadline_scope.__exit__(None, None, None)
+        if self._attempt_scope is not None:
+            self._attempt_scope.__exit__(None, None, None)
+        if error is not None:
+            self.note_failure(error)
 
     def note_failure(self, error: BaseException) -> None:
         """End the attempt with an operation's error. Raises: `surfacing`'s error if the deadline cut it."""
@@ -234,34 +248,3 @@ class Exchange:
         self.attempt.end(outcome, error)
         if self._tapping is not None:
             self._tapping.ended(self.attempt)
-
-
-class _Operation:
-    """A block for one operation of an attempt, under the attempt and the deadline of its request.
-
-    A class, since a generator for each of three scopes would be a large part of the cost of observing a request.
-    """
-
-    __slots__ = ("_attempt", "_deadline", "_exchange")
-
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-
-    def __enter__(self) -> None:
-        # A body may be read where another deadline, or none, is in force: the request's own goes with it.
-        attempt, deadline = self._exchange.attempt, self._exchange.deadline
-        is_new = attempt is not None or current_attempt() is not None
-        self._attempt = attempt_scope(attempt) if is_new else None
-        self._deadline = None if deadline is in_force().deadline else deadline_scope(deadline)
-        if self._attempt is not None:
-            self._attempt.__enter__()
-        if self._deadline is not None:
-            self._deadline.__enter__()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if self._deadline is not None:
-            self._deadline.__exit__(None, None, None)
-        if self._attempt is not None:
-            self._attempt.__exit__(None, None, None)
-        if error is not None:
-            self._exchange.note_failure(error)

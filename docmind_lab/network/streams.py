@@ -207,18 +207,6 @@ class SyncBackend:
                 failure = error
         raise failure or self.core.ConnectError(f"no address for {host}")
 
-    def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> Any:
-        """Connect to a socket of this machine."""
-        attempt = _note_connecting()
-        allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
-        return _SyncStream(self.core, self.inner.connect_unix_socket(path, allowed_s, socket_options))
-
-    def sleep(self, seconds: float) -> None:
-        """Wait before another attempt to connect."""
-        self.inner.sleep(seconds)
-
 
 class AsyncBackend:
     """Opens async connections of either within the deadline; the name look-up is cancellable, so the cap covers it."""
@@ -240,15 +228,3 @@ class AsyncBackend:
         allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
         options = list(socket_options or ())
         return _AsyncStream(self.core, await self.inner.connect_tcp(host, port, allowed_s, local_address, options))
-
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> Any:
-        """Connect to a socket of this machine."""
-        attempt = _note_connecting()
-        allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
-        return _AsyncStream(self.core, await self.inner.connect_unix_socket(path, allowed_s, socket_options))
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait before another attempt to connect."""
-        await self.inner.sleep(seconds)

@@ -32,7 +32,7 @@ class SyncBody(httpx.SyncByteStream, httpx2.SyncByteStream):
         parts = iter(self._inner)
         with library_errors():
             while True:
-                with self._exchange.operation():
+                with self._exchange:
                     part = next(parts, None)
                 if part is None:
                     self._exchange.complete()
@@ -56,7 +56,7 @@ class AsyncBody(httpx.AsyncByteStream, httpx2.AsyncByteStream):
         parts = aiter(self._inner)
         with library_errors():
             while True:
-                with self._exchange.operation():
+                with self._exchange:
                     part = await anext(parts, None)
                 if part is None:
                     self._exchange.complete()
@@ -111,7 +111,7 @@ class _SyncTransport(_Transport):
 
     def handle_request(self, request: Any) -> Any:
         exchange = Exchange(request, self._admit, self._surfacing)
-        with library_errors(), exchange.operation():
+        with library_errors(), exchange:
             response = self._pool.handle_request(exchange.core_request(self.core, request, request.stream))
         return self._response(response, exchange)
 
@@ -124,7 +124,7 @@ class _AsyncTransport(_Transport):
 
     async def handle_async_request(self, request: Any) -> Any:
         exchange = Exchange(request, self._admit, self._surfacing)
-        with library_errors(), exchange.operation():
+        with library_errors(), exchange:
             response = await self._pool.handle_async_request(exchange.core_request(self.core, request, request.stream))
         return self._response(response, exchange)
 

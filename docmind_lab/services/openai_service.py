@@ -246,7 +246,7 @@ def _body_of(request: ServiceRequest) -> dict[str, Any]:
 
 
 def _check(chat: Mapping[str, Any]) -> None:
-    """Check the payload of a chat completion. Raises: Refusal naming the first field that is wrong."""
+    """Check what every chat completion has. Raises: Refusal naming the field that is wrong."""
     messages = chat.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise Refusal(400, "'messages' must be a non-empty array of objects.", param="messages")
@@ -254,18 +254,6 @@ def _check(chat: Mapping[str, Any]) -> None:
         limit = chat.get(name)
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
             raise Refusal(400, f"{name!r} must be a whole number from 1 up, not {limit!r}.", param=name)
-    if not isinstance(chat.get("stream_options") or {}, dict):
-        raise Refusal(400, "'stream_options' must be an object.", param="stream_options")
-    if not _holds_functions(chat.get("tools")):
-        raise Refusal(400, "'tools' must be an array of objects that each hold a function.", param="tools")
-    if not all(_holds_functions(message.get("tool_calls")) for message in messages):
-        raise Refusal(400, "'tool_calls' must be an array of objects that each hold a function.", param="messages")
-
-
-def _holds_functions(entries: Any) -> bool:
-    return isinstance(entries or [], list) and all(
-        isinstance(entry, dict) and isinstance(entry.get("function"), dict) for entry in entries or ()
-    )
 
 
 def _tokens_of(conversation: Conversation) -> int:

@@ -33,7 +33,7 @@ from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Headers, ServiceReques
 from docmind_lab.services.registry import HOSTS
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_host import VirtualHost
-from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer
+from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer, fail_run
 from docmind_lab.virtual_time import VirtualClock
 
 # Loopback, so that requests carry the tags of their call. Nothing listens at port 1 of any ordinary machine: a client
@@ -114,9 +114,9 @@ class VirtualDoor(Door):
         try:
             # In no context of the client's: what is in force around its call is no business of a server's.
             plan = contextvars.Context().run(service.plan, request)
-        except Exception as error:  # noqa: BLE001 - a defect of the service; its client would try again and hide it
+        except Exception as error:  # noqa: BLE001 - whatever a service raises
             connection.drop()
-            clock.call_at(clock.now(), _raising(error))
+            fail_run(clock, error)
             return
         if self.cpu_charge == "measured":
             self._charged_at_s = time.process_time()  # to make a plan is the server's work
@@ -126,7 +126,7 @@ class VirtualDoor(Door):
         row = self.log.received(request, plan, received_at)
         playing = PlanPlayer(plan, row, connection, clock, self.on_leave, self._ended)
         self._playing[playing] = None
-        connection.attend(playing)
+        connection.attend(playing.client_left)
         if plan.takes_slot:
             self._let_start(self._queue.arrive(playing, received_at))
         else:
@@ -195,10 +195,3 @@ class VirtualDoor(Door):
             for host in self._hosts.values():
                 host.end_run(run_id)
         self.log.forget(run_id)
-
-
-def _raising(error: Exception) -> Callable[[], None]:
-    def fail() -> None:
-        raise error
-
-    return fail

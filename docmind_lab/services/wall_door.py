@@ -26,7 +26,7 @@ import asyncio
 import math
 from collections.abc import Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -45,7 +45,7 @@ from docmind_lab.services.asgi_messages import (
 )
 from docmind_lab.services.door import Door
 from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, Hosted, PeerExchange
-from docmind_lab.services.log import RequestRow, rows_as_json
+from docmind_lab.services.log import RequestRow
 from docmind_lab.services.plan import (
     RUN_IS_OVER,
     Chunk,
@@ -348,9 +348,9 @@ class WallDoor(Door):
         await self._until_quiet(run_id, wait_quiet_s)
         for playing in self._queue_of(run_id).waiting:
             self._note_queue_wait(playing)
-        rows = [row.moved(-self.clock_ahead_s) for row in self.log.rows(run_id)]
+        rows = [asdict(row.moved(-self.clock_ahead_s)) for row in self.log.rows(run_id)]
         now = self.clock.now() - self.clock_ahead_s
-        await send_json(send, 200, {"run_id": run_id, "now": now, "rows": rows_as_json(rows)})
+        await send_json(send, 200, {"run_id": run_id, "now": now, "rows": rows})
 
     async def _until_quiet(self, run_id: str, limit_s: float) -> None:
         try:

@@ -13,10 +13,13 @@ from typing import Any
 
 import httpcore
 import httpcore2
+import httpx
+import httpx2
 import pytest
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import NotSimulated
+from docmind_lab.network.exchange import library_errors
 from docmind_lab.network.streams import SyncBackend
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
@@ -219,6 +222,13 @@ def test_names_are_known_without_asking_anybody(core):
     assert network.timed(connect, "b.test") == (core.ConnectError, 0.0)
     with pytest.raises(OSError, match="nowhere"):
         network.clock.run(lambda: socket.create_connection(("nowhere.test", 80)))
+
+
+@pytest.mark.parametrize(("core", "web"), [(httpcore, httpx), (httpcore2, httpx2)])
+def test_an_error_of_a_core_is_that_of_its_own_client(core, web):
+    for name in ("ReadTimeout", "ConnectError", "RemoteProtocolError"):
+        with pytest.raises(getattr(web, name)), library_errors():
+            raise getattr(core, name)
 
 
 # ---- what a run leaves behind

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from threading import Barrier
 
 import pytest
 
 from docmind_lab.services import log as log_module
-from docmind_lab.services.log import ServiceLog, rows_as_json, rows_from_json
+from docmind_lab.services.log import ServiceLog, rows_from_json
 from docmind_lab.services.plan import Plan, ServiceRequest
 
 PLAN = Plan((), "llm", input_tokens=12, output_tokens=5, fault="stall")
@@ -72,4 +73,4 @@ def test_rows_survive_the_way_over_json():
     row = ServiceLog().received(request("r1"), PLAN, 3.5)
     row.token_spans.append((3.5, 4.0, 7))
     row.first_byte_at = 3.75
-    assert rows_from_json(json.loads(json.dumps(rows_as_json([row])))) == [row]
+    assert rows_from_json(json.loads(json.dumps([asdict(row)]))) == [row]

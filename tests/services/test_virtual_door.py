@@ -13,6 +13,7 @@ from typing import Any
 
 import httpcore
 import httpx
+import openai
 import pytest
 from often import often
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
@@ -173,6 +174,20 @@ def test_a_trickle_defeats_a_timeout_of_each_read_and_no_total_deadline(stream):
     assert virtual.run(under_a_deadline) in ("APITimeoutError", "ReadTimeout")
     assert virtual.took_s == pytest.approx(1.7, abs=1e-9)
     assert virtual.row.client_gone_at == virtual.took_s
+
+
+def test_a_stream_is_held_to_the_deadline_it_was_asked_for_under_wherever_it_is_read():
+    virtual = Virtual.of("trickle:*")
+
+    def read_later() -> None:
+        with openai_at(HERE, http_client=HttpClients().openai) as client:
+            with deadline_scope(Deadline.after(1.7)):
+                chunks = client.chat.completions.create(model=MODEL, messages=QUESTION, stream=True)
+            with pytest.raises(openai.APITimeoutError):
+                list(chunks)
+
+    virtual.run(read_later)
+    assert virtual.took_s == pytest.approx(1.7, abs=1e-9)
 
 
 def test_a_server_that_takes_nobody_in_is_a_timeout_of_the_connection():

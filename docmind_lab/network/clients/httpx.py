@@ -142,7 +142,7 @@ def _wrap_handle(web: Any, previous: Any) -> Any:
         if observer is None:
             return previous(transport, request)
         copy, exchange = _prepare(web, request, observer)
-        with sending_scope(), exchange.operation():
+        with sending_scope(), exchange:
             response = previous(transport, copy)
         return _noted(response, SyncBody, exchange)
 
@@ -155,7 +155,7 @@ def _wrap_handle_async(web: Any, previous: Any) -> Any:
         if observer is None:
             return await previous(transport, request)
         copy, exchange = _prepare(web, request, observer)
-        with sending_scope(), exchange.operation():
+        with sending_scope(), exchange:
             response = await previous(transport, copy)
         return _noted(response, AsyncBody, exchange)
 

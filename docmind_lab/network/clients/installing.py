@@ -28,7 +28,10 @@ class LabAdapters(HttpxAdapter):
     def install(self) -> None:
         """Install all adapters until `remove`."""
         self.hold()
-        for adapter in (HttpClientAdapter(), *([AiohttpAdapter()] if is_there("aiohttp") else [])):
+        others: list[HttpClientAdapter | AiohttpAdapter] = [HttpClientAdapter()]
+        if is_there("aiohttp"):
+            others.append(AiohttpAdapter())
+        for adapter in others:
             self.at_removal(adapter.remove)
             adapter.hold()
             adapter.observe()

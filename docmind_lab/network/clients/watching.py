@@ -159,12 +159,9 @@ class HeldCode:
 
 
 def held_code() -> HeldCode | None:
-    """Return what holds the requests of the calling code; None outside a deadline."""
-    hold = current_hold()
-    if hold is None:
-        return None
-    is_held = hold.in_force is not None or (hold.only_tells and hold.was_cancelled)
-    return HeldCode(hold) if is_held else None
+    """Return what holds the requests of the calling code; None outside a deadline. Raises: as `hold_in_force`."""
+    held = hold_in_force()
+    return None if held is None else HeldCode(held[0])
 
 
 class _Work:
