@@ -1,8 +1,7 @@
-"""Plans: tokens over time, duration, and what a request says of its call."""
+"""Plans: tokens over time, and what a request says of its call."""
 
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from planned_replies import tagged
 
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services.plan import Chunk, Headers, Plan, ServiceRequest, Wait, json_steps
+from docmind_lab.services.plan import ServiceRequest, Wait
 
 waits = st.builds(Wait, seconds=st.floats(min_value=1e-6, max_value=1e4), tokens=st.integers(0, 5000))
 instants = st.floats(min_value=-10, max_value=2e4)
@@ -35,23 +34,6 @@ def test_a_token_is_there_when_its_share_of_the_wait_is_over():
     elapsed = (0, 0.49, 0.5, 0.99, 1.0, 1.5, 1.99, 2.0)
     assert [wait.tokens_by(elapsed_s) for elapsed_s in elapsed] == [0, 0, 1, 1, 2, 3, 3, 4]
     assert Wait(math.inf, tokens=3).tokens_by(1e9) == 0
-
-
-def test_a_plan_takes_the_sum_of_its_waits():
-    plan = Plan((Wait(0.5), Headers(200), Wait(0.25, tokens=2), Chunk(b"x"), Wait(0.25)), "llm")
-    assert plan.duration_s == 1.0
-    assert Plan((Headers(200), Chunk(b"x")), "llm").duration_s == 0.0
-
-
-def test_a_json_reply_says_its_length_in_bytes():
-    headers, chunk = json_steps(418, {"text": "naïve €"}, (("x-extra", "1"),))
-    assert headers.status == 418
-    assert dict(headers.headers) == {
-        "content-type": "application/json",
-        "content-length": str(len(chunk.data)),
-        "x-extra": "1",
-    }
-    assert json.loads(chunk.data) == {"text": "naïve €"}
 
 
 NONSENSE = ["", "x", "--5", "-", "1.5", "²", "5-", " "]

@@ -10,16 +10,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.slots import SlotQueue, Turn
 
 
-def test_one_that_is_not_there_changes_nothing_when_it_leaves():
-    queue = SlotQueue[str](1)
-    queue.arrive("a", 0.0)
-    queue.arrive("b", 0.0)
-    assert queue.leave("x", 1.0) == ()
-    assert queue.leave("b", 1.0) == ()
-    assert queue.leave("b", 1.0) == ()
-    assert queue.served == {"a"}
-
-
 def test_one_that_was_received_before_a_slot_became_free_starts_when_it_did():
     queue = SlotQueue[str](1)
     queue.arrive("a", 0.0)

@@ -7,7 +7,9 @@ import contextlib
 import json
 import threading
 import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,18 +178,65 @@ def test_a_trickle_defeats_a_timeout_of_each_read_and_no_total_deadline(stream):
     assert virtual.row.client_gone_at == virtual.took_s
 
 
-def test_a_stream_is_held_to_the_deadline_it_was_asked_for_under_wherever_it_is_read():
-    virtual = Virtual.of("trickle:*")
+QUESTIONED: Any = {"model": MODEL, "messages": QUESTION}
 
+
+@contextlib.asynccontextmanager
+async def openai_on_a_loop(connections: int = 100) -> AsyncIterator[openai.AsyncOpenAI]:
+    http = HttpClients(max_connections=connections)
+    options: Any = {"api_key": "unused", "max_retries": 0, "timeout": None, "http_client": http.openai_async}
+    async with openai.AsyncOpenAI(base_url=HERE.openai_base_url, **options) as client:
+        yield client
+
+
+def test_a_stream_is_held_to_the_deadline_it_was_asked_for_under_wherever_it_is_read():
     def read_later() -> None:
         with openai_at(HERE, http_client=HttpClients().openai) as client:
             with deadline_scope(Deadline.after(1.7)):
-                chunks = client.chat.completions.create(model=MODEL, messages=QUESTION, stream=True)
+                chunks = client.chat.completions.create(**QUESTIONED, stream=True)
             with pytest.raises(openai.APITimeoutError):
                 list(chunks)
 
-    virtual.run(read_later)
-    assert virtual.took_s == pytest.approx(1.7, abs=1e-9)
+    async def read_later_on_a_loop() -> None:
+        async with openai_on_a_loop() as client:
+            with deadline_scope(Deadline.after(1.7)):
+                chunks = await client.chat.completions.create(**QUESTIONED, stream=True)
+            with pytest.raises(openai.APITimeoutError):
+                [chunk async for chunk in chunks]
+
+    virtual = Virtual.of("trickle:*")
+    for read in (read_later, lambda: asyncio.run(read_later_on_a_loop())):
+        virtual.run(read)
+        assert virtual.took_s == pytest.approx(1.7, abs=1e-9)
+
+
+def test_waiting_for_the_only_connection_of_a_pool_ends_at_the_deadline():
+    def wait() -> None:
+        with openai_at(HERE, http_client=HttpClients(max_connections=1).openai, timeout=None) as client:
+            ask_it = partial(client.chat.completions.create, **QUESTIONED)
+            threading.Thread(target=suppressing, args=(ask_it,)).start()
+            time.sleep(0.3)  # until it has the only connection
+            with deadline_scope(Deadline.after(1.4)), pytest.raises(openai.APITimeoutError):
+                ask_it()
+
+    async def wait_on_a_loop() -> None:
+        async with openai_on_a_loop(connections=1) as client:
+            occupant = asyncio.create_task(client.chat.completions.create(**QUESTIONED))
+            await asyncio.sleep(0.3)
+            with deadline_scope(Deadline.after(1.4)), pytest.raises(openai.APITimeoutError):
+                await client.chat.completions.create(**QUESTIONED)
+            occupant.cancel()
+
+    virtual = Virtual.of("hang:*")
+    for sent, waits in enumerate((wait, lambda: asyncio.run(wait_on_a_loop())), 1):
+        virtual.run(waits)
+        assert virtual.took_s == pytest.approx(1.7, abs=1e-9)
+        assert len(virtual.door.log.rows("")) == sent, "the one that waits is never sent"
+
+
+def suppressing(function: Callable[[], Any]) -> None:
+    with contextlib.suppress(openai.OpenAIError):
+        function()
 
 
 def test_a_server_that_takes_nobody_in_is_a_timeout_of_the_connection():
