@@ -191,9 +191,9 @@ class _StoredPoints:
     def query(self, name: str, body: models.QueryRequest) -> Any:
         response = self.engine.query_points(
             name,
-            query=_without_wrapper(body.query),
+            query=body.query,
             using=body.using,
-            prefetch=_unwrapped_prefetch(body.prefetch),
+            prefetch=body.prefetch,
             query_filter=body.filter,
             limit=body.limit or 10,
             offset=body.offset,
@@ -249,18 +249,3 @@ _OF_MADE_UP_POINTS = _handlers_of(MadeUpPoints())
 
 def _to_json(value: BaseModel) -> Any:
     return value.model_dump(mode="json", exclude_none=False)
-
-
-def _without_wrapper(query: Any) -> Any:
-    # On the wire a nearest query is {"nearest": …}; the engine takes what is inside as it is.
-    return query.nearest if isinstance(query, models.NearestQuery) and query.mmr is None else query
-
-
-def _unwrapped_prefetch(prefetch: Any) -> Any:
-    if prefetch is None:
-        return None
-    if isinstance(prefetch, list):
-        return [_unwrapped_prefetch(item) for item in prefetch]
-    return prefetch.model_copy(
-        update={"query": _without_wrapper(prefetch.query), "prefetch": _unwrapped_prefetch(prefetch.prefetch)}
-    )

@@ -139,12 +139,6 @@ class MemorySocket:
         """Return the limit of each wait, in seconds."""
         return self._timeout_s
 
-    def setsockopt(self, *_: Any) -> None:
-        """Do nothing: there is no socket."""
-
-    def shutdown(self, *_: Any) -> None:
-        """Do nothing, as `close`."""
-
     def close(self) -> None:
         """Do nothing: the response is closed by itself, as with any socket that a file is open of."""
 
