@@ -21,6 +21,7 @@ def test_rows_are_kept_apart_by_run_and_a_forgotten_run_leaves_nothing():
     log = ServiceLog()
     first, second = log.received(request("r1"), PLAN, 0.0), log.received(request("r2"), PLAN, 0.0)
     loose = log.received(request(), PLAN, 0.0)
+    assert (first.run_id, first.call_id, first.attempt) == ("r1", "llm/router/1.0.1", 2)
     assert [log.rows(run_id) for run_id in ("r1", "r2", "", "r3")] == [[first], [second], [loose], []]
     log.forget("r1")
     log.forget("never seen")
