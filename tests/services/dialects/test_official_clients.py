@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -289,3 +291,22 @@ def test_ollama_generates_lists_and_describes(root: str) -> None:
         assert "tools" in (client.show(MODEL).capabilities or ())
         said = client.chat(model=MODEL, messages=[{"role": "user", "content": "Why?"}], options={"num_predict": 2})
         assert (said.done_reason, said.eval_count) == ("length", 2)
+
+
+# ---- the snippets of docs/serve.md
+
+PAGE = (Path(__file__).parents[3] / "docs" / "serve.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_there_is_a_snippet_for_each_client() -> None:
+    imported = re.findall(r"^(?:import|from) (\w+)", "\n".join(SNIPPETS), re.MULTILINE)
+    assert {"openai", "anthropic", "google", "ollama"} <= set(imported)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
+def test_a_snippet_is_answered(snippet: str, root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(snippet.replace("http://127.0.0.1:8000", root), "docs/serve.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == snippet.count("print(")
+    assert all(printed)
