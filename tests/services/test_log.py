@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+
+from service_doors import tags
 
 from docmind_lab.services import log as log_module
 from docmind_lab.services.log import ServiceLog
 from docmind_lab.services.plan import Plan, ServiceRequest
 
-PLAN = Plan((), "llm", input_tokens=12, output_tokens=5, fault="stall")
+PLAN = Plan((), "llm")
 
 
-def request(run_id: str = "", **tags: str) -> ServiceRequest:
-    tags = {"run-id": run_id, "call-id": "llm/router/1.0.1", "attempt": "2", "role": "router", "step": "1.0.1"} | tags
-    return ServiceRequest("POST", "/v1/chat/completions", {f"x-docmind-{name}": value for name, value in tags.items()})
+def request(run_id: str = "") -> ServiceRequest:
+    return ServiceRequest("POST", "/v1/chat/completions", tags(run_id) | {"x-docmind-attempt": "2"})
 
 
 def test_rows_are_kept_apart_by_run_and_a_forgotten_run_leaves_nothing():
@@ -40,7 +41,7 @@ def test_rows_without_a_run_are_bounded_and_the_newest_stay(monkeypatch):
 
 def test_no_row_is_lost_when_many_threads_write_and_read():
     log, workers, each = ServiceLog(), 8, 200
-    together = Barrier(workers)
+    together = threading.Barrier(workers)
 
     def work(worker: int) -> None:
         together.wait()

@@ -60,6 +60,7 @@ def test_there_is_one_row_for_each_request_in_the_order_of_its_instants(services
         assert instants == sorted(instants)
         assert (row.outcome, row.status, row.kind) == ("ok", 200, "llm")
         assert row.output_tokens == sum(tokens for _, _, tokens in row.token_spans) > 0
+        assert {type(span) for span in row.token_spans} == {tuple}, "as they were before they were JSON"
 
 
 class Attempts:
