@@ -73,10 +73,7 @@ class Hold:
     @property
     def in_force(self) -> Deadline | None:
         """The deadline that applies now, the hold's own or a nearer one around it; None where there is none."""
-        around = None if self._outer is None else self._outer.in_force
-        if self.only_tells and around is not None and around.remaining() <= self.policy.floor_s:
-            around = None
-        return self._nearer(around)
+        return self._in_place()
 
     @property
     def ends_by(self) -> Deadline | None:
@@ -91,7 +88,13 @@ class Hold:
         return around if self.is_released else Deadline(around.at_s, around.limit_s, around.clock, self._in_place)
 
     def _in_place(self) -> Deadline | None:
-        return self.in_force
+        # Asked for several times by every request, and most holds have no other one around them.
+        if self._outer is None:
+            return None if self.is_released else self.deadline
+        around = self._outer._in_place()
+        if self.only_tells and around is not None and around.remaining() <= self.policy.floor_s:
+            around = None
+        return self._nearer(around)
 
     def _put_inside(self, outer: Hold | None) -> None:
         """Note the hold around this one, and have what bounds this one's requests ask for the deadline in force."""

@@ -63,12 +63,6 @@ class DeadlineOnWire(ShownAsCode):
         """Whether requests to this host carry the header. A port that is not known fits only hosts without one."""
         return _is_named(self.hosts, host, port)
 
-    def header_for(self, host: str, port: int | None, deadline: Deadline | None) -> tuple[str, str] | None:
-        """Return the name and the value of the header for a request; None for a third party or without a deadline."""
-        if deadline is None or not _is_named(self.hosts, host, port):
-            return None
-        return to_header(deadline.remaining() - self.transit_s, self.header)
-
     def outgoing_headers(
         self, raw_headers: RawHeaders, host: str, port: int | None, deadline: Deadline | None
     ) -> RawHeaders:
@@ -141,8 +135,8 @@ def deadline_headers(url: str, wire: DeadlineOnWire | None = None) -> dict[str, 
         raise ConfigurationError(f"url {error}; give an address such as 'https://api.internal/'") from error
     if rules is None:
         return {}
-    header = rules.header_for(host, parts.port or default_port(parts.scheme), deadline_in_force())
-    return {} if header is None else dict([header])
+    headers = rules.outgoing_headers([], host, parts.port or default_port(parts.scheme), deadline_in_force())
+    return {name.decode("ascii"): value.decode("ascii") for name, value in headers}
 
 
 def default_port(scheme: str) -> int | None:

@@ -15,7 +15,7 @@ import httpx
 import httpx2
 
 from docmind_lab.core.addresses import is_loopback
-from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline, deadline_scope
+from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline, deadline_scope, in_force
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import (
     HEADER_PREFIX,
@@ -42,18 +42,20 @@ def admit_all(url: str) -> None:
     """Admit every URL: for clients whose endpoint was checked when they were built."""
 
 
+def _errors_of(core: ModuleType) -> tuple[type[Exception], ...]:
+    return core.TimeoutException, core.NetworkError, core.ProtocolError, core.UnsupportedProtocol, core.ProxyError
+
+
+_OF_HTTPCORE, _OF_HTTPCORE2 = _errors_of(httpcore), _errors_of(httpcore2)
+
+
 @contextlib.contextmanager
-def library_errors(core: ModuleType, web: ModuleType) -> Iterator[None]:
-    """Turn an httpcore exception into the httpx exception of the same name."""
+def library_errors() -> Iterator[None]:
+    """Turn an exception of httpcore or httpcore2 into that of httpx or httpx2 of the same name."""
     try:
         yield
-    except (
-        core.TimeoutException,
-        core.NetworkError,
-        core.ProtocolError,
-        core.UnsupportedProtocol,
-        core.ProxyError,
-    ) as error:
+    except (*_OF_HTTPCORE, *_OF_HTTPCORE2) as error:
+        web = httpx if isinstance(error, _OF_HTTPCORE) else httpx2
         for kind in type(error).__mro__:
             translated = getattr(web, kind.__name__, None)
             if isinstance(translated, type) and issubclass(translated, Exception):
@@ -61,15 +63,14 @@ def library_errors(core: ModuleType, web: ModuleType) -> Iterator[None]:
         raise
 
 
-def _smaller(timeout_s: float | None, bound_s: float) -> float:
-    return bound_s if timeout_s is None else min(timeout_s, bound_s)
-
-
 _PREFIX = HEADER_PREFIX.encode()
 
 
 class Exchange:
     """One request under way: its attempt, and how the attempt ends. The request itself is not changed.
+
+    It is the block of one operation of the request at a time, under its attempt and its deadline; an exception ends the
+    attempt and passes on.
 
     surfacing: what a cut by the deadline is raised as; left out, the library's own timeout. url: where the request
     goes, if not where it says. read_timeout_s: bounds each single wait.
@@ -99,7 +100,8 @@ class Exchange:
         call = current_call()
         for bound_s in (read_timeout_s, None if call is None else call.read_timeout_s):
             if bound_s is not None:
-                self.timeouts = {name: _smaller(self.timeouts.get(name), bound_s) for name in _TIMEOUT_NAMES}
+                own = ((name, self.timeouts.get(name)) for name in _TIMEOUT_NAMES)
+                self.timeouts = {name: bound_s if own_s is None else min(own_s, bound_s) for name, own_s in own}
         self._request = request
         self._tags: tuple[tuple[bytes, bytes], ...] = ()
         self.attempt: Attempt | None = None
@@ -184,7 +186,7 @@ class Exchange:
             failed = self.attempt.status is not None and self.attempt.status >= 400
             if failed:
                 self.attempt.error_type = f"HTTP {self.attempt.status}"
-            self._end_attempt("error" if failed else "ok")
+            self._end("error" if failed else "ok")
 
     def note_closed(self) -> None:
         """End the attempt: the client closed the response.
@@ -197,11 +199,25 @@ class Exchange:
         if _SSE_END in self.tail or (self.attempt.status or 0) >= 400:
             self.complete()
         else:
-            self._end_attempt("cancelled")
+            self._end("cancelled")
 
-    def operation(self) -> _Operation:
-        """Return a context manager for one operation of the attempt; an exception ends the attempt and passes on."""
-        return _Operation(self)
+    def __enter__(self) -> None:
+        # A body may be read where another deadline, or none, is in force: the request's own goes with it.
+        is_new = self.attempt is not None or current_attempt() is not None
+        self._attempt_scope = attempt_scope(self.attempt) if is_new else None
+        self._deadline_scope = None if self.deadline is in_force().deadline else deadline_scope(self.deadline)
+        if self._attempt_scope is not None:
+            self._attempt_scope.__enter__()
+        if self._deadline_scope is not None:
+            self._deadline_scope.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if self._deadline_scope is not None:
+            self._deadline_scope.__exit__(None, None, None)
+        if self._attempt_scope is not None:
+            self._attempt_scope.__exit__(None, None, None)
+        if error is not None:
+            self.note_failure(error)
 
     def note_failure(self, error: BaseException) -> None:
         """End the attempt with an operation's error. Raises: `surfacing`'s error if the deadline cut it."""
@@ -226,43 +242,9 @@ class Exchange:
     def _is_cancelled(self) -> bool:
         return self._hold is not None and self._hold.was_cancelled
 
-    def _end(self, outcome: AttemptOutcome, error: BaseException) -> None:
-        if self.attempt is not None:
-            self._end_attempt(outcome, error)
-
-    def _end_attempt(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
-        assert self.attempt is not None, "only an attempt ends"
+    def _end(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
+        if self.attempt is None:
+            return
         self.attempt.end(outcome, error)
         if self._tapping is not None:
             self._tapping.ended(self.attempt)
-
-
-class _Operation:
-    """A block for one operation of an attempt, under the attempt and the deadline of its request.
-
-    A class, since a generator for each of three scopes would be a large part of the cost of observing a request.
-    """
-
-    __slots__ = ("_attempt", "_deadline", "_exchange")
-
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-
-    def __enter__(self) -> None:
-        # A body may be read where another deadline, or none, is in force: the request's own goes with it.
-        attempt, deadline = self._exchange.attempt, self._exchange.deadline
-        is_new = attempt is not None or current_attempt() is not None
-        self._attempt = attempt_scope(attempt) if is_new else None
-        self._deadline = None if deadline is current_deadline() else deadline_scope(deadline)
-        if self._attempt is not None:
-            self._attempt.__enter__()
-        if self._deadline is not None:
-            self._deadline.__enter__()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if self._deadline is not None:
-            self._deadline.__exit__(None, None, None)
-        if self._attempt is not None:
-            self._attempt.__exit__(None, None, None)
-        if error is not None:
-            self._exchange.note_failure(error)

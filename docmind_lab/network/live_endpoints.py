@@ -71,11 +71,9 @@ def _model_endpoint(settings: Settings) -> Check:
     headers = {"Authorization": f"Bearer {settings.llm.api_key.get_secret_value()}"}
     try:
         names = [str(entry["id"]) for entry in _get_json(settings, _resource_url(url, "models"), headers)["data"]]
-    except httpx.HTTPStatusError as error:
-        if error.response.status_code == _NOT_SERVED:
-            return Check(MODEL_ENDPOINT, "note", f"{where} answers, and does not list its models")
-        return Check(MODEL_ENDPOINT, "failed", f"{where}: HTTP {error.response.status_code}", remedy)
     except (httpx.HTTPError, DocmindLabError) as error:
+        if isinstance(error, httpx.HTTPStatusError) and error.response.status_code == _NOT_SERVED:
+            return Check(MODEL_ENDPOINT, "note", f"{where} answers, and does not list its models")
         return Check(MODEL_ENDPOINT, "failed", f"{where}: {reason_of(error)}", remedy)
     except (ValueError, KeyError, TypeError):
         return Check(MODEL_ENDPOINT, "failed", f"{where}: its list of models cannot be read", remedy)

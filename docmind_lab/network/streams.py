@@ -15,25 +15,19 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-import httpcore
-import httpcore2
-
-from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline
+from docmind_lab.core.deadlines import CappedTimeout, current_deadline
 from docmind_lab.core.holds import blocking_on
-from docmind_lab.network.attempts import current_attempt
+from docmind_lab.network.attempts import Attempt, current_attempt
 
 # A write loops over sends that may each block for the whole timeout; smaller pieces meet the deadline more often.
 _WRITE_PIECE_BYTES = 16_384
 
 
-def _deadline_in_force() -> Deadline | None:
-    attempt = current_attempt()
-    return attempt.deadline if attempt is not None else current_deadline()
+def _cap(timeout_s: float | None, timeout_error: type[Exception], attempt: Attempt | None) -> float | None:
+    """Return an operation's timeout capped by the deadline. Raises: `timeout_error` when no time is left.
 
-
-def _cap(timeout_s: float | None, timeout_error: type[Exception]) -> float | None:
-    """Return an operation's timeout capped by the deadline. Raises: `timeout_error` when no time is left."""
-    attempt = current_attempt()
+    attempt: the current one.
+    """
     deadline = current_deadline() if attempt is None else attempt.deadline
     if deadline is None:
         return timeout_s.own_s if isinstance(timeout_s, CappedTimeout) else timeout_s
@@ -54,6 +48,14 @@ def _rest(timeout_s: float | None, waited_s: float | None, error: Exception) -> 
     if rest_s == 0:
         raise error
     return rest_s
+
+
+def end_waits(connection: object) -> None:
+    """End what other threads wait for on a socket: its reads find the end of the stream. Any other object is left."""
+    if isinstance(connection, socket.socket):
+        with contextlib.suppress(OSError):
+            # Below TLS, whose own way of closing is not safe while another thread reads.
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[str]:
@@ -83,24 +85,21 @@ def _resolve(core: ModuleType, host: str, port: int, timeout_s: float) -> list[s
 
 
 class _StreamLogic:
-    """The part that sync and async streams share: records instants and caps timeouts."""
+    """The part that sync and async streams share: records instants and caps timeouts. core: httpcore or httpcore2."""
 
-    core: ModuleType
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
+    def __init__(self, core: ModuleType, inner: Any) -> None:
+        self.core, self.inner = core, inner
 
     def _before_write(self, timeout_s: float | None) -> float | None:
         attempt = current_attempt()
         if attempt is not None:
             attempt.note_acquired()
-        allowed_s = _cap(timeout_s, self.core.WriteTimeout)
+        allowed_s = _cap(timeout_s, self.core.WriteTimeout, attempt)
         if attempt is not None:
             attempt.note_sent()
         return allowed_s
 
-    def _after_read(self, data: bytes) -> bytes:
-        attempt = current_attempt()
+    def _after_read(self, data: bytes, attempt: Attempt | None) -> bytes:
         if attempt is not None and data:
             attempt.note_first_byte()
         return data
@@ -114,11 +113,12 @@ class _SyncStream(_StreamLogic):
     """A blocking stream held to the deadline."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        attempt = current_attempt()
         with blocking_on(self.shut_down):
             while True:
-                allowed_s = _cap(timeout, self.core.ReadTimeout)
+                allowed_s = _cap(timeout, self.core.ReadTimeout, attempt)
                 try:
-                    return self._after_read(self.inner.read(max_bytes, allowed_s))
+                    return self._after_read(self.inner.read(max_bytes, allowed_s), attempt)
                 except self.core.ReadTimeout as error:
                     timeout = _rest(timeout, allowed_s, error)
 
@@ -132,29 +132,25 @@ class _SyncStream(_StreamLogic):
         if hasattr(self.inner, "shut_down"):
             self.inner.shut_down()
             return
-        connection = self.inner.get_extra_info("socket")
-        if not isinstance(connection, socket.socket):
-            return
-        with contextlib.suppress(OSError):
-            # Below TLS, whose own way of closing is not safe while another thread reads.
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        end_waits(self.inner.get_extra_info("socket"))
 
     def close(self) -> None:
         self.inner.close()
 
     def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None) -> Any:
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
-        return type(self)(self.inner.start_tls(ssl_context, server_hostname, allowed_s))
+        allowed_s = _cap(timeout, self.core.ConnectTimeout, current_attempt())
+        return type(self)(self.core, self.inner.start_tls(ssl_context, server_hostname, allowed_s))
 
 
 class _AsyncStream(_StreamLogic):
     """An async stream held to the deadline."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        attempt = current_attempt()
         while True:
-            allowed_s = _cap(timeout, self.core.ReadTimeout)
+            allowed_s = _cap(timeout, self.core.ReadTimeout, attempt)
             try:
-                return self._after_read(await self.inner.read(max_bytes, allowed_s))
+                return self._after_read(await self.inner.read(max_bytes, allowed_s), attempt)
             except self.core.ReadTimeout as error:
                 timeout = _rest(timeout, allowed_s, error)
 
@@ -168,24 +164,24 @@ class _AsyncStream(_StreamLogic):
     async def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> Any:
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
-        return type(self)(await self.inner.start_tls(ssl_context, server_hostname, allowed_s))
+        allowed_s = _cap(timeout, self.core.ConnectTimeout, current_attempt())
+        return type(self)(self.core, await self.inner.start_tls(ssl_context, server_hostname, allowed_s))
 
 
-def _note_connecting() -> None:
+def _note_connecting() -> Attempt | None:
+    """Note that a connection is being made, and return the attempt that it is made for."""
     attempt = current_attempt()
     if attempt is not None:
         attempt.note_acquired()
+    return attempt
 
 
-class _SyncBackend:
-    """Opens blocking connections within the deadline, name look-up included."""
+class SyncBackend:
+    """Opens blocking connections of httpcore or httpcore2 within the deadline, name look-up included."""
 
-    core: ModuleType
-    stream: type[_SyncStream]
-
-    def __init__(self, inner: Any = None) -> None:
-        self.inner = self.core.SyncBackend() if inner is None else inner
+    def __init__(self, core: ModuleType, inner: Any = None) -> None:
+        self.core = core
+        self.inner = core.SyncBackend() if inner is None else inner
 
     def connect_tcp(
         self,
@@ -195,39 +191,29 @@ class _SyncBackend:
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
-        _note_connecting()
+        """Connect to a host."""
+        attempt = _note_connecting()
         options = list(socket_options or ())
         addresses = [host]
-        if _deadline_in_force() is not None:
-            addresses = _resolve(self.core, host, port, _cap(timeout, self.core.ConnectTimeout) or 0.0)
+        if (current_deadline() if attempt is None else attempt.deadline) is not None:
+            addresses = _resolve(self.core, host, port, _cap(timeout, self.core.ConnectTimeout, attempt) or 0.0)
         failure: Exception | None = None
         for address in addresses:
             try:
-                allowed_s = _cap(timeout, self.core.ConnectTimeout)
-                return self.stream(self.inner.connect_tcp(address, port, allowed_s, local_address, options))
+                allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
+                stream = self.inner.connect_tcp(address, port, allowed_s, local_address, options)
+                return _SyncStream(self.core, stream)
             except self.core.ConnectError as error:
                 failure = error
         raise failure or self.core.ConnectError(f"no address for {host}")
 
-    def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> Any:
-        _note_connecting()
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
-        return self.stream(self.inner.connect_unix_socket(path, allowed_s, socket_options))
 
-    def sleep(self, seconds: float) -> None:
-        self.inner.sleep(seconds)
+class AsyncBackend:
+    """Opens async connections of either within the deadline; the name look-up is cancellable, so the cap covers it."""
 
-
-class _AsyncBackend:
-    """Opens async connections within the deadline; the name look-up is cancellable here, so the cap covers it."""
-
-    core: ModuleType
-    stream: type[_AsyncStream]
-
-    def __init__(self, inner: Any = None) -> None:
-        self.inner = self.core.AnyIOBackend() if inner is None else inner
+    def __init__(self, core: ModuleType, inner: Any = None) -> None:
+        self.core = core
+        self.inner = core.AnyIOBackend() if inner is None else inner
 
     async def connect_tcp(
         self,
@@ -237,58 +223,8 @@ class _AsyncBackend:
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
-        _note_connecting()
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
-        return self.stream(
-            await self.inner.connect_tcp(host, port, allowed_s, local_address, list(socket_options or ()))
-        )
-
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> Any:
-        _note_connecting()
-        allowed_s = _cap(timeout, self.core.ConnectTimeout)
-        return self.stream(await self.inner.connect_unix_socket(path, allowed_s, socket_options))
-
-    async def sleep(self, seconds: float) -> None:
-        await self.inner.sleep(seconds)
-
-
-class _SyncStream1(_SyncStream, httpcore.NetworkStream):
-    core = httpcore
-
-
-class _SyncStream2(_SyncStream, httpcore2.NetworkStream):
-    core = httpcore2
-
-
-class _AsyncStream1(_AsyncStream, httpcore.AsyncNetworkStream):
-    core = httpcore
-
-
-class _AsyncStream2(_AsyncStream, httpcore2.AsyncNetworkStream):
-    core = httpcore2
-
-
-class SyncBackend(_SyncBackend, httpcore.NetworkBackend):
-    """Opens blocking connections of httpcore within the deadline."""
-
-    core, stream = httpcore, _SyncStream1
-
-
-class SyncBackend2(_SyncBackend, httpcore2.NetworkBackend):
-    """Opens blocking connections of httpcore2 within the deadline."""
-
-    core, stream = httpcore2, _SyncStream2
-
-
-class AsyncBackend(_AsyncBackend, httpcore.AsyncNetworkBackend):
-    """Opens async connections of httpcore within the deadline."""
-
-    core, stream = httpcore, _AsyncStream1
-
-
-class AsyncBackend2(_AsyncBackend, httpcore2.AsyncNetworkBackend):
-    """Opens async connections of httpcore2 within the deadline."""
-
-    core, stream = httpcore2, _AsyncStream2
+        """Connect to a host."""
+        attempt = _note_connecting()
+        allowed_s = _cap(timeout, self.core.ConnectTimeout, attempt)
+        options = list(socket_options or ())
+        return _AsyncStream(self.core, await self.inner.connect_tcp(host, port, allowed_s, local_address, options))

@@ -17,23 +17,22 @@ import httpx
 import httpx2
 
 from docmind_lab.network.exchange import Admission, Exchange, Surfacing, admit_all, library_errors
-from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend, SyncBackend2
+from docmind_lab.network.streams import AsyncBackend, SyncBackend
 
 MAX_CONNECTIONS = 100  # the httpx default, kept so that a pool behaves as a user's own would
 
 
-class _SyncBody:
-    core: ModuleType
-    web: ModuleType
+class SyncBody(httpx.SyncByteStream, httpx2.SyncByteStream):
+    """The body of a response of httpx or httpx2; reading it reports to the exchange."""
 
     def __init__(self, inner: Any, exchange: Exchange) -> None:
         self._inner, self._exchange = inner, exchange
 
     def __iter__(self) -> Iterator[bytes]:
         parts = iter(self._inner)
-        with library_errors(self.core, self.web):
+        with library_errors():
             while True:
-                with self._exchange.operation():
+                with self._exchange:
                     part = next(parts, None)
                 if part is None:
                     self._exchange.complete()
@@ -42,22 +41,22 @@ class _SyncBody:
                 yield part
 
     def close(self) -> None:
+        """Read no further."""
         self._exchange.note_closed()
         self._inner.close()
 
 
-class _AsyncBody:
-    core: ModuleType
-    web: ModuleType
+class AsyncBody(httpx.AsyncByteStream, httpx2.AsyncByteStream):
+    """The body of an async response, otherwise as `SyncBody`."""
 
     def __init__(self, inner: Any, exchange: Exchange) -> None:
         self._inner, self._exchange = inner, exchange
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         parts = aiter(self._inner)
-        with library_errors(self.core, self.web):
+        with library_errors():
             while True:
-                with self._exchange.operation():
+                with self._exchange:
                     part = await anext(parts, None)
                 if part is None:
                     self._exchange.complete()
@@ -66,6 +65,7 @@ class _AsyncBody:
                 yield part
 
     async def aclose(self) -> None:
+        """Read no further."""
         self._exchange.note_closed()
         await self._inner.aclose()
 
@@ -92,7 +92,7 @@ class _Transport:
             max_connections=max_connections,
             max_keepalive_connections=20,
             keepalive_expiry=5.0,
-            network_backend=self.backend(),
+            network_backend=self.backend(self.core),
         )
 
     def _response(self, response: Any, exchange: Exchange) -> Any:
@@ -107,11 +107,11 @@ class _Transport:
 
 
 class _SyncTransport(_Transport):
-    pool = "ConnectionPool"
+    backend, body, pool = SyncBackend, SyncBody, "ConnectionPool"
 
     def handle_request(self, request: Any) -> Any:
         exchange = Exchange(request, self._admit, self._surfacing)
-        with library_errors(self.core, self.web), exchange.operation():
+        with library_errors(), exchange:
             response = self._pool.handle_request(exchange.core_request(self.core, request, request.stream))
         return self._response(response, exchange)
 
@@ -120,11 +120,11 @@ class _SyncTransport(_Transport):
 
 
 class _AsyncTransport(_Transport):
-    pool = "AsyncConnectionPool"
+    backend, body, pool = AsyncBackend, AsyncBody, "AsyncConnectionPool"
 
     async def handle_async_request(self, request: Any) -> Any:
         exchange = Exchange(request, self._admit, self._surfacing)
-        with library_errors(self.core, self.web), exchange.operation():
+        with library_errors(), exchange:
             response = await self._pool.handle_async_request(exchange.core_request(self.core, request, request.stream))
         return self._response(response, exchange)
 
@@ -132,49 +132,25 @@ class _AsyncTransport(_Transport):
         await self._pool.aclose()
 
 
-class HttpxBody(_SyncBody, httpx.SyncByteStream):
-    """The body of an httpx response; reading it reports to the exchange."""
-
-    core, web = httpcore, httpx
-
-
-class Httpx2Body(_SyncBody, httpx2.SyncByteStream):
-    """The body of an httpx2 response; reading it reports to the exchange."""
-
-    core, web = httpcore2, httpx2
-
-
-class AsyncHttpxBody(_AsyncBody, httpx.AsyncByteStream):
-    """The body of an async httpx response; reading it reports to the exchange."""
-
-    core, web = httpcore, httpx
-
-
-class AsyncHttpx2Body(_AsyncBody, httpx2.AsyncByteStream):
-    """The body of an async httpx2 response; reading it reports to the exchange."""
-
-    core, web = httpcore2, httpx2
-
-
 class HttpxTransport(_SyncTransport, httpx.BaseTransport):
     """The seam's transport for `httpx.Client`, and so for QdrantClient."""
 
-    core, web, backend, body = httpcore, httpx, SyncBackend, HttpxBody
+    core, web = httpcore, httpx
 
 
 class Httpx2Transport(_SyncTransport, httpx2.BaseTransport):
     """The seam's transport for `httpx2.Client`, and so for openai and ChatOpenAI."""
 
-    core, web, backend, body = httpcore2, httpx2, SyncBackend2, Httpx2Body
+    core, web = httpcore2, httpx2
 
 
 class AsyncHttpxTransport(_AsyncTransport, httpx.AsyncBaseTransport):
     """The seam's transport for `httpx.AsyncClient`, and so for AsyncQdrantClient."""
 
-    core, web, backend, body = httpcore, httpx, AsyncBackend, AsyncHttpxBody
+    core, web = httpcore, httpx
 
 
 class AsyncHttpx2Transport(_AsyncTransport, httpx2.AsyncBaseTransport):
     """The seam's transport for `httpx2.AsyncClient`, and so for AsyncOpenAI and ChatOpenAI."""
 
-    core, web, backend, body = httpcore2, httpx2, AsyncBackend2, AsyncHttpx2Body
+    core, web = httpcore2, httpx2

@@ -49,12 +49,10 @@ Addresses = Mapping[tuple[str, int], Address]
 
 
 class _Stream:
-    """The part that sync and async virtual streams share."""
+    """The part that sync and async virtual streams share. core: httpcore or httpcore2."""
 
-    core: ModuleType
-
-    def __init__(self, wire: Wire, address: tuple[str, int]) -> None:
-        self._wire, self._address = wire, address
+    def __init__(self, core: ModuleType, wire: Wire, address: tuple[str, int]) -> None:
+        self.core, self._wire, self._address = core, wire, address
 
     def _read(self, max_bytes: int) -> bytes:
         if self._wire.left:
@@ -130,42 +128,17 @@ class _AsyncStream(_Stream):
         raise self.core.ConnectError(_NO_TLS)
 
 
-class _SyncStream1(_SyncStream, httpcore.NetworkStream):
-    core = httpcore
+_CORES = (httpcore, httpcore2)
 
 
-class _SyncStream2(_SyncStream, httpcore2.NetworkStream):
-    core = httpcore2
+def _kinds(core: ModuleType) -> list[tuple[Any, Any]]:
+    """Return pairs of a connection pool class and the connection class that it creates."""
+    return [(core.ConnectionPool, core.HTTPConnection), (core.AsyncConnectionPool, core.AsyncHTTPConnection)]
 
 
-class _AsyncStream1(_AsyncStream, httpcore.AsyncNetworkStream):
-    core = httpcore
-
-
-class _AsyncStream2(_AsyncStream, httpcore2.AsyncNetworkStream):
-    core = httpcore2
-
-
-@dataclass(frozen=True)
-class _Core:
-    """httpcore or httpcore2, with its stream classes and the methods that a run replaces."""
-
-    module: Any
-    stream: type[_SyncStream]
-    async_stream: type[_AsyncStream]
-
-    def kinds(self) -> list[tuple[Any, Any]]:
-        """Return pairs of a connection pool class and the connection class that it creates."""
-        return [
-            (self.module.ConnectionPool, self.module.HTTPConnection),
-            (self.module.AsyncConnectionPool, self.module.AsyncHTTPConnection),
-        ]
-
-
-_CORES = (_Core(httpcore, _SyncStream1, _AsyncStream1), _Core(httpcore2, _SyncStream2, _AsyncStream2))
 # As they are without a run: while one goes on, each of these names is bound to something that asks who calls.
-_CREATE = {pool: pool.create_connection for core in _CORES for pool, _ in core.kinds()}
-_CAN_HANDLE = {kind: kind.can_handle_request for core in _CORES for _, kind in core.kinds()}
+_CREATE = {pool: pool.create_connection for core in _CORES for pool, _ in _kinds(core)}
+_CAN_HANDLE = {kind: kind.can_handle_request for core in _CORES for _, kind in _kinds(core)}
 
 
 class _Network:
@@ -178,32 +151,32 @@ class _Network:
 
     # ---- what backends do
 
-    def connect_tcp(self, core: _Core, host: str, port: int, timeout_s: float | None) -> Any:
+    def connect_tcp(self, core: ModuleType, host: str, port: int, timeout_s: float | None) -> Any:
         address = self._address(core, host, port)
         if timeout_s == 0:
-            raise core.module.ConnectError(_NOT_NOW)
+            raise core.ConnectError(_NOT_NOW)
         if timeout_s is not None and timeout_s <= address.connect_s:
             _let_time_pass(timeout_s)
-            raise core.module.ConnectTimeout("timed out")
+            raise core.ConnectTimeout("timed out")
         if address.connect_s > 0:
             _let_time_pass(address.connect_s)
-        return core.stream(self._wire(address), (host, port))
+        return _SyncStream(core, self._wire(address), (host, port))
 
-    async def connect_tcp_async(self, core: _Core, host: str, port: int, timeout_s: float | None) -> Any:
+    async def connect_tcp_async(self, core: ModuleType, host: str, port: int, timeout_s: float | None) -> Any:
         address = self._address(core, host, port)
         if timeout_s is not None and timeout_s <= address.connect_s:
             await asyncio.sleep(max(0.0, timeout_s))
-            raise core.module.ConnectTimeout
+            raise core.ConnectTimeout
         if math.isinf(address.connect_s):
             await asyncio.get_running_loop().create_future()
         await asyncio.sleep(address.connect_s)
-        return core.async_stream(self._wire(address), (host, port))
+        return _AsyncStream(core, self._wire(address), (host, port))
 
-    def _address(self, core: _Core, host: str, port: int) -> Address:
+    def _address(self, core: ModuleType, host: str, port: int) -> Address:
         address = self.addresses.get((host, port))
         if address is None:
             places = ", ".join(f"{name}:{number}" for name, number in self.addresses)
-            raise core.module.ConnectError(f"nothing is at {host}:{port} in this run, only at {places}")
+            raise core.ConnectError(f"nothing is at {host}:{port} in this run, only at {places}")
         return address
 
     def _wire(self, address: Address) -> Wire:
@@ -259,7 +232,7 @@ def virtual_network(clock: VirtualClock, addresses: Addresses) -> Iterator[None]
         yield
 
 
-def _replacements(network: _Network, core: _Core) -> Iterator[tuple[Any, str, Any]]:
+def _replacements(network: _Network, core: ModuleType) -> Iterator[tuple[Any, str, Any]]:
     """Yield owner, name and replacement for the methods that the run's actors call instead."""
 
     def connect(_: Any, host: str, port: int, timeout: float | None = None, *rest: Any, **named: Any) -> Any:
@@ -271,11 +244,11 @@ def _replacements(network: _Network, core: _Core) -> Iterator[tuple[Any, str, An
     def no_unix_socket(*_: Any, **__: Any) -> Any:
         calling_actor().kernel.refuse("a Unix socket")
 
-    yield core.module.SyncBackend, "connect_tcp", connect
-    yield core.module.SyncBackend, "connect_unix_socket", no_unix_socket
-    yield core.module.AnyIOBackend, "connect_tcp", connect_async
-    yield core.module.AnyIOBackend, "connect_unix_socket", no_unix_socket
-    for pool, kind in core.kinds():
+    yield core.SyncBackend, "connect_tcp", connect
+    yield core.SyncBackend, "connect_unix_socket", no_unix_socket
+    yield core.AnyIOBackend, "connect_tcp", connect_async
+    yield core.AnyIOBackend, "connect_unix_socket", no_unix_socket
+    for pool, kind in _kinds(core):
         create, can_handle = _CREATE[pool], _CAN_HANDLE[kind]
         yield pool, "create_connection", _wrap_create(network, create)
         yield kind, "can_handle_request", _wrap_can_handle(network, can_handle)

@@ -21,13 +21,11 @@ peer_behaviour.py  how long a peer agent works, and how it may misbehave
 hop_behaviour.py   how long a service that calls services works, and whether it holds to the caller's deadline
 slots.py           the queue of the model server
 log.py             the service's own log
-asgi_messages.py   HTTP as an ASGI application sees it: requests read, and answers sent
-playing.py         one plan under way at the wall door
+asgi_messages.py   HTTP as an ASGI application sees it; connections on which nothing happens are closed
+door.py            what both doors share: the services, and which of them a request is for
 wall_door.py       plays plans over sockets
 virtual_door.py    plays plans in virtual time, for clients in the same process
 virtual_http.py    the server's end of a connection there, and a plan played over it
 virtual_host.py    an asyncio server there: the peers' and the hops'
-connections.py     HTTP connections that are closed when the client neither sends nor reads
 server.py          the services as a process of their own
-tiny_server.py     a real model server: llama.cpp's, with random weights
 """

@@ -2,12 +2,12 @@
 
     refusal_of({"messages": [...]}, "openai_chat")   # the 400 that the provider answers, or None
 
-Each provider's rules are checked on the request as it was sent, and its own words say what is wrong.
+Each provider's own words say what is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from docmind_lab.services.dialects.dialect_exchange import Refusal
@@ -16,82 +16,65 @@ from docmind_lab.services.dialects.dialect_exchange import Refusal
 def refusal_of(payload: Mapping[str, Any], dialect: str) -> Refusal | None:
     """Return how the provider refuses a request for its conversation; None for one that it takes.
 
-    payload: the body of the request, in the dialect. dialect: name of the dialect's module: "openai_chat",
-    "openai_responses", "anthropic_messages" or "gemini". Others have no rules.
+    Args:
+        payload: The body of the request, in the dialect; of Anthropic's, the chat completion that it is translated to.
+        dialect: Name of the dialect's module: "openai_chat", "openai_responses", "anthropic_messages" or "gemini".
+            Others have no rules.
     """
-    check = _RULES.get(dialect)
-    return None if check is None else check(payload)
+    check = {"openai_responses": _responses, "gemini": _gemini}.get(dialect)
+    if check is not None:
+        return check(payload)
+    return _in_turn(payload, _WORDS[dialect]) if dialect in _WORDS else None
 
 
-def _refused(message: str, position: int, part: str = "") -> Refusal:
-    return Refusal(400, message, param=f"messages.[{position}].{part or 'role'}")
+_WORDS: Final = {
+    "openai_chat": (
+        (
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+            "'tool_call_id'. The following tool_call_ids did not have response messages: {}"
+        ),
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        "Duplicate value for 'tool_call_id' of '{}'",
+    ),
+    "anthropic_messages": (
+        (
+            "messages: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` "
+            "block must have a corresponding `tool_result` block in the next message."
+        ),
+        (
+            "messages: unexpected `tool_use_id` found in `tool_result` blocks: {}. Each `tool_result` block must have "
+            "a corresponding `tool_use` block in the previous message."
+        ),
+        "messages: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}",
+    ),
+}
+"""Dialect → its words for a call without a result, a result without a call, and a second result of a call."""
 
 
-def _chat(payload: Mapping[str, Any]) -> Refusal | None:
+def _in_turn(payload: Mapping[str, Any], words: tuple[str, str, str]) -> Refusal | None:
+    """Check that each call has one result, directly after the message that calls."""
+    no_result, no_call, twice = words
     waiting: list[str] = []
     answered: set[str] = set()
     asked_at = 0
+
+    def refused(message: str, call_id: str, position: int) -> Refusal:
+        return Refusal(400, message.format(call_id), param=f"messages.[{position}].role")
+
     for position, message in enumerate(_mappings(payload.get("messages"))):
         if message.get("role") == "tool":
             call_id = str(message.get("tool_call_id"))
-            if call_id in answered:
-                return _refused(f"Duplicate value for 'tool_call_id' of '{call_id}' in message[{position}]", position)
             if call_id not in waiting:
-                return _refused(_NO_CALL_OF_CHAT, position)
+                return refused(twice if call_id in answered else no_call, call_id, position)
             waiting.remove(call_id)
             answered.add(call_id)
             continue
         if waiting:
-            return _refused(_NO_RESULT_OF_CHAT + ", ".join(waiting), asked_at)
+            break
         waiting = [str(call.get("id")) for call in _mappings(message.get("tool_calls"))]
         # Ids are those of one message: a later one may use them again.
         answered, asked_at = set(), position
-    return _refused(_NO_RESULT_OF_CHAT + ", ".join(waiting), asked_at) if waiting else None
-
-
-_NO_CALL_OF_CHAT: Final = (
-    "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-)
-_NO_RESULT_OF_CHAT: Final = (
-    "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The "
-    "following tool_call_ids did not have response messages: "
-)
-
-
-def _anthropic(payload: Mapping[str, Any]) -> Refusal | None:
-    waiting: list[str] = []
-    for position, message in enumerate(_mappings(payload.get("messages"))):
-        blocks = _mappings(message.get("content"))
-        results = [str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"]
-        unknown = next((each for each in results if each not in waiting), None)
-        if unknown is not None:
-            return Refusal(
-                400,
-                f"messages.{position}.content.{results.index(unknown)}: unexpected `tool_use_id` found in "
-                f"`tool_result` blocks: {unknown}. Each `tool_result` block must have a corresponding `tool_use` block "
-                "in the previous message.",
-            )
-        missing = [each for each in waiting if each not in results]
-        if missing:
-            return _unanswered_use(position - 1, missing)
-        twice = next((each for each in results if results.count(each) > 1), None)
-        if twice is not None:
-            return Refusal(
-                400,
-                f"messages.{position}.content: each tool_use must have a single result. Found multiple `tool_result` "
-                f"blocks with id: {twice}",
-            )
-        waiting = [str(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
-    return _unanswered_use(len(payload.get("messages") or ()) - 1, waiting) if waiting else None
-
-
-def _unanswered_use(position: int, missing: Sequence[str]) -> Refusal:
-    return Refusal(
-        400,
-        f"messages.{position}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-        f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
-        "message.",
-    )
+    return refused(no_result, ", ".join(waiting), asked_at) if waiting else None
 
 
 def _responses(payload: Mapping[str, Any]) -> Refusal | None:
@@ -110,26 +93,17 @@ def _responses(payload: Mapping[str, Any]) -> Refusal | None:
 
 def _gemini(payload: Mapping[str, Any]) -> Refusal | None:
     waiting = 0
-    for content in _mappings(payload.get("contents")):
+    # A turn without parts at the end: the calls of the last one have had no results.
+    for content in [*_mappings(payload.get("contents")), {}]:
         parts = _mappings(content.get("parts"))
-        results = sum("functionResponse" in part for part in parts)
-        if results != waiting:
-            return Refusal(400, _UNEQUAL_OF_GEMINI)
+        if sum("functionResponse" in part for part in parts) != waiting:
+            message = (
+                "Please ensure that the number of function response parts is equal to the number of function call "
+                "parts of the function call turn."
+            )
+            return Refusal(400, message)
         waiting = sum("functionCall" in part for part in parts)
-    return Refusal(400, _UNEQUAL_OF_GEMINI) if waiting else None
-
-
-_UNEQUAL_OF_GEMINI: Final = (
-    "Please ensure that the number of function response parts is equal to the number of function call parts of the "
-    "function call turn."
-)
-
-_RULES: Final = {
-    "openai_chat": _chat,
-    "openai_responses": _responses,
-    "anthropic_messages": _anthropic,
-    "gemini": _gemini,
-}
+    return None
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:

@@ -35,7 +35,7 @@ from docmind_lab.services import search_apis
 from docmind_lab.services.endpoint_request import EndpointRequest, EndpointResponse, query_of
 from docmind_lab.services.fault_plans import REFUSALS, of_any_request, refused, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
-from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, Service, ServiceRequest, Wait, json_steps
+from docmind_lab.services.plan import ODD_REQUEST, Chunk, Headers, Plan, ServiceRequest, Wait, json_steps
 from docmind_lab.services.unanswered import PROVISIONAL
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
@@ -175,8 +175,6 @@ _PAGE: Final = (
 READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.tavily.com", "/search", "POST", function=search_apis.tavily_search),
     Endpoint("api.tavily.com", "/extract", "POST", function=search_apis.tavily_extract),
-    Endpoint("google.serper.dev", "/*", function=search_apis.serper, effect=False),
-    Endpoint("api.search.brave.com", "/res/v1/web/search", "GET", function=search_apis.brave),
     Endpoint("*.wikipedia.org", "/w/api.php", function=search_apis.wikipedia),
     # Pages that these name in their answers.
     Endpoint("*.wikipedia.org", "/wiki/*", "GET", text=_PAGE),
@@ -276,7 +274,8 @@ class EndpointService:
             answer = {"error": f"the request cannot be answered: {type(error).__name__}: {error}"}
             return of_any_request(Plan(json_steps(500, answer), "tool"), request, self.faults, self.default_seed)
         plan = Plan((Wait(self._latency_s(row, key)), *_steps(response)), "tool", made_up=made_up)
-        return plan if fault is None or fault.kind in _OF_MODELS else under_fault(plan, fault)
+        # What has no words cannot be without them.
+        return plan if fault is None or fault.kind == "empty" else under_fault(plan, fault)
 
     def _latency_s(self, row: Endpoint, key: DrawKey) -> float:
         if not isinstance(row.latency, str):
@@ -285,10 +284,6 @@ class EndpointService:
             return self.profile.draw_llm(key).first_token_s
         seconds = self.profile.draw_retrieval(key)
         return seconds if math.isfinite(seconds) else 0.0
-
-
-# Faults of what a model says, and of how many ask it.
-_OF_MODELS: Final = ("empty", "rate_limit_above")
 
 
 def _steps(response: EndpointResponse) -> tuple[Headers, Chunk]:
@@ -301,8 +296,3 @@ def _steps(response: EndpointResponse) -> tuple[Headers, Chunk]:
     own = {name.lower(): value for name, value in response.headers.items()}
     headers = {"content-type": kind, **own, "content-length": str(len(data))}
     return Headers(response.status, tuple(headers.items())), Chunk(data)
-
-
-def service_at(path: str, endpoints: Service | None) -> Service | None:
-    """Return the endpoints if a path is theirs, and they are there."""
-    return endpoints if path.startswith(ENDPOINTS_PATH) else None

@@ -27,10 +27,6 @@ from docmind_lab.services.plan import (
 )
 
 TRICKLE_PIECES = 12
-KEEP_ALIVE_GAP_S = 0.3  # as a trickle's gap: below any per-read timeout in use
-
-# A comment is not an event, and white space before a JSON value is no part of it: clients skip both.
-_SIGN_OF_LIFE_SSE, _SIGN_OF_LIFE_JSON = b": keep-alive\n\n", Chunk(b"\n")
 _STREAMS = ("text/event-stream", "application/x-ndjson")
 
 Steps = tuple[Step, ...]
@@ -63,12 +59,9 @@ def refused(plan: Plan, fault: Fault) -> Plan:
     return replace(plan, steps=refusal, fault=fault.kind, takes_slot=False)
 
 
-def under_fault(plan: Plan, fault: Fault, sign_of_life: bytes = _SIGN_OF_LIFE_SSE) -> Plan:
+def under_fault(plan: Plan, fault: Fault) -> Plan:
     """Return a good reply's plan under a fault. Raises: KeyError for a fault that is another answer."""
-    if fault.kind == "keep_alive":
-        steps = _keep_alive(plan.steps, fault.seconds or 0.0, Chunk(sign_of_life))
-    else:
-        steps = _CHANGES[fault.kind](plan.steps, fault.seconds or 0.0)
+    steps = _CHANGES[fault.kind](plan.steps, fault.seconds or 0.0)
     return replace(plan, steps=steps, output_tokens=_tokens(steps), fault=fault.kind)
 
 
@@ -83,13 +76,9 @@ def _tokens(steps: Steps) -> int:
     return tokens
 
 
-def _content_type(steps: Steps) -> str:
-    headers = next((step for step in steps if isinstance(step, Headers)), Headers(200))
-    return dict(headers.headers).get("content-type", "")
-
-
 def _is_stream(steps: Steps) -> bool:
-    return _content_type(steps) in _STREAMS
+    headers = next((step for step in steps if isinstance(step, Headers)), Headers(200))
+    return dict(headers.headers).get("content-type") in _STREAMS
 
 
 def _hang(steps: Steps, seconds: float) -> Steps:
@@ -101,11 +90,8 @@ def _delay(steps: Steps, seconds: float) -> Steps:
 
 
 def _slow_first_token(steps: Steps, seconds: float) -> Steps:
-    return _delay(steps, seconds) if not _is_stream(steps) else _headers_first(_delay(steps, seconds))
-
-
-def _headers_first(steps: Steps) -> Steps:
-    return tuple(sorted(steps, key=lambda step: not isinstance(step, Headers)))
+    late = _delay(steps, seconds)
+    return tuple(sorted(late, key=lambda step: not isinstance(step, Headers))) if _is_stream(steps) else late
 
 
 def _trickle(steps: Steps, gap_s: float) -> Steps:
@@ -120,40 +106,11 @@ def _trickle(steps: Steps, gap_s: float) -> Steps:
     return tuple(trickled)
 
 
-def _keep_alive(steps: Steps, seconds: float, sign_in_stream: Chunk) -> Steps:
-    """Send the headers at once, without a length, and a sign of life after each `KEEP_ALIVE_GAP_S` of silence."""
-    sign = sign_in_stream if _is_stream(steps) else _SIGN_OF_LIFE_JSON
-    changed_steps: list[Step] = []
-    silent_s = 0.0
-    for step in _headers_first(_delay(steps, seconds)):
-        if isinstance(step, Headers):
-            named = tuple((name, value) for name, value in step.headers if name != "content-length")
-            changed_steps.append(replace(step, headers=named))
-        elif isinstance(step, Wait) and math.isfinite(step.seconds):
-            begun_s = 0.0
-            while step.seconds - begun_s > KEEP_ALIVE_GAP_S - silent_s:
-                ended_s = begun_s + KEEP_ALIVE_GAP_S - silent_s
-                changed_steps += [_part_of_wait(step, begun_s, ended_s), sign]
-                begun_s, silent_s = ended_s, 0.0
-            changed_steps.append(_part_of_wait(step, begun_s, step.seconds))
-            silent_s += step.seconds - begun_s
-        else:
-            changed_steps.append(step)
-            silent_s = 0.0
-    return tuple(changed_steps)
-
-
-def _part_of_wait(wait: Wait, begun_s: float, ended_s: float) -> Wait:
-    """Return a part of a wait, with the tokens generated in it."""
-    # Nothing comes before a wait begins, not even in one of no time, whose tokens are all there at 0.
-    before = wait.tokens_by(begun_s) if begun_s > 0 else 0
-    return Wait(ended_s - begun_s, wait.tokens_by(ended_s) - before)
-
-
 def _disconnect(steps: Steps, seconds: float) -> Steps:
     """Send half of a JSON body, or an event stream up to half of its tokens; then close the connection."""
     if not _is_stream(steps):
-        return (*(_halve(step) if isinstance(step, Chunk) else step for step in steps), Disconnect())
+        halves = (Chunk(step.data[: len(step.data) // 2]) if isinstance(step, Chunk) else step for step in steps)
+        return (*halves, Disconnect())
     left, changed_steps = _tokens(steps) // 2, list[Step]()
     for step in steps:
         if isinstance(step, Wait) and step.tokens > left:
@@ -165,45 +122,12 @@ def _disconnect(steps: Steps, seconds: float) -> Steps:
     return (*changed_steps, Disconnect())
 
 
-def _halve(chunk: Chunk) -> Chunk:
-    return Chunk(chunk.data[: len(chunk.data) // 2])
-
-
-def _malformed(steps: Steps, seconds: float) -> Steps:
-    """Cut off the JSON of a reply, with matching length; in a stream, of one event after half its tokens."""
-    if _is_stream(steps):
-        return _malformed_stream(steps)
-    halves = [_halve(step) if isinstance(step, Chunk) else step for step in steps]
-    length = str(sum(len(step.data) for step in halves if isinstance(step, Chunk)))
-    return tuple(_with_length(step, length) if isinstance(step, Headers) else step for step in halves)
-
-
-def _with_length(headers: Headers, length: str) -> Headers:
-    rest = tuple((name, value) for name, value in headers.headers if name != "content-length")
-    return replace(headers, headers=(*rest, ("content-length", length)))
-
-
-def _malformed_stream(steps: Steps) -> Steps:
-    half, generated, done = _tokens(steps) // 2, 0, False
-    end = b"\n\n" if _content_type(steps) == "text/event-stream" else b"\n"
-    whole_steps: list[Step] = []
-    for step in steps:
-        generated += step.tokens if isinstance(step, Wait) else 0
-        if isinstance(step, Chunk) and not done and generated >= half:
-            whole_steps.append(Chunk(_halve(step).data + end))
-            done = True
-        else:
-            whole_steps.append(step)
-    return tuple(whole_steps)
-
-
 _CHANGES: Mapping[str, Callable[[Steps, float], Steps]] = {
     "hang": _hang,
     "trickle": _trickle,
     "stall": _delay,
     "slow_first_token": _slow_first_token,
     "disconnect": _disconnect,
-    "malformed": _malformed,
     "retrieval_slow": _delay,
     "retrieval_hang": _hang,
     "retrieval_trickle": _trickle,

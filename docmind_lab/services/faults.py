@@ -9,15 +9,11 @@ kind may say its seconds and how many attempts of a call it strikes: `stall=5`, 
     trickle            models      the body in 12 pieces                                           0.3 between pieces
     stall              models      silence first, then the plan, headers included                  3 of silence
     slow_first_token   models      headers of an event stream at once, its first token late        3 later
-    keep_alive         models      a stall that is never silent: a sign of life every 0.3 s        3 before the plan
     http_500           the gate    status 500 at once
     rate_limit         the gate    status 429 at once, with Retry-After                            30 to wait, whole
-    rate_limit_above   the gate    status 429 at once, with Retry-After 1, while N model calls     N calls: 8
-                                   (rate_limit_above=N) or more are under way
     brownout           models      everything slower by a factor, if its work begins between two       factor 3
                                    instants (brownout=FACTOR@START-END)                           at 0-60
     disconnect         models      a closed connection after half of the body or of the tokens
-    malformed          models      status 200 and JSON that breaks off (a stream: in one event)
     empty              models      a well-formed answer without text and without tool calls
     retrieval_slow     searches    the answer, later                                               3 later
     retrieval_hang     searches    no byte, ever
@@ -66,13 +62,10 @@ FaultKind = Literal[
     "trickle",
     "stall",
     "slow_first_token",
-    "keep_alive",
     "http_500",
     "rate_limit",
-    "rate_limit_above",
     "brownout",
     "disconnect",
-    "malformed",
     "empty",
     "retrieval_slow",
     "retrieval_hang",
@@ -86,22 +79,18 @@ DEFAULT_SECONDS: Mapping[str, float] = {
     "trickle": 0.3,  # below any per-read timeout in use, which is what makes a trickle defeat one
     "stall": 3.0,
     "slow_first_token": 3.0,
-    "keep_alive": 3.0,
     "rate_limit": 30.0,
     "retrieval_slow": 3.0,
     "retrieval_trickle": 0.3,
 }
 """The kinds that take seconds, with those they have when none are written."""
 
-DEFAULT_CALLS = 8
-"""Calls under way from which on `rate_limit_above` refuses, where no number is written."""
-
 DEFAULT_FACTOR = 3.0
 """How much slower models are in a brownout, where no number is written."""
 DEFAULT_WINDOW_S = (0.0, 60.0)
 """When a brownout begins and ends, where it is not written."""
 
-# Beyond an hour a delay is a hang, and a kept-alive one a plan of many thousand steps.
+# Beyond an hour a delay is a hang.
 _LONGEST_S = 3600.0
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _NUMBERED_ROLE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
@@ -113,9 +102,8 @@ class Fault:
 
     role: who is struck, "*" for all; empty for the kind's default. probability: of striking an attempt. seconds: of
     the kinds that take some; None for the kind's default. attempts: how many of a call's first attempts can be struck;
-    None for all. calls: under way at once, of rate_limit_above, which refuses the next; None for the default. factor,
-    window_s: of a brownout, how much slower, and when it begins and ends; None for the defaults. request: the number of
-    the role's only request that is struck; None for all of them.
+    None for all. factor, window_s: of a brownout, how much slower, and when it begins and ends; None for the defaults.
+    request: the number of the role's only request that is struck; None for all of them.
     Raises: ConfigurationError naming the value that cannot be used.
     """
 
@@ -124,7 +112,6 @@ class Fault:
     probability: float = 1.0
     seconds: float | None = None
     attempts: int | None = None
-    calls: int | None = None
     factor: float | None = None
     window_s: tuple[float, float] | None = None
     request: int | None = None
@@ -135,9 +122,8 @@ class Fault:
             raise ConfigurationError(f"fault probability must be between 0 and 1, not {self.probability!r}")
         if self.attempts is not None and self.attempts < 1:
             raise ConfigurationError(f"fault attempts must be 1 or more, not {self.attempts!r}")
-        if self.request is not None and self.kind in ("rate_limit_above", "brownout"):
-            raise ConfigurationError(f"fault {self.kind} strikes no single request; leave #{self.request} out")
-        self._check_calls()
+        if self.request is not None and self.kind == "brownout":
+            raise ConfigurationError(f"fault brownout strikes no single request; leave #{self.request} out")
         self._check_brownout()
         default_s = DEFAULT_SECONDS.get(self.kind)
         if self.seconds is not None:
@@ -145,15 +131,6 @@ class Fault:
         # Two ways to write one fault are one fault: the defaults are filled in.
         object.__setattr__(self, "seconds", default_s if self.seconds is None else float(self.seconds))
         object.__setattr__(self, "role", self.role or self._default_role)
-
-    def _check_calls(self) -> None:
-        takes_calls = self.kind == "rate_limit_above"
-        if self.calls is not None and not takes_calls:
-            raise ConfigurationError(f"fault {self.kind} takes no number of calls; rate_limit_above does")
-        if self.calls is not None and self.calls < 0:
-            raise ConfigurationError(f"fault rate_limit_above: calls must be 0 or more, not {self.calls!r}")
-        if takes_calls and self.calls is None:
-            object.__setattr__(self, "calls", DEFAULT_CALLS)
 
     def _check_brownout(self) -> None:
         if self.kind != "brownout":
@@ -185,8 +162,7 @@ class Fault:
 
     @property
     def _default_role(self) -> str:
-        is_for_all = self.strikes_service == "retrieval" or self.kind in ("rate_limit_above", "brownout")
-        return "*" if is_for_all else DEFAULT_ROLE
+        return "*" if self.strikes_service == "retrieval" or self.kind == "brownout" else DEFAULT_ROLE
 
     @property
     def strikes_service(self) -> ServiceKind:
@@ -212,17 +188,13 @@ class Fault:
             factor = _parse_number(text, "factor", number) if equals else None
             window_s = _parse_window(text, attempts) if at else None
             return cls("brownout", role or default_role, chance, factor=factor, window_s=window_s, request=request)
-        counts_calls = kind == "rate_limit_above"
-        if counts_calls and equals and not re.fullmatch(r"[0-9]{1,9}", number):
-            raise ConfigurationError(f"fault {text!r}: calls {number!r} is not a whole number from 0 up")
         if at and not _WHOLE_NUMBER.fullmatch(attempts):
             raise ConfigurationError(f"fault {text!r}: attempts {attempts!r} is not a whole number from 1 up")
         return cls(
             kind=cast("FaultKind", kind),
             role=role or default_role,
             probability=chance,
-            seconds=_parse_number(text, "seconds", number) if equals and not counts_calls else None,
-            calls=int(number) if equals and counts_calls else None,
+            seconds=_parse_number(text, "seconds", number) if equals else None,
             attempts=int(attempts) if at else None,
             request=request,
         )
@@ -231,8 +203,6 @@ class Fault:
         if self.kind == "none":
             return "none"
         seconds = "" if self.seconds == DEFAULT_SECONDS.get(self.kind) else f"={_format_seconds(self.seconds)}"
-        if self.calls not in (None, DEFAULT_CALLS):
-            seconds = f"={self.calls}"
         attempts = "" if self.attempts is None else f"@{self.attempts}"
         if self.factor is not None and self.window_s is not None:
             seconds = f"={_format_seconds(self.factor)}"
@@ -264,12 +234,6 @@ def first_that_strikes(
     """Return the first fault that strikes a request to a service, or None. is_named, request: see `Fault.strikes`."""
     of_service = (fault for fault in faults if fault.strikes_service == service)
     return next((fault for fault in of_service if fault.strikes(key, is_named=is_named, request=request)), None)
-
-
-def load_limit_of(faults: Iterable[Fault], key: DrawKey) -> Fault | None:
-    """Return the lowest `rate_limit_above` that strikes a model call; None without one."""
-    limits = (fault for fault in faults if fault.kind == "rate_limit_above" and fault.strikes(key))
-    return min(limits, key=lambda fault: fault.calls or 0, default=None)
 
 
 def brownouts_of(faults: Iterable[Fault], key: DrawKey, *, is_named: bool = True) -> tuple[Fault, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from docmind_lab.services.plan import Plan, ServiceRequest
@@ -103,13 +103,8 @@ class ServiceLog:
             self._rows.pop(run_id, None)
 
 
-def rows_as_json(rows: Iterable[RequestRow]) -> list[dict[str, Any]]:
-    """Convert rows to JSON objects: one key per field of `RequestRow`."""
-    return [asdict(row) for row in rows]
-
-
 def rows_from_json(payload: Iterable[dict[str, Any]]) -> list[RequestRow]:
-    """Convert the output of `rows_as_json` back to rows."""
+    """Return rows of their fields, as `asdict` gives them and JSON carries them."""
     rows = [RequestRow(**item) for item in payload]
     for row in rows:
         row.token_spans = [(float(begun), float(ended), int(tokens)) for begun, ended, tokens in row.token_spans]

@@ -26,12 +26,11 @@ from docmind_lab.services.dialects import Answer, Dialect, Dialects, Refusal, Ro
 from docmind_lab.services.dialects.dialect_exchange import FinishReason, Rendering
 from docmind_lab.services.dialects.vectors import size_of, vector_of
 from docmind_lab.services.fault_plans import REFUSALS, of_any_request, under_fault
-from docmind_lab.services.faults import Fault, brownouts_of, first_that_strikes, load_limit_of
+from docmind_lab.services.faults import Fault, brownouts_of, first_that_strikes
 from docmind_lab.services.plan import (
     ODD_REQUEST,
     Chunk,
     Headers,
-    Limit,
     Pace,
     Plan,
     ServiceRequest,
@@ -55,14 +54,12 @@ _SHARE_OF_A_FURTHER_TEXT = 0.01
 
 # A call that the profile has hang never gets as far as what another fault would do to its reply.
 _DRAWN_HANG = Fault("hang", role="*")
-_OF_THE_DOOR = frozenset({"rate_limit_above", "brownout"})
 
 
 def _refusal_plan(fault: Fault, dialect: Dialect) -> Plan:
     """Return the plan that refuses a request before the model: no token is read or generated, no slot is taken."""
-    if fault.kind in ("rate_limit", "rate_limit_above"):
-        # Load passes within the time of a call: a client that is to come again is told the shortest whole second.
-        wait = "1" if fault.seconds is None else f"{fault.seconds:.0f}"
+    if fault.kind == "rate_limit":
+        wait = f"{fault.seconds:.0f}"
         message = f"Rate limit reached for requests. Please try again in {wait}s."
         refusal = Refusal(429, message, "rate_limit", code="rate_limit_exceeded", retry_after=wait)
     elif fault.kind == "retrieval_503":
@@ -146,7 +143,7 @@ class OpenAIService:
                 return self._embeddings(request, dialect, route, body)
             chat = dialect.chat(route, body)
             _check(chat)
-            self._check_rules(dialect, body)
+            self._check_rules(dialect, body, chat)
             conversation = Conversation.from_request(chat)
             if route.operation == "count":
                 return self._information(dialect, route, _tokens_of(conversation))
@@ -155,11 +152,12 @@ class OpenAIService:
             # The reply follows from the request alone: what a script cannot read was not put as it should be.
             raise Refusal(400, f"The conversation cannot be read ({type(error).__name__}: {error}).") from error
 
-    def _check_rules(self, dialect: Dialect, body: Mapping[str, Any]) -> None:
+    def _check_rules(self, dialect: Dialect, body: Mapping[str, Any], chat: Mapping[str, Any]) -> None:
         """Check the conversation by the provider's rules. Raises: Refusal in the provider's words."""
         if not self.checks_conversation:
             return
-        broken = refusal_of(body, type(dialect).__module__.rpartition(".")[2])
+        name = type(dialect).__module__.rpartition(".")[2]
+        broken = refusal_of(chat if name == "anthropic_messages" else body, name)
         if broken is not None:
             raise broken
 
@@ -176,8 +174,8 @@ class OpenAIService:
         key = request.draw_key(role, str(len(conversation.messages)), self.default_seed)
         # What the model says does not depend on how often it was asked.
         conversation = replace(conversation, key=replace(key, attempt=1))
-        # Only the door knows what is under way, for a limit of load, and what time it is, for a brownout.
-        drawn = (fault for fault in self.faults if fault.kind not in _OF_THE_DOOR)
+        # Only the door knows what time it is, for a brownout.
+        drawn = (fault for fault in self.faults if fault.kind != "brownout")
         is_named = bool(request.tag("role"))
         fault = first_that_strikes(drawn, "llm", key, is_named=is_named, request=request.node_request)
         if fault is not None and fault.kind in REFUSALS:
@@ -207,12 +205,9 @@ class OpenAIService:
         browned = brownouts_of(self.faults, key, is_named=is_named)
         paces = tuple(Pace(each.factor, *each.window_s) for each in browned if each.factor and each.window_s)
         plan = replace(plan, paces=paces)
-        limit = load_limit_of(self.faults, key)
-        if limit is not None and limit.calls is not None:
-            plan = replace(plan, limit=Limit(limit.calls, _refusal_plan(limit, dialect)))
         if fault is None:
             return plan
-        return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault, dialect.sign_of_life)
+        return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault)
 
     def _answer_plan(self, answer: Answer, dialect: Dialect, *, streams: bool) -> Plan:
         """Return the plan of a good answer."""
@@ -251,7 +246,7 @@ def _body_of(request: ServiceRequest) -> dict[str, Any]:
 
 
 def _check(chat: Mapping[str, Any]) -> None:
-    """Check the payload of a chat completion. Raises: Refusal naming the first field that is wrong."""
+    """Check what every chat completion has. Raises: Refusal naming the field that is wrong."""
     messages = chat.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise Refusal(400, "'messages' must be a non-empty array of objects.", param="messages")
@@ -259,18 +254,6 @@ def _check(chat: Mapping[str, Any]) -> None:
         limit = chat.get(name)
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
             raise Refusal(400, f"{name!r} must be a whole number from 1 up, not {limit!r}.", param=name)
-    if not isinstance(chat.get("stream_options") or {}, dict):
-        raise Refusal(400, "'stream_options' must be an object.", param="stream_options")
-    if not _holds_functions(chat.get("tools")):
-        raise Refusal(400, "'tools' must be an array of objects that each hold a function.", param="tools")
-    if not all(_holds_functions(message.get("tool_calls")) for message in messages):
-        raise Refusal(400, "'tool_calls' must be an array of objects that each hold a function.", param="messages")
-
-
-def _holds_functions(entries: Any) -> bool:
-    return isinstance(entries or [], list) and all(
-        isinstance(entry, dict) and isinstance(entry.get("function"), dict) for entry in entries or ()
-    )
 
 
 def _tokens_of(conversation: Conversation) -> int:

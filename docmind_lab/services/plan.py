@@ -74,9 +74,8 @@ class Plan:
 
     output_tokens: when played to the end. takes_slot: whether the model works on it, so that it needs one of the
     server's slots and waits for it; a refusal does not. slowdown: what each other call under way when it starts adds to
-    the time of its tokens, as a share of it. paces: when it is slower, whatever else is under way. limit: above how
-    many calls under way it is refused, None for no limit. made_up: what is answered without anything behind
-    it, in words; empty where the answer is the service's own.
+    the time of its tokens, as a share of it. paces: when it is slower, whatever else is under way. made_up: what is
+    answered without anything behind it, in words; empty where the answer is the service's own.
     """
 
     steps: tuple[Step, ...]
@@ -86,13 +85,8 @@ class Plan:
     fault: str = ""
     takes_slot: bool = False
     slowdown: float = 0.0
-    limit: Limit | None = None
     paces: tuple[Pace, ...] = ()
     made_up: str = ""
-
-    def admitted(self, under_way: int) -> Plan:
-        """Return this plan, or the refusal if its limit is reached. under_way: calls that have a slot or wait."""
-        return self if self.limit is None or under_way < self.limit.calls else self.limit.refusal
 
     def fault_at(self, since_s: float) -> str:
         """Return the kind of the fault that strikes it if its work begins then: its own, or a brownout."""
@@ -143,14 +137,6 @@ class Pace:
     factor: float
     begins_s: float
     ends_s: float
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A limit on calls under way at once. calls: with so many, no more is taken. refusal: the plan for the rest."""
-
-    calls: int
-    refusal: Plan
 
 
 @dataclass(frozen=True)

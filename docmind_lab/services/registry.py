@@ -8,10 +8,10 @@ A module adds its part when it is imported. Services in a process of their own i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, Hosted
+from docmind_lab.services.hosts import DoorOfHost, ExchangeHost
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply
 from docmind_lab.services.scripted_model.scripted_roles import REPLIES, ROLE_OF_PHRASE
 
@@ -54,8 +54,3 @@ def add_host(module: str, path: str, load: Callable[[], HostMaker]) -> None:
 def modules() -> tuple[str, ...]:
     """Return the modules that have added something, in order."""
     return tuple(_modules)
-
-
-def hosted_at(path: str, behaviours: Iterable[Hosted | None]) -> Hosted | None:
-    """Return how the server below a path behaves; None if there is none, or its system is not imported."""
-    return next((each for each in behaviours if each and each.path in HOSTS and path.startswith(each.path)), None)

@@ -1,4 +1,4 @@
-"""What the simulated search services answer, each in its own shape, from Tavily to Wikipedia.
+"""What the simulated Tavily and Wikipedia answer, each in its own shape.
 
 What they find is the same for the same query, and quotes it, so that an answer can be built from it.
 """
@@ -15,52 +15,38 @@ _MOST_HITS = 20
 """Results of one query at the most."""
 
 
-def _hits_of(query: str, count: Any) -> list[dict[str, str]]:
-    """Return as many results as are asked for, at most 20."""
-    number = count if isinstance(count, int) and not isinstance(count, bool) else _whole_number(count, 5)
+def tavily_search(request: EndpointRequest) -> Any:
+    """Return results as Tavily's /search does: as many as are asked for, at most 20."""
+    fields = request.fields
+    query = str(fields.get("query", ""))
     name = hashlib.sha256(query.encode()).hexdigest()[:8]
-    hits = []
-    for place in range(max(0, min(number, _MOST_HITS))):
+    results = []
+    for place in range(min(_whole_number(fields.get("max_results"), 5), _MOST_HITS)):
         kind = _KINDS[place % len(_KINDS)]
-        hits.append(
+        text = f"{kind} of {query}. Page {place + 1} says what it is, how it is used, and what to mind."
+        results.append(
             {
                 "title": f"{kind}: {query}",
                 "url": f"https://www.example.com/{name}/{place + 1}",
-                "text": f"{kind} of {query}. Page {place + 1} says what it is, how it is used, and what to mind.",
+                "content": text,
+                "score": round(0.95 - 0.05 * place, 2),
+                "raw_content": text if fields.get("include_raw_content") else None,
             }
         )
-    return hits
-
-
-def _whole_number(text: Any, default: int) -> int:
-    """Return the number that a text says; the default if it says none of up to five digits."""
-    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 6 else default
-
-
-def tavily_search(request: EndpointRequest) -> Any:
-    """Return results as Tavily's /search does."""
-    fields = request.fields
-    query = str(fields.get("query", ""))
-    hits = _hits_of(query, fields.get("max_results", 5))
-    results = [
-        {
-            "title": hit["title"],
-            "url": hit["url"],
-            "content": hit["text"],
-            "score": round(0.95 - 0.05 * place, 2),
-            "raw_content": hit["text"] if fields.get("include_raw_content") else None,
-        }
-        for place, hit in enumerate(hits)
-    ]
-    answer = hits[0]["text"] if hits and fields.get("include_answer") else None
     return {
         "query": query,
         "follow_up_questions": None,
-        "answer": answer,
+        "answer": results[0]["content"] if results and fields.get("include_answer") else None,
         "images": [],
         "results": results,
         "response_time": 0.5,
     }
+
+
+def _whole_number(value: Any, default: int) -> int:
+    """Return the number that a field says; the default if it says none of up to five digits."""
+    text = str(value)
+    return int(text) if text.isdecimal() and len(text) < 6 else default
 
 
 def tavily_extract(request: EndpointRequest) -> Any:
@@ -69,38 +55,6 @@ def tavily_extract(request: EndpointRequest) -> Any:
     each = [urls] if isinstance(urls, str) else urls
     results = [{"url": url, "raw_content": f"The text of the page at {url}.", "images": []} for url in each]
     return {"results": results, "failed_results": [], "response_time": 0.5}
-
-
-def serper(request: EndpointRequest) -> Any:
-    """Return results as google.serper.dev does for /search, /news, /images, /places, /scholar and the others."""
-    query = str(request.fields.get("q", ""))
-    kind = request.path.strip("/") or "search"
-    name, more = _SERPER_LISTS.get(kind, ("organic", {}))
-    results = [
-        {"title": hit["title"], "link": hit["url"], "snippet": hit["text"], "position": place + 1, **more}
-        for place, hit in enumerate(_hits_of(query, request.fields.get("num", 10)))
-    ]
-    return {"searchParameters": {"q": query, "type": kind}, name: results}
-
-
-_SERPER_PLACE = {"address": "1 Example Road", "rating": 4.5, "ratingCount": 120, "latitude": 51.5, "longitude": -0.12}
-_SERPER_LISTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "news": ("news", {"date": "2 hours ago", "source": "Example"}),
-    "images": ("images", {"imageUrl": "https://www.example.com/1.png", "source": "Example"}),
-    "places": ("places", _SERPER_PLACE),
-    "maps": ("places", _SERPER_PLACE),
-    "scholar": ("organic", {"publicationInfo": "A Example - Journal, 2025", "year": 2025, "citedBy": 12}),
-    "shopping": ("shopping", {"price": "$18.00", "source": "Example", "rating": 4.5}),
-    "videos": ("videos", {"duration": "5:00", "source": "Example"}),
-}
-
-
-def brave(request: EndpointRequest) -> Any:
-    """Return results as Brave's /res/v1/web/search does."""
-    query = str(request.fields.get("q", ""))
-    hits = _hits_of(query, request.fields.get("count", 10))
-    results = [{"title": hit["title"], "url": hit["url"], "description": hit["text"]} for hit in hits]
-    return {"type": "search", "query": {"original": query}, "web": {"type": "search", "results": results}}
 
 
 def wikipedia(request: EndpointRequest) -> Any:

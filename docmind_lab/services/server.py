@@ -27,7 +27,7 @@ from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import ServerBehaviour
-from docmind_lab.services.connections import BoundedConnection
+from docmind_lab.services.asgi_messages import BoundedConnection
 from docmind_lab.services.endpoints import EndpointService, EndpointTable
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hop_behaviour import HOPS_PATH, HopBehaviour

@@ -51,11 +51,6 @@ class SlotQueue(Generic[RequestT]):
         """The requests that have a slot."""
         return frozenset(self._served)
 
-    @property
-    def under_way(self) -> int:
-        """Number of requests that have a slot or wait for one."""
-        return len(self._waiting) + len(self._served)
-
     def arrive(self, request: RequestT, at: float) -> tuple[Turn[RequestT], ...]:
         """Add a request; return its turn if it starts now, nothing if it waits. at: instant of its receipt."""
         self._waiting[request] = at

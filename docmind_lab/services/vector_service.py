@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,9 +28,7 @@ from docmind_lab.services.plan import ODD_REQUEST, Plan, ServiceRequest, Wait, j
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 _COLLECTION = re.compile(r"^/collections/(?P<name>[^/]+)(?P<rest>/.*)?$")
-_SEARCHES = frozenset(
-    ("POST", f"/points/{search}") for search in ("query", "query/batch", "search", "search/batch", "scroll")
-)
+_SEARCHES = frozenset(("POST", f"/points/{search}") for search in ("query", "query/batch", "scroll"))
 _WRITES = frozenset({("PUT", ""), ("DELETE", ""), ("PUT", "/points"), ("POST", "/points/delete"), ("PUT", "/index")})
 # What concerns whether there is a collection, and so is answered as it stands.
 _OF_EXISTENCE = frozenset({("GET", "/exists"), ("PUT", ""), ("DELETE", "")})
@@ -193,9 +191,9 @@ class _StoredPoints:
     def query(self, name: str, body: models.QueryRequest) -> Any:
         response = self.engine.query_points(
             name,
-            query=_without_wrapper(body.query),
+            query=body.query,
             using=body.using,
-            prefetch=_unwrapped_prefetch(body.prefetch),
+            prefetch=body.prefetch,
             query_filter=body.filter,
             limit=body.limit or 10,
             offset=body.offset,
@@ -243,38 +241,11 @@ def _handlers_of(points: _StoredPoints | MadeUpPoints) -> _Handlers:
         ("POST", "/points/query/batch"): lambda name, request: [
             points.query(name, each) for each in models.QueryRequestBatch.model_validate_json(request.body).searches
         ],
-        ("POST", "/points/search"): lambda name, request: points.query(name, _of_search(request.json()))["points"],
-        ("POST", "/points/search/batch"): lambda name, request: [
-            points.query(name, _of_search(search))["points"] for search in request.json()["searches"]
-        ],
     }
 
 
 _OF_MADE_UP_POINTS = _handlers_of(MadeUpPoints())
 
 
-def _of_search(body: Mapping[str, Any]) -> models.QueryRequest:
-    """Return a search, as clients sent them before there were queries, as a query."""
-    vector = body["vector"]
-    named = vector if isinstance(vector, Mapping) and "vector" in vector else {"vector": vector, "name": None}
-    others = {name: value for name, value in body.items() if name != "vector"}
-    return models.QueryRequest.model_validate({**others, "query": named["vector"], "using": named["name"]})
-
-
 def _to_json(value: BaseModel) -> Any:
     return value.model_dump(mode="json", exclude_none=False)
-
-
-def _without_wrapper(query: Any) -> Any:
-    # On the wire a nearest query is {"nearest": …}; the engine takes what is inside as it is.
-    return query.nearest if isinstance(query, models.NearestQuery) and query.mmr is None else query
-
-
-def _unwrapped_prefetch(prefetch: Any) -> Any:
-    if prefetch is None:
-        return None
-    if isinstance(prefetch, list):
-        return [_unwrapped_prefetch(item) for item in prefetch]
-    return prefetch.model_copy(
-        update={"query": _without_wrapper(prefetch.query), "prefetch": _unwrapped_prefetch(prefetch.prefetch)}
-    )

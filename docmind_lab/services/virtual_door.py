@@ -24,21 +24,16 @@ from dataclasses import dataclass, field, replace
 
 from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import SimulationError
-from docmind_lab.core.server_behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
-from docmind_lab.services.dialects import asks_a_model
-from docmind_lab.services.endpoints import service_at
-from docmind_lab.services.hop_behaviour import HopBehaviour
+from docmind_lab.services.door import Door
 from docmind_lab.services.hosts import DoorOfHost, Hosted
-from docmind_lab.services.log import RequestRow, ServiceLog
-from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peer_behaviour import PeerBehaviour
-from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Headers, Service, ServiceRequest
-from docmind_lab.services.registry import HOSTS, hosted_at
+from docmind_lab.services.log import RequestRow
+from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Headers, ServiceRequest
+from docmind_lab.services.registry import HOSTS
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_host import VirtualHost
-from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer
+from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer, fail_run
 from docmind_lab.virtual_time import VirtualClock
 
 # Loopback, so that requests carry the tags of their call. Nothing listens at port 1 of any ordinary machine: a client
@@ -47,30 +42,20 @@ HOST, PORT = "127.0.0.1", 1
 
 
 @dataclass
-class VirtualDoor:
-    """The services, for runs of virtual clocks, one run at a time.
+class VirtualDoor(Door):
+    """The services, for runs of virtual clocks, one run at a time; otherwise as `Door`.
 
-    slots: model calls worked on at once; None for no limit. addresses: host and port pairs at which the services are.
-    connect_s: virtual seconds until a connection is made; inf for a server that never takes one in. peers: how the peer
-    agents behave; left out, by the habits that are assumed and as fast as the model is. hops: how the hops behave; left
-    out, there are none. endpoints: of other services; left out, there are none. cpu_charge: see
-    `ServiceOptions`. behaviour: what is done with a call whose client has left; left out, what `stops_on_disconnect`
-    says. on_send: told of each head of a reply, and each part of its body, as it is sent.
+    Args:
+        addresses: Host and port pairs at which the services are.
+        connect_s: Virtual seconds until a connection is made; inf for a server that never takes one in.
+        cpu_charge: See `ServiceOptions`.
+        on_send: Told of each head of a reply, and each part of its body, as it is sent.
     """
 
-    llm: Service
-    vectors: Service
-    stops_on_disconnect: bool = True
-    slots: int | None = None
     addresses: Sequence[tuple[str, int]] = ((HOST, PORT),)
     connect_s: float = 0.0
-    peers: PeerBehaviour | None = None
-    hops: HopBehaviour | None = None
-    endpoints: Service | None = None
     cpu_charge: CpuCharge = 0.0
-    behaviour: ServerBehaviour | None = None
     on_send: Callable[[Headers | Chunk], object] | None = None
-    log: ServiceLog = field(default_factory=ServiceLog)
     _charged_at_s: float = field(default=0.0, init=False, repr=False)
     _first_request_at: float = field(default=math.nan, init=False, repr=False)
     _clock: VirtualClock | None = field(default=None, init=False, repr=False)
@@ -80,13 +65,11 @@ class VirtualDoor:
     _over: set[str] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._queue: SlotQueue[PlanPlayer] = SlotQueue(self.slots)
-        self._behaviour = behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect)
         self._changed = threading.Condition()
         # By the path of their requests, each from its first request on.
         self._hosts: dict[str, VirtualHost] = {}
-        if self.peers is None and isinstance(self.llm, OpenAIService):
-            self.peers = PeerBehaviour(self.llm.profile, default_seed=self.llm.default_seed)
 
     # ---- a run
 
@@ -124,28 +107,26 @@ class VirtualDoor:
             connection.reply(RUN_IS_OVER)
             return
         self._charge(clock)
-        if (hosted := hosted_at(request.path, (self.peers, self.hops))) is not None:
+        if (hosted := self.hosted_at(request.path)) is not None:
             self._host_of(hosted, clock).serve(request, connection)
             return
-        service = service_at(request.path, self.endpoints)
-        service = service or (self.llm if asks_a_model(request.path) else self.vectors)
+        service = self.service_of(request)
         try:
             # In no context of the client's: what is in force around its call is no business of a server's.
             plan = contextvars.Context().run(service.plan, request)
-        except Exception as error:  # noqa: BLE001 - a defect of the service; its client would try again and hide it
+        except Exception as error:  # noqa: BLE001 - whatever a service raises
             connection.drop()
-            clock.call_at(clock.now(), _raising(error))
+            fail_run(clock, error)
             return
         if self.cpu_charge == "measured":
             self._charged_at_s = time.process_time()  # to make a plan is the server's work
-        plan = plan.admitted(self._queue.under_way)
         received_at = clock.now()
         if math.isnan(self._first_request_at):
             self._first_request_at = received_at
         row = self.log.received(request, plan, received_at)
-        playing = PlanPlayer(plan, row, connection, clock, self._behaviour, self._ended)
+        playing = PlanPlayer(plan, row, connection, clock, self.on_leave, self._ended)
         self._playing[playing] = None
-        connection.attend(playing)
+        connection.attend(playing.client_left)
         if plan.takes_slot:
             self._let_start(self._queue.arrive(playing, received_at))
         else:
@@ -165,7 +146,7 @@ class VirtualDoor:
         path = hosted.path
         if path not in self._hosts:
             host, port = self.addresses[0]
-            door = DoorOfHost(self.log, clock, self._tell_changed, self._behaviour, f"http://{host}:{port}{path}")
+            door = DoorOfHost(self.log, clock, self._tell_changed, self.on_leave, f"http://{host}:{port}{path}")
             self._hosts[path] = VirtualHost(HOSTS[path]()(hosted, door), clock, f"docmind-{path.strip('/')}")
         return self._hosts[path]
 
@@ -214,10 +195,3 @@ class VirtualDoor:
             for host in self._hosts.values():
                 host.end_run(run_id)
         self.log.forget(run_id)
-
-
-def _raising(error: Exception) -> Callable[[], None]:
-    def fail() -> None:
-        raise error
-
-    return fail

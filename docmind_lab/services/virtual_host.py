@@ -15,7 +15,7 @@ from functools import partial
 from docmind_lab.services.asgi_messages import Message, Send
 from docmind_lab.services.hosts import ExchangeHost, PeerExchange
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest
-from docmind_lab.services.virtual_http import HttpConnection
+from docmind_lab.services.virtual_http import HttpConnection, fail_run
 from docmind_lab.virtual_time import VirtualClock
 
 
@@ -46,7 +46,7 @@ class VirtualHost:
     def serve(self, request: ServiceRequest, connection: HttpConnection) -> None:
         """Start to answer a request over the connection, and return at once."""
         exchange = self._host.received(request, self._clock.now())
-        connection.attend(_LeaveNotice(exchange, self._on_loop))
+        connection.attend(partial(self._on_loop, exchange.client_left))
         self._on_loop(partial(self._start_serving, request, exchange, connection))
 
     def end_run(self, run_id: str) -> None:
@@ -71,22 +71,7 @@ class VirtualHost:
             connection.drop()
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # A defect of the service; its client would take it for a failed call and hide it.
-            self._clock.call_at(self._clock.now(), partial(_fail, error))
-
-
-def _fail(error: BaseException) -> None:
-    raise error
-
-
-class _LeaveNotice:
-    """Tells an exchange, on its own event loop, that its client has left."""
-
-    def __init__(self, exchange: PeerExchange, on_loop: Callable[[Callable[[], None]], None]) -> None:
-        self._exchange, self._on_loop = exchange, on_loop
-
-    def client_left(self) -> None:
-        self._on_loop(self._exchange.client_left)
+            fail_run(self._clock, error)
 
 
 def _sender(connection: HttpConnection, clock: VirtualClock) -> Send:

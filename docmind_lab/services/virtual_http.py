@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 from urllib.parse import unquote
 
 import h11
@@ -23,11 +22,13 @@ from docmind_lab.virtual_time import Alarm, VirtualClock
 _NOT_HTTP = b"Invalid HTTP request received."
 
 
-class ServerExchange(Protocol):
-    """A request under way, as its connection knows it."""
+def fail_run(clock: VirtualClock, error: BaseException) -> None:
+    """End the run by a defect of a service: its client would take that for a failed call, try again and hide it."""
 
-    def client_left(self) -> None:
-        """The client closed the connection."""
+    def fail() -> None:
+        raise error
+
+    clock.call_at(clock.now(), fail)
 
 
 Serve = Callable[[ServiceRequest, "HttpConnection"], None]
@@ -46,7 +47,7 @@ class HttpConnection:
         self._http = h11.Connection(h11.SERVER)
         self._head: h11.Request | None = None
         self._body: list[bytes] = []
-        self._exchange: ServerExchange | None = None
+        self._client_left: Callable[[], None] | None = None
 
     # ---- what the wire tells
 
@@ -57,9 +58,9 @@ class HttpConnection:
 
     def client_left(self) -> None:
         """The client closed the connection: the exchange under way hears of it. A part of a request was never one."""
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            exchange.client_left()
+        notice, self._client_left = self._client_left, None
+        if notice is not None:
+            notice()
 
     def _advance(self) -> None:
         while True:
@@ -95,9 +96,9 @@ class HttpConnection:
 
     # ---- what whoever serves says
 
-    def attend(self, exchange: ServerExchange) -> None:
-        """Call `client_left` of this exchange if the client leaves before the reply is complete."""
-        self._exchange = exchange
+    def attend(self, client_left: Callable[[], None]) -> None:
+        """Have `client_left` called if the client leaves before the reply is complete."""
+        self._client_left = client_left
 
     def send(self, step: Headers | Chunk) -> None:
         """Send the head of a reply or a part of its body."""
@@ -113,7 +114,7 @@ class HttpConnection:
     def finish(self) -> None:
         """The reply is complete; the connection takes the next request."""
         self._wire.send(self._http.send(h11.EndOfMessage()) or b"")
-        self._exchange = None
+        self._client_left = None
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
             self._advance()
@@ -122,7 +123,7 @@ class HttpConnection:
 
     def drop(self) -> None:
         """Close the connection, even in the middle of a reply."""
-        self._exchange = None
+        self._client_left = None
         self._wire.hang_up()
 
     def reply(self, steps: tuple[Step, ...]) -> None:

@@ -26,44 +26,36 @@ import asyncio
 import math
 from collections.abc import Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
 from docmind_lab.core.clock import WALL, Clock
-from docmind_lab.core.server_behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.services.asgi_messages import (
+    CLIENT_PATIENCE_S,
     ConnectionDropped,
     Receive,
     Send,
     bounded,
-    finite_seconds,
     read_request,
     request_of_run,
     send_json,
     send_steps,
     start_of,
 )
-from docmind_lab.services.connections import CLIENT_PATIENCE_S
-from docmind_lab.services.dialects import asks_a_model
-from docmind_lab.services.endpoints import service_at
-from docmind_lab.services.hop_behaviour import HopBehaviour
+from docmind_lab.services.door import Door
 from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, Hosted, PeerExchange
-from docmind_lab.services.log import ServiceLog, rows_as_json
-from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peer_behaviour import PeerBehaviour
+from docmind_lab.services.log import RequestRow
 from docmind_lab.services.plan import (
     RUN_IS_OVER,
     Chunk,
     Disconnect,
     Headers,
     Plan,
-    Service,
     ServiceRequest,
     Wait,
 )
-from docmind_lab.services.playing import Playing
-from docmind_lab.services.registry import HOSTS, hosted_at
+from docmind_lab.services.registry import HOSTS
 from docmind_lab.services.slots import SlotQueue, Turn
 
 # Waiting for ever is done in bounded steps, so that the loop's timer arithmetic stays finite.
@@ -72,30 +64,43 @@ _LONGEST_WAIT_S = 3600.0
 _REMEMBERED_RUNS = 10_000
 
 
-@dataclass
-class WallDoor:
-    """An ASGI application in front of the services.
+@dataclass(eq=False)
+class Playing:
+    """One plan under way. others: model calls beside it as it starts. stopped: the server knows its client left."""
 
-    slots: model calls worked on at once; None for no limit. slots_of_run: the limit is of each run. peers: how the peer
-    agents behave; left out, by the habits that are assumed and as fast as the model is. client_patience_s: how long the
-    body of a request, and a client that does not read, are waited for. behaviour: what is done with a call whose client
-    has left; left out, what `stops_on_disconnect` says. hops: how the hops behave; left out, there are none. endpoints:
-    of other services; left out, there are none. below_url: where the hops of the next level are. clock_ahead_s: how far
-    the clock of this process is ahead of the machine's, which is taken off the instants of the log.
+    plan: Plan
+    row: RequestRow
+    starts_at: float
+    others: int = 0
+    may_start: asyncio.Event = field(default_factory=asyncio.Event)
+    client_gone: asyncio.Event = field(default_factory=asyncio.Event)
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    ends_at_write: bool = False
+    is_generating: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def ends(self) -> list[asyncio.Event]:
+        """What ends a request before its plan does."""
+        return [self.ended, self.stopped]
+
+
+@dataclass
+class WallDoor(Door):
+    """An ASGI application in front of the services, otherwise as `Door`.
+
+    Args:
+        slots_of_run: Whether the limit of slots is of each run.
+        clock: Of the log.
+        client_patience_s: How long the body of a request, and a client that does not read, are waited for.
+        below_url: Where the hops of the next level are.
+        clock_ahead_s: How far the clock of this process is ahead of the machine's, which is taken off the instants of
+            the log.
     """
 
-    llm: Service
-    vectors: Service
-    stops_on_disconnect: bool = True
-    slots: int | None = None
     slots_of_run: bool = False
-    peers: PeerBehaviour | None = None
     clock: Clock = WALL
-    log: ServiceLog = field(default_factory=ServiceLog)
     client_patience_s: float = CLIENT_PATIENCE_S
-    behaviour: ServerBehaviour | None = None
-    hops: HopBehaviour | None = None
-    endpoints: Service | None = None
     below_url: str = ""
     clock_ahead_s: float = 0.0
     _queues: dict[str, SlotQueue[Playing]] = field(default_factory=dict)
@@ -107,12 +112,10 @@ class WallDoor:
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="plan"))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._queue_of("")  # refuses a limit that is none
-        self._behaviour = behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect)
         self._hosts: dict[str, ExchangeHost] = {}
         self._telling: set[asyncio.Task[None]] = set()
-        if self.peers is None and isinstance(self.llm, OpenAIService):
-            self.peers = PeerBehaviour(self.llm.profile, default_seed=self.llm.default_seed)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
@@ -135,16 +138,14 @@ class WallDoor:
         if request.tag("run-id") in self._over:
             await send_steps(send, RUN_IS_OVER)
             return
-        if (hosted := hosted_at(request.path, (self.peers, self.hops))) is not None:
+        if (hosted := self.hosted_at(request.path)) is not None:
             await self._serve_hosted(hosted, request, received_at, receive, send)
             return
-        service = service_at(request.path, self.endpoints)
-        service = service or (self.llm if asks_a_model(request.path) else self.vectors)
+        service = self.service_of(request)
         plan = await asyncio.get_running_loop().run_in_executor(self._planner, service.plan, request)
         if request.tag("run-id") in self._over:  # it ended while the plan was made
             await send_steps(send, RUN_IS_OVER)
             return
-        plan = plan.admitted(self._queue_of(request.tag("run-id")).under_way)
         self._first_request_at.setdefault(self._key_of(request.tag("run-id")), received_at)
         playing = Playing(plan, self.log.received(request, plan, received_at), starts_at=received_at)
         self._playing.add(playing)
@@ -171,7 +172,7 @@ class WallDoor:
         if hosted.path not in self._hosts:
             # In the planner's thread: a server may take a second to load, and the loop's timers stay exact meanwhile.
             make = await asyncio.get_running_loop().run_in_executor(self._planner, HOSTS[hosted.path])
-            door = DoorOfHost(self.log, self.clock, self._hosted_ended, self._behaviour, self.below_url)
+            door = DoorOfHost(self.log, self.clock, self._hosted_ended, self.on_leave, self.below_url)
             self._hosts.setdefault(hosted.path, make(hosted, door))
         host = self._hosts[hosted.path]
         if refusal := host.refusal_of(request):
@@ -196,14 +197,10 @@ class WallDoor:
         self._letstart_of(self._queue_of(playing.row.run_id).arrive(playing, playing.row.received_at))
         if playing.may_start.is_set():
             return True
-        ends = playing.ends
-        waiters = [asyncio.create_task(event.wait()) for event in (playing.may_start, *ends)]
         try:
-            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
-            return not any(event.is_set() for event in ends)
+            await _first_of(playing.may_start, *playing.ends)
+            return not any(event.is_set() for event in playing.ends)
         finally:
-            for waiter in waiters:
-                waiter.cancel()
             self._note_queue_wait(playing)
 
     def _key_of(self, run_id: str) -> str:
@@ -275,17 +272,11 @@ class WallDoor:
 
     async def _wait_until(self, due_at: float, playing: Playing) -> bool:
         """Whether the instant was reached; False when the request was ended before."""
-        ends = playing.ends
-        waiters = [asyncio.create_task(event.wait()) for event in ends]
-        try:
-            while (left_s := due_at - self.clock.now()) > 0:
-                if any(event.is_set() for event in ends):
-                    return False
-                await asyncio.wait(waiters, timeout=min(left_s, _LONGEST_WAIT_S), return_when=asyncio.FIRST_COMPLETED)
-            return True
-        finally:
-            for waiter in waiters:
-                waiter.cancel()
+        while (left_s := due_at - self.clock.now()) > 0:
+            if any(event.is_set() for event in playing.ends):
+                return False
+            await _first_of(*playing.ends, limit_s=min(left_s, _LONGEST_WAIT_S))
+        return True
 
     async def _watch(self, receive: Receive, playing: Playing) -> None:
         """Notice that the client leaves, and have the work end when the server would."""
@@ -297,8 +288,8 @@ class WallDoor:
         phase = playing.plan.phase(
             has_begun=not playing.plan.takes_slot or playing.may_start.is_set(), is_generating=playing.is_generating
         )
-        delay_s = self._behaviour.delay_s(phase, now - playing.row.received_at)
-        playing.ends_at_write = self._behaviour.ends_at_next_write(phase)
+        delay_s = self.on_leave.delay_s(phase, now - playing.row.received_at)
+        playing.ends_at_write = self.on_leave.ends_at_next_write(phase)
         playing.client_gone.set()
         if delay_s > 0:
             if math.isinf(delay_s):
@@ -347,16 +338,19 @@ class WallDoor:
                 self._queues.pop(run_id, None)
             await send_json(send, 200, {"run_id": run_id, "forgotten": True})
             return
-        wait_quiet_s = finite_seconds(query.get("wait_quiet_s", ["0"])[0])
-        if wait_quiet_s is None:
+        try:
+            wait_quiet_s = float(query.get("wait_quiet_s", ["0"])[0])
+        except ValueError:
+            wait_quiet_s = math.nan
+        if not 0 <= wait_quiet_s < math.inf:
             await send_json(send, 400, {"error": "wait_quiet_s must be a finite number of seconds from 0 up"})
             return
         await self._until_quiet(run_id, wait_quiet_s)
         for playing in self._queue_of(run_id).waiting:
             self._note_queue_wait(playing)
-        rows = [row.moved(-self.clock_ahead_s) for row in self.log.rows(run_id)]
+        rows = [asdict(row.moved(-self.clock_ahead_s)) for row in self.log.rows(run_id)]
         now = self.clock.now() - self.clock_ahead_s
-        await send_json(send, 200, {"run_id": run_id, "now": now, "rows": rows_as_json(rows)})
+        await send_json(send, 200, {"run_id": run_id, "now": now, "rows": rows})
 
     async def _until_quiet(self, run_id: str, limit_s: float) -> None:
         try:
@@ -364,6 +358,16 @@ class WallDoor:
                 await self._changed.wait_for(lambda: self.log.open_rows(run_id) == 0)
         except TimeoutError:
             pass
+
+
+async def _first_of(*events: asyncio.Event, limit_s: float | None = None) -> None:
+    """Wait until one of some events, for so many seconds at the most."""
+    waiters = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiters, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiter in waiters:
+            waiter.cancel()
 
 
 async def _until_left(receive: Receive, exchange: PeerExchange) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from docmind_lab.services.conversation_rules import refusal_of
+from docmind_lab.services.dialects import Route
+from docmind_lab.services.dialects.anthropic_messages import AnthropicMessages
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Headers, ServiceRequest
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -45,10 +47,15 @@ def test_a_message_of_anthropic_needs_each_result_in_the_next_message() -> None:
     use = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
     done = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}]}
     twice = {"role": "user", "content": [*done["content"], *done["content"]]}
-    assert words([QUESTION, use, done], "anthropic_messages") == ""
-    assert "messages.1: `tool_use` ids were found" in words([QUESTION, use, QUESTION], "anthropic_messages")
-    assert "unexpected `tool_use_id`" in words([QUESTION, done], "anthropic_messages")
-    assert "must have a single result" in words([QUESTION, use, twice], "anthropic_messages")
+    for messages, said in (
+        ([QUESTION, use, QUESTION], "`tool_use` ids were found without `tool_result` blocks immediately after: t."),
+        ([QUESTION, done], "unexpected `tool_use_id` found in `tool_result` blocks: t."),
+        ([QUESTION, use, twice], "must have a single result"),
+        ([QUESTION, use, done], ""),
+    ):
+        chat = AnthropicMessages().chat(Route("generate"), {"messages": messages})
+        found = words(chat["messages"], "anthropic_messages")
+        assert said in found if said else found == ""
 
 
 def test_the_other_dialects_have_rules_of_their_own() -> None:

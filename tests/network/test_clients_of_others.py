@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +14,9 @@ import pytest
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import RunCut
+from docmind_lab.core.holds import Hold, hold_scope
 from docmind_lab.network.attempts import Attempt, LogicalCall
+from docmind_lab.network.clients.http_client import _HeldFile, _is_in_memory
 from docmind_lab.network.clients.installing import LabAdapters
 from docmind_lab.network.clients.watching import Passage, add_finder
 from docmind_lab.network.taps import attach_taps
@@ -137,3 +142,138 @@ def test_a_redirected_request_takes_no_key_with_it(stub, watching) -> None:
     assert request.headers["x-docmind-of-a-test"] == "1"
     assert request.headers["x-title"] == "mine"
     assert not {"authorization", "api-key", "cookie"} & request.headers.keys()
+
+
+# ---- http.client, which sends itself
+
+
+def in_pieces(read: Callable[[], bytes]) -> bytes:
+    return b"".join(iter(read, b""))
+
+
+def into_a_buffer(response: http.client.HTTPResponse) -> bytes:
+    buffer = bytearray(100)
+    return bytes(buffer[: response.readinto(buffer)]) + response.read()
+
+
+READINGS: dict[str, Callable[[http.client.HTTPResponse], bytes]] = {
+    "read": lambda response: response.read(),
+    "read1": lambda response: in_pieces(response.read1),
+    "readinto": into_a_buffer,
+    "readline": lambda response: in_pieces(response.readline),
+    "peek": lambda response: response.peek()[:0] + response.read(),
+}
+BODIES = {
+    "of a length": b"content-length: 9\r\n\r\nbody\nline",
+    "in chunks": b"transfer-encoding: chunked\r\n\r\n5\r\nbody\n\r\n4\r\nline\r\n0\r\n\r\n",
+    "to the end": b"connection: close\r\n\r\nbody\nline",
+}
+
+
+@pytest.fixture
+def noted(stub, watching) -> Iterator[tuple[Callable[[bytes], Any], Watched, list[bytes]]]:
+    """A response to GET of http.client with these headers and body, its run, and what taps have received."""
+    received: list[bytes] = []
+
+    class Listening:
+        def sending(self, call):
+            pass
+
+        def ended(self, attempt, traffic):
+            received.append(b"".join(traffic.received))
+
+    def response_of(rest: bytes) -> http.client.HTTPResponse:
+        def answer(request, connection):
+            connection.send(b"HTTP/1.1 200 OK\r\n" + rest)
+            connection.socket.shutdown(socket.SHUT_WR)
+
+        connection = http.client.HTTPConnection("127.0.0.1", stub(answer).port, timeout=10)
+        closing.callback(connection.close)
+        connection.request("GET", "/")
+        return connection.getresponse()
+
+    watched = watching()
+    with contextlib.ExitStack() as closing, attach_taps(Listening()):
+        yield response_of, watched, received
+
+
+@pytest.mark.parametrize("rest", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("read", READINGS.values(), ids=READINGS)
+def test_a_response_is_noted_in_whatever_way_it_is_read(read, rest, noted) -> None:
+    response_of, watched, received = noted
+    assert read(response_of(rest)) == b"body\nline"
+    (attempt,) = watched.attempts
+    assert (attempt.outcome, attempt.status, received) == ("ok", 200, [b"body\nline"])
+    assert attempt.sent_at <= attempt.first_byte_at <= attempt.ended_at
+
+
+@pytest.mark.parametrize(
+    ("rest", "outcome", "error"),
+    [
+        (b"content-length: 9\r\n\r\nbody", "cancelled", ""),
+        (b"content-length: x\r\n\r\n", "error", "RemoteProtocolError"),
+    ],
+    ids=["left", "no HTTP"],
+)
+def test_a_response_that_is_not_read_to_its_end_is_no_answer(rest, outcome, error, noted) -> None:
+    response_of, watched, _ = noted
+    with response_of(rest):
+        pass
+    (attempt,) = watched.attempts
+    assert (attempt.outcome, attempt.error_type) == (outcome, error)
+
+
+@pytest.mark.parametrize("is_simulated", [True, False])
+def test_a_connection_of_another_run_is_not_used(is_simulated, stub, watching) -> None:
+    server, watched = stub(answering), watching()
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port)) as connection:
+        watched.is_simulated = not is_simulated
+        connection.connect()
+        watched.is_simulated = is_simulated
+        connection.request("GET", "/")
+        assert _is_in_memory(connection) is is_simulated
+        assert connection.getresponse().read() == b"ok"
+
+
+class SocketThatTimesOut:
+    """A socket of http.client whose first read ends by its timeout, when its hold has been released."""
+
+    def __init__(self, hold: Hold, timeout_s: float | None) -> None:
+        self.hold, self.timeout_s = hold, timeout_s
+        self.timeouts_of_reads: list[float | None] = []
+
+    def gettimeout(self) -> float | None:
+        return self.timeout_s
+
+    def settimeout(self, timeout_s: float | None) -> None:
+        self.timeout_s = timeout_s
+
+    def makefile(self, mode: str, buffering: int) -> Any:
+        return self
+
+    def close(self) -> None:
+        pass
+
+    def readinto(self, buffer: Any) -> int:
+        self.timeouts_of_reads.append(self.timeout_s)
+        if len(self.timeouts_of_reads) == 1:
+            self.hold.release()
+            raise TimeoutError
+        buffer[:2] = b"ok"
+        return 2
+
+
+@pytest.mark.parametrize(("own_s", "rest_s"), [(None, None), (60.0, 30.0)], ids=["without a timeout", "with its own"])
+def test_a_read_goes_on_when_the_deadline_that_has_bounded_it_is_lifted(own_s, rest_s) -> None:
+    hold = Hold(Deadline.after(30.0))
+    connection = SocketThatTimesOut(hold, own_s)
+    with hold_scope(hold):
+        assert _HeldFile(connection, None).readinto(bytearray(8)) == 2
+    assert connection.timeouts_of_reads == [pytest.approx(30.0, abs=5), rest_s and pytest.approx(rest_s, abs=5)]
+    assert connection.timeout_s == own_s
+
+
+def test_a_timeout_of_its_own_ends_a_read_whose_deadline_is_lifted_meanwhile() -> None:
+    hold = Hold(Deadline.after(60.0))
+    with hold_scope(hold), pytest.raises(TimeoutError):
+        _HeldFile(SocketThatTimesOut(hold, 10.0), None).readinto(bytearray(8))

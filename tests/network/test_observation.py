@@ -145,6 +145,10 @@ def test_an_attempt_says_what_it_was_allowed_and_whether_a_deadline_had_a_part_i
     assert attempt.deadline is deadline
 
 
+def test_an_attempt_of_which_nobody_says_so_is_not_capped(watcher):
+    assert not Attempt(watcher.call(), 1, 0.0).capped
+
+
 # ---- how they end
 
 

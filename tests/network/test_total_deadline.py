@@ -18,7 +18,7 @@ import httpx
 import httpx2
 import openai
 import pytest
-from chat_replies import BODY, EVENT, MESSAGES, SILENCE_S, at_once, head, silent
+from chat_replies import BODY, MESSAGES, at_once, head, silent
 from often import often
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
@@ -212,94 +212,7 @@ def test_an_answer_within_the_budget_is_not_touched(ask, stub):
     assert outcome.value is not None
 
 
-# ---- event streams
-
-
-def kept_alive(request, connection) -> None:
-    connection.send(head(length=None, content_type="text/event-stream") + EVENT)
-    for _ in range(int(SILENCE_S / 0.05)):
-        connection.pause(0.05)
-        connection.send(b": keep-alive\n\n")
-    raise OSError
-
-
-# Its comments do not carry a stream past the budget.
-def test_a_stream_is_held_to_the_deadline_it_was_asked_for_under_wherever_it_is_read(stub):
-    seen = []
-    with openai_client(stub(kept_alive).url, None) as client:
-        begun_at = time.monotonic()
-        with deadline_scope(Deadline.after(BUDGET_S)):
-            stream = client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
-        assert timed(lambda: [seen.append(event) for event in stream]).is_timeout()
-        assert time.monotonic() - begun_at <= BUDGET_S + LATE_S
-    assert len(seen) == 1
-
-
-def test_an_async_stream_is_held_to_the_deadline_it_was_asked_for_under_wherever_it_is_read(stub):
-    seen = []
-
-    async def main() -> float:
-        async with openai_client_async(stub(kept_alive).url, None) as client:
-            begun_at = time.monotonic()
-            with deadline_scope(Deadline.after(BUDGET_S)):
-                stream = await client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
-
-            async def read() -> None:
-                async for event in stream:
-                    seen.append(event)
-
-            assert (await timed_async(read)).is_timeout()
-            return time.monotonic() - begun_at
-
-    assert asyncio.run(main()) <= BUDGET_S + LATE_S
-    assert len(seen) == 1
-
-
 # ---- before the first byte
-
-
-def test_waiting_for_the_only_connection_of_a_pool_ends_at_the_budget(stub):
-    server = stub(silent)
-    with openai_client(server.url, None, connections=1) as client:
-
-        def ask() -> Any:
-            return client.chat.completions.create(model="m", messages=MESSAGES)
-
-        occupant = threading.Thread(target=timed, args=(ask, 5.0), daemon=True)
-        occupant.start()
-        wait_until(lambda: server.requests)
-        assert timed(ask, BUDGET_S).ended_at_the_budget()
-        server.close()
-        occupant.join(5)
-    assert len(server.requests) == 1
-
-
-def test_waiting_for_the_only_connection_of_an_async_pool_ends_at_the_budget(stub):
-    server = stub(silent)
-
-    async def main() -> Timed:
-        async with openai_client_async(server.url, None, connections=1) as client:
-
-            def ask() -> Any:
-                return client.chat.completions.create(model="m", messages=MESSAGES)
-
-            occupant = asyncio.create_task(timed_async(ask, 5.0))
-            while not server.requests:
-                await asyncio.sleep(0.005)
-            outcome = await timed_async(ask, BUDGET_S)
-            occupant.cancel()
-            await asyncio.wait([occupant])
-            return outcome
-
-    assert asyncio.run(main()).ended_at_the_budget()
-    assert len(server.requests) == 1
-
-
-def wait_until(condition: Callable[[], Any]) -> None:
-    limit_at = time.monotonic() + 5.0
-    while not condition():
-        assert time.monotonic() < limit_at
-        time.sleep(0.005)
 
 
 @pytest.fixture

@@ -13,11 +13,14 @@ from typing import Any
 
 import httpcore
 import httpcore2
+import httpx
+import httpx2
 import pytest
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import NotSimulated
-from docmind_lab.network.streams import SyncBackend, SyncBackend2
+from docmind_lab.network.exchange import library_errors
+from docmind_lab.network.streams import SyncBackend
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
 from docmind_lab.virtual_time import VirtualClock
@@ -206,19 +209,26 @@ def test_tasks_of_one_loop_wait_side_by_side():
     assert len(network.ends) == 3
 
 
-@pytest.mark.parametrize("backend", [SyncBackend, SyncBackend2])
-def test_names_are_known_without_asking_anybody(backend):
+@both_cores
+def test_names_are_known_without_asking_anybody(core):
     network = Network((1.0, REPLY))
 
     def connect(host: str) -> Any:
         # Under a deadline the seam looks names up itself, in a thread.
         with deadline_scope(Deadline.after(3.0)):
-            return backend().connect_tcp(host, 80).get_extra_info("server_addr")
+            return SyncBackend(core).connect_tcp(host, 80).get_extra_info("server_addr")
 
     assert network.timed(connect, "a.test") == (("a.test", 80), 0.0)
-    assert network.timed(connect, "b.test") == (backend.core.ConnectError, 0.0)
+    assert network.timed(connect, "b.test") == (core.ConnectError, 0.0)
     with pytest.raises(OSError, match="nowhere"):
         network.clock.run(lambda: socket.create_connection(("nowhere.test", 80)))
+
+
+@pytest.mark.parametrize(("core", "web"), [(httpcore, httpx), (httpcore2, httpx2)])
+def test_an_error_of_a_core_is_that_of_its_own_client(core, web):
+    for name in ("ReadTimeout", "ConnectError", "RemoteProtocolError"):
+        with pytest.raises(getattr(web, name)), library_errors():
+            raise getattr(core, name)
 
 
 # ---- what a run leaves behind

@@ -23,6 +23,7 @@ from script_modules import load_script
 from served_here import Here
 from service_doors import always
 
+from benchmarks.tiny_server import MODULES, TinyServer
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
 from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
@@ -32,7 +33,6 @@ from docmind_lab.experiments.probe.verdicts import check_period_s, work_ends_of
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.scripted_model import Reply
 from docmind_lab.services.server import ServiceOptions
-from docmind_lab.services.tiny_server import MODULES, TinyServer
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.wall_door import WallDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -153,7 +153,7 @@ def test_a_server_that_takes_calls_side_by_side_and_counts_nothing_cannot_be_tol
 @pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, reason="the extra live is not installed")
 def test_the_wait_of_another_request_tells_of_llama_cpp_what_its_counters_tell() -> None:
     # Function-level: of the extra `live`.
-    from docmind_lab.services.tiny_server import TinyServer
+    from benchmarks.tiny_server import TinyServer
 
     with TinyServer() as server:
         target = Target(server.base_url, first_model(Target(server.base_url, "")))

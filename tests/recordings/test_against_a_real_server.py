@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from flat_compare import compare_by
 
+from benchmarks import tiny_server
+from benchmarks.tiny_server import TinyServer
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.experiments.recordings.fidelity import fidelity, promise
-from docmind_lab.services import tiny_server
-from docmind_lab.services.tiny_server import TinyServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -115,13 +115,3 @@ def test_tokens_come_more_slowly_the_more_calls_are_under_way_when_one_starts() 
     # The second starts beside one, the third beside two: 0.05 + 0.9 × 1.5 and 0.05 + 0.9 × 2.
     assert asked_at_once(3, slowed) == [("200", 0.95), ("200", 1.4), ("200", 1.85)]
     assert asked_at_once(3) == [("200", 0.95)] * 3
-
-
-@pytest.mark.parametrize(("count", "slots"), [(2, None), (3, None), (3, 1)], ids=["at it", "above it", "in the queue"])
-def test_a_limit_of_load_refuses_the_calls_above_it_and_no_others(count: int, slots: int | None) -> None:
-    found = asked_at_once(count, replace(SLOW, slots=slots), "rate_limit_above=2")
-    assert [status for status, _ in found] == ["200", "200", "429"][:count]
-
-
-def test_a_limit_of_load_leaves_what_another_fault_does() -> None:
-    assert asked_at_once(1, SLOW, "rate_limit_above=2", "stall=1:*") == [("200", 1.95)]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planned_replies import LOOK_UP, body_of, head_of, json_of
+from planned_replies import LOOK_UP, body_of, head_of, json_of, tagged
 
-from docmind_lab.services.fault_plans import KEEP_ALIVE_GAP_S, refused, under_fault
-from docmind_lab.services.faults import DEFAULT_CALLS, FAULT_KINDS, Fault
+from docmind_lab.core.randomness import DrawKey
+from docmind_lab.services.fault_plans import refused, under_fault
+from docmind_lab.services.faults import FAULT_KINDS, Fault
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, ServiceRequest, Wait, json_steps
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -112,34 +112,6 @@ def test_a_trickled_body_is_whole_whatever_its_length(body):
     assert sum(isinstance(step, Chunk) for step in plan.steps) <= 12
 
 
-waits = st.builds(Wait, seconds=st.floats(0, 5), tokens=st.integers(0, 50))
-
-
-@given(st.lists(waits, max_size=6), st.floats(0, 5), st.booleans())
-def test_a_reply_that_is_kept_alive_is_never_silent_for_longer_than_the_gap(silences, seconds, stream):
-    body = [Chunk(b"data: {}\n\n")] if stream else [Chunk(b"{}")]
-    reply = (STREAM_HEADERS, *silences, *body) if stream else (*silences, *json_steps(200, {})[:1], *body)
-    plan = struck(Plan(reply, "llm"), f"keep_alive={seconds!r}")
-    instants = [at_s for at_s, _ in sent_at(plan)]
-    assert instants[0] == 0.0
-    assert all(b - a <= KEEP_ALIVE_GAP_S + 1e-9 for a, b in pairwise(instants))
-    assert plan.duration_s == pytest.approx(sum(wait.seconds for wait in silences) + seconds)
-    assert tokens_of(plan) == plan.output_tokens == sum(wait.tokens for wait in silences)
-    assert all(step.seconds >= 0 and step.tokens >= 0 for step in plan.steps if isinstance(step, Wait))
-
-
-def test_signs_of_life_are_comments_in_a_stream_and_newlines_before_json():
-    stream, whole = struck(STREAM, "keep_alive=0.9"), struck(JSON, "keep_alive=0.9")
-    # 1.4 s before the first event and 2.5 s before the body, in gaps of 0.3 s.
-    assert body_of(stream) == b": keep-alive\n\n" * 4 + body_of(STREAM)
-    assert body_of(whole) == b"\n" * 8 + body_of(JSON)
-    assert json.loads(body_of(whole)) == json.loads(body_of(JSON))
-    assert "content-length" not in dict(head_of(whole).headers)
-    # A wait for ever stays one.
-    hanging = Plan((Wait(math.inf), *json_steps(200, {})), "llm")
-    assert struck(hanging, "keep_alive=0").duration_s == math.inf
-
-
 # ---- broken off
 
 
@@ -161,26 +133,6 @@ def test_a_disconnect_of_a_stream_comes_after_half_of_its_tokens():
     assert plan.steps == (STREAM_HEADERS, Wait(3.0 * 3 / 7, tokens=3), Disconnect())
 
 
-def test_a_malformed_json_reply_is_as_long_as_it_says_and_does_not_parse():
-    plan = struck(JSON, "malformed")
-    assert head_of(plan).status == 200
-    length = str(len(body_of(plan)))
-    assert dict(head_of(plan).headers) == {"content-type": "application/json", "content-length": length}
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(body_of(plan))
-    assert plan.output_tokens == 60
-
-
-def test_a_malformed_stream_has_one_event_that_does_not_parse_after_half_of_its_tokens():
-    plan = struck(STREAM, "malformed")
-    events = body_of(plan).decode().strip().split("\n\n")
-    assert events[:2] == [event.data.decode().strip() for event in EVENTS[:2]]
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(events[2].removeprefix("data: "))
-    assert events[3:] == [*(event.data.decode().strip() for event in EVENTS[3:]), "data: [DONE]"]
-    assert plan.output_tokens == 4, "the model goes on"
-
-
 # ---- through the model server
 
 PROFILE = replace(LatencyProfile.named("typical/100"), slots=1)
@@ -197,11 +149,10 @@ def asked(*faults: str, profile: LatencyProfile = PROFILE, **payload: Any) -> Pl
 @pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_under_every_fault_the_plan_says_how_many_tokens_it_generates_and_which_fault_it_was(kind, stream, tools):
     good, plan = asked(stream=stream, tools=tools), asked(f"{kind}:*", stream=stream, tools=tools)
-    plan = plan.admitted(under_way=DEFAULT_CALLS)
     assert plan.fault_at(0.0) == kind
     assert tokens_of(plan) == plan.output_tokens
     assert sum(isinstance(step, Headers) for step in plan.steps) == (kind != "hang")
-    expected = dict.fromkeys(("hang", "http_500", "rate_limit", "rate_limit_above"), 0) | {"empty": 1}
+    expected = dict.fromkeys(("hang", "http_500", "rate_limit"), 0) | {"empty": 1}
     expected["disconnect"] = good.output_tokens // 2 if stream else good.output_tokens
     assert plan.output_tokens == expected.get(kind, good.output_tokens)
 
@@ -250,7 +201,7 @@ def test_an_empty_answer_is_well_formed_and_costs_one_token(tools):
 
 
 def test_a_call_that_the_profile_has_hang_hangs_whatever_would_befall_its_reply():
-    for kind in ("stall", "keep_alive", "disconnect", "malformed", "empty"):
+    for kind in ("stall", "disconnect", "empty"):
         plan = asked(f"{kind}:*", profile=replace(PROFILE, hang_probability=1.0))
         assert (plan.duration_s, plan.fault, plan.output_tokens) == (math.inf, "hang", 0)
 
@@ -259,3 +210,48 @@ def test_a_client_that_names_no_role_is_struck_by_a_fault_that_names_none():
     """Trust 20: `serve --faults hang` never struck a client of one's own."""
     assert asked("hang").fault == "hang"
     assert asked("hang:validation").fault == ""
+
+
+# ---- plans without faults
+
+
+waits = st.builds(Wait, seconds=st.floats(min_value=1e-6, max_value=1e4), tokens=st.integers(0, 5000))
+instants = st.floats(min_value=-10, max_value=2e4)
+
+
+@given(waits, instants, instants)
+def test_tokens_never_become_fewer_and_stay_between_none_and_all(wait, first_s, second_s):
+    earlier, later = sorted((first_s, second_s))
+    assert 0 <= wait.tokens_by(earlier) <= wait.tokens_by(later) <= wait.tokens
+
+
+@given(waits, st.floats(min_value=0, max_value=1e4))
+def test_all_tokens_are_there_at_the_end_and_not_one_before_it_began(wait, beyond_s):
+    assert wait.tokens_by(wait.seconds + beyond_s) == wait.tokens
+    assert wait.tokens_by(-beyond_s) == 0
+    assert wait.tokens_by(math.inf) == wait.tokens
+
+
+def test_a_token_is_there_when_its_share_of_the_wait_is_over():
+    wait = Wait(2.0, tokens=4)
+    elapsed = (0, 0.49, 0.5, 0.99, 1.0, 1.5, 1.99, 2.0)
+    assert [wait.tokens_by(elapsed_s) for elapsed_s in elapsed] == [0, 0, 1, 1, 2, 3, 3, 4]
+    assert Wait(math.inf, tokens=3).tokens_by(1e9) == 0
+
+
+NONSENSE = ["", "x", "--5", "-", "1.5", "²", "5-", " "]
+
+
+@pytest.mark.parametrize(
+    ("tags", "key"),
+    [
+        ({"seed": 7, "role": "planner", "step": "1.0.2", "attempt": 3}, DrawKey(7, "planner", "1.0.2", 3)),
+        ({}, DrawKey(11, "router", "4", 1)),
+        ({"seed": -5}, DrawKey(-5, "router", "4", 1)),
+        *(({"seed": said, "attempt": said}, DrawKey(11, "router", "4", 1)) for said in NONSENSE),
+    ],
+)
+def test_the_draw_key_is_what_the_client_says_of_its_call_and_else_the_defaults(tags, key):
+    request = ServiceRequest("POST", "/v1/chat/completions", tagged(**tags))
+    assert request.draw_key("router", "4", 11) == key
+    assert request.json() is None, "a body that is missing"

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 
-import pytest
+from service_doors import tags
 
 from docmind_lab.services import log as log_module
-from docmind_lab.services.log import ServiceLog, rows_as_json, rows_from_json
+from docmind_lab.services.log import ServiceLog
 from docmind_lab.services.plan import Plan, ServiceRequest
 
-PLAN = Plan((), "llm", input_tokens=12, output_tokens=5, fault="stall")
+PLAN = Plan((), "llm")
 
 
-def request(run_id: str = "", **tags: str) -> ServiceRequest:
-    tags = {"run-id": run_id, "call-id": "llm/router/1.0.1", "attempt": "2", "role": "router", "step": "1.0.1"} | tags
-    return ServiceRequest("POST", "/v1/chat/completions", {f"x-docmind-{name}": value for name, value in tags.items()})
-
-
-def test_a_row_says_which_call_it_is_of_and_what_is_planned():
-    row = ServiceLog().received(request("r1"), PLAN, received_at=3.5)
-    assert (row.run_id, row.call_id, row.attempt) == ("r1", "llm/router/1.0.1", 2)
-    assert (row.role, row.step, row.kind) == ("router", "1.0.1", "llm")
-    assert (row.received_at, row.input_tokens, row.fault, row.outcome) == (3.5, 12, "stall", "open")
-    assert row.output_tokens == 0, "tokens are counted when they are generated"
-
-
-@pytest.mark.parametrize("attempt", ["", "first", "²"])
-def test_an_attempt_that_is_no_number_counts_as_the_first(attempt):
-    assert ServiceLog().received(request("r1", attempt=attempt), PLAN, 0.0).attempt == 1
+def request(run_id: str = "") -> ServiceRequest:
+    return ServiceRequest("POST", "/v1/chat/completions", tags(run_id) | {"x-docmind-attempt": "2"})
 
 
 def test_rows_are_kept_apart_by_run_and_a_forgotten_run_leaves_nothing():
     log = ServiceLog()
     first, second = log.received(request("r1"), PLAN, 0.0), log.received(request("r2"), PLAN, 0.0)
     loose = log.received(request(), PLAN, 0.0)
+    assert (first.run_id, first.call_id, first.attempt) == ("r1", "llm/router/1.0.1", 2)
     assert [log.rows(run_id) for run_id in ("r1", "r2", "", "r3")] == [[first], [second], [loose], []]
     log.forget("r1")
     log.forget("never seen")
@@ -55,7 +41,7 @@ def test_rows_without_a_run_are_bounded_and_the_newest_stay(monkeypatch):
 
 def test_no_row_is_lost_when_many_threads_write_and_read():
     log, workers, each = ServiceLog(), 8, 200
-    together = Barrier(workers)
+    together = threading.Barrier(workers)
 
     def work(worker: int) -> None:
         together.wait()
@@ -66,10 +52,3 @@ def test_no_row_is_lost_when_many_threads_write_and_read():
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, range(workers)))
     assert sum(len(log.rows(f"r{number}")) for number in range(3)) == workers * each
-
-
-def test_rows_survive_the_way_over_json():
-    row = ServiceLog().received(request("r1"), PLAN, 3.5)
-    row.token_spans.append((3.5, 4.0, 7))
-    row.first_byte_at = 3.75
-    assert rows_from_json(json.loads(json.dumps(rows_as_json([row])))) == [row]

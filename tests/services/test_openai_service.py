@@ -18,6 +18,7 @@ PROFILE = LatencyProfile.named("typical")
 SERVICE = OpenAIService(PROFILE)
 DOCUMENT = "A quoll is a spotted marsupial. The quoll hunts at night in the eucalyptus forest."
 QUESTION = "When does the quoll hunt in the forest?"
+DEEP = b"[" * 200_000
 ANSWERABLE = [
     {"role": "system", "content": "Answer from documents."},
     {"role": "user", "content": QUESTION},
@@ -140,29 +141,30 @@ def test_a_reply_longer_than_the_limit_is_cut_to_it_and_says_so(name):
 # ---- errors
 
 
-CALLS_OF_THE_WRONG_KIND = ["look_up", ["look_up"], [{"function": None}], [{"function": "look_up"}]]
-
-
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        *((body, None) for body in (b"{", b"", b"[]", b"null", b"\xff\xfe", b'"text"')),
+        *((body, None) for body in (b"{", b"", b"[]", b"null", b"\xff\xfe", b'"text"', b'"\\ud800"', b"1" * 5000)),
+        *((body, None) for body in (DEEP, b'{"messages":' * 100_000)),
         *(({"messages": messages}, "messages") for messages in (None, [], "Why?", {}, ["Why?"], [None])),
         *(({"max_tokens": limit}, "max_tokens") for limit in ("many", 0, -1)),
         *(({"max_completion_tokens": limit}, "max_completion_tokens") for limit in (1.5, True)),
-        *(({"tools": tools}, "tools") for tools in ("look_up", ["look_up"], [{"type": "function", "function": None}])),
-        ({"stream_options": "usage", "stream": True}, "stream_options"),
-        *(
-            ({"messages": [*ANSWERABLE[:2], {"role": "assistant", "tool_calls": calls}]}, "messages")
-            for calls in CALLS_OF_THE_WRONG_KIND
-        ),
+        *(({"tools": tools}, None) for tools in ("look_up", ["look_up"], [{"type": "function", "function": None}])),
+        ({"stream_options": "usage", "stream": True}, None),
     ],
 )
 def test_a_request_that_cannot_be_read_is_a_bad_request_that_names_what_is_wrong(body, param):
     content = body if isinstance(body, bytes) else json.dumps({"messages": ANSWERABLE, **body}).encode()
     status, error = refusal(SERVICE.plan(ServiceRequest("POST", "/v1/chat/completions", {}, content)))
     assert (status, error["param"]) == (400, param)
-    assert (param or "JSON") in error["message"] or param == "messages"
+    assert (param or "cannot be read") in error["message"] or param == "messages" or "JSON" in error["message"]
+
+
+def test_results_of_tools_that_are_nested_deeply_are_answered():
+    call = {"id": "c", "function": {"name": "look_up", "arguments": DEEP.decode()}}
+    result = {"role": "tool", "tool_call_id": "c", "name": "look_up", "content": DEEP.decode()}
+    messages = [*ANSWERABLE[:2], {"role": "assistant", "tool_calls": [call]}, result]
+    assert head_of(plan_of(messages=messages)).status == 200
 
 
 def refusal(plan: Plan) -> tuple[int, dict[str, Any]]:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from served_here import Here
 
-from docmind_lab.services.connections import BoundedConnection
+from docmind_lab.services.asgi_messages import BoundedConnection
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, ServiceRequest, json_steps
 from docmind_lab.services.vector_service import VectorService

@@ -8,6 +8,8 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from planned_replies import head_of, json_of, tagged
 from qdrant_client import models
 
@@ -115,8 +117,6 @@ def test_searches_of_other_forms_find_what_a_query_does(service):
     searches = {"searches": [{**EAST, "limit": 1}, {**NORTH, "limit": 1}]}
     answers = ask(service, "POST", "/collections/docs/points/query/batch", searches)
     assert [ids_in(one["points"]) for one in answers] == [[1], [3]]
-    older = {"vector": {"name": "lsa", "vector": [0.0, 1.0]}, "limit": 2}
-    assert ids_in(ask(service, "POST", "/collections/docs/points/search", older)) == [3, 2]
     bare = ask(service, "POST", "/collections/docs/points/query", {**EAST, "with_payload": False})["points"]
     assert all(not point["payload"] for point in bare)
 
@@ -177,7 +177,6 @@ def test_a_made_up_collection_answers_in_the_shape_that_is_asked_for():
     assert all(point["score"] > 0.95 for point in of("/query", query=[1.0], score_threshold=0.95)["points"])
     named = of("/query", query=[1.0, 0.0], using="dense", with_vector=True)["points"][0]["vector"]
     assert (list(named), len(named["dense"])) == (["dense"], 2)
-    assert len(of("/search", vector={"name": "dense", "vector": [1.0]}, limit=2)) == 2
     assert [len(each["points"]) for each in of("/query/batch", searches=[{"query": [1.0], "limit": 4}])] == [4]
     assert ids_in(of("", ids=[7, 9])) == [7, 9]
     assert of("/count")["count"] == 100
@@ -234,7 +233,6 @@ def test_a_collection_that_is_there_cannot_be_created_again(service):
         # A bad request to a made-up collection is one all the same.
         ("none/points/query", {"limit": "many"}),
         ("none/points/scroll", b"{"),
-        ("none/points/search", []),
     ],
 )
 def test_a_body_that_cannot_be_used_is_a_bad_request(service, path, body):
@@ -274,3 +272,43 @@ def test_a_search_that_was_made_before_is_answered_alike_until_something_is_writ
     assert (first(), first(), len(searched)) == (1, 1, 1)
     ask(service, "POST", "/collections/docs/points/delete", {"points": [1]})
     assert (first(), len(searched)) == (2, 2)
+
+
+# ---- odd requests
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+POINT = st.fixed_dictionaries({"id": JSON, "vector": JSON}, optional={"payload": JSON})
+SEARCH = st.fixed_dictionaries(
+    {},
+    optional={
+        "query": JSON | st.lists(st.floats(-1, 1), max_size=4) | st.fixed_dictionaries({"nearest": JSON}),
+        "using": JSON,
+        "limit": JSON,
+        "offset": JSON,
+        "filter": JSON | st.fixed_dictionaries({"must": JSON}),
+        "prefetch": JSON,
+        "with_payload": JSON,
+        "with_vector": JSON,
+        "score_threshold": JSON,
+        "ids": JSON,
+        "points": st.lists(POINT, max_size=2) | JSON,
+    },
+)
+PARTS = ("", "/query", "/query/batch", "/scroll", "/count", "/delete")
+STORE_PATHS = st.sampled_from(["", *(f"/points{part}" for part in PARTS)])
+
+
+@given(st.sampled_from(["PUT", "POST", "GET"]), STORE_PATHS, SEARCH | JSON)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_request_is_answered_or_refused(service, method, rest, payload):
+    assert head_of(plan_of(service, method, f"/collections/docs{rest}", payload)).status < 500
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b"\xff\xfe", b"", b'"\\ud800"', b"1" * 5000])
+def test_json_that_cannot_be_read_is_a_bad_request(service, body):
+    for rest in ("/points/query", "/points/delete"):
+        assert head_of(plan_of(service, "POST", f"/collections/docs{rest}", body)).status == 400

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import httpx
 import httpx2
@@ -42,38 +41,14 @@ from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOpti
 from docmind_lab.services.wall_door import WallDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
-DOCUMENT = "A quoll is a spotted marsupial. The quoll hunts at night in the eucalyptus forest."
-CONVERSATION: Any = [
-    *QUESTION,
-    {
-        "role": "assistant",
-        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}],
-    },
-    {"role": "tool", "tool_call_id": "c1", "content": DOCUMENT},
-]
-
-
-@pytest.fixture
-def client(services: ServiceProcess) -> Iterator[openai.OpenAI]:
-    with openai_at(services.addresses) as client:
-        yield client
-
-
-# ---- the qdrant client
-
-SCHEMA: Any = {
-    "vectors_config": {"lsa": models.VectorParams(size=2, distance=models.Distance.COSINE)},
-    "sparse_vectors_config": {"bm25": models.SparseVectorParams(modifier=models.Modifier.IDF)},
-}
-
-
 # ---- the log
 
 
-def test_there_is_one_row_for_each_request_in_the_order_of_its_instants(client, service_log):
+def test_there_is_one_row_for_each_request_in_the_order_of_its_instants(services, service_log):
     run_id = new_run()
-    for call_id in ("a", "b"):
-        client.chat.completions.create(model=MODEL, messages=CONVERSATION, extra_headers=tags(run_id, call_id))
+    with openai_at(services.addresses) as client:
+        for call_id in ("a", "b"):
+            client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id, call_id))
     rows = service_log.rows(run_id, wait_quiet_s=5)
     assert [(row.call_id, row.role, row.step, row.attempt) for row in rows] == [
         ("a", "router", "1.0.1", 1),
@@ -85,6 +60,7 @@ def test_there_is_one_row_for_each_request_in_the_order_of_its_instants(client, 
         assert instants == sorted(instants)
         assert (row.outcome, row.status, row.kind) == ("ok", 200, "llm")
         assert row.output_tokens == sum(tokens for _, _, tokens in row.token_spans) > 0
+        assert {type(span) for span in row.token_spans} == {tuple}, "as they were before they were JSON"
 
 
 class Attempts:
@@ -375,6 +351,6 @@ def test_a_process_serves_a_profile_of_ones_own_and_the_faults_of_both_services(
         with pytest.raises(openai.RateLimitError):
             client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(new_run()))
         with contextlib.closing(QdrantClient(url=process.addresses.qdrant_url, check_compatibility=False)) as store:
-            store.create_collection("c", **SCHEMA)
+            store.create_collection("c", {"lsa": models.VectorParams(size=2, distance=models.Distance.COSINE)})
             with pytest.raises(UnexpectedResponse, match="503"):
                 store.query_points("c", query=[0.1, 0.9], using="lsa")

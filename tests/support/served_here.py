@@ -7,7 +7,7 @@ import threading
 
 import uvicorn
 
-from docmind_lab.services.connections import BoundedConnection
+from docmind_lab.services.asgi_messages import BoundedConnection
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient, ServiceAddresses, bind
 from docmind_lab.services.wall_door import WallDoor

@@ -4,7 +4,6 @@ watching.py     who observes the requests of the calling code, and what they are
 httpx.py        httpx and httpx2, over httpcore and httpcore2: observed and held
 http_client.py  http.client and urllib3, and so requests: observed, and held
 aiohttp.py      aiohttp: observed, and held
-curl_cffi.py    curl_cffi, below yfinance and many scrapers: observed where services are simulated
 in_memory.py    connections without a socket, whose requests httpx sends
 installing.py   the adapters of all libraries, for a run of the lab
 

@@ -7,24 +7,17 @@ connection has no socket, and httpx sends its requests.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import math
 import weakref
-from collections.abc import Callable
 from typing import Any
 
-import h11
-import httpx
-
 from docmind_lab.core.deadlines import CappedTimeout, Deadline
-from docmind_lab.core.errors import RunCut
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import is_sending, sending_scope
 from docmind_lab.network.clients.in_memory import MemoryTransport
-from docmind_lab.network.clients.watching import exchange_of, hold_in_force, is_late, note_head, observer_of_run
+from docmind_lab.network.clients.watching import NotedResponse, exchange_of, hold_in_force, is_late, observer_of_run
 from docmind_lab.network.deadline_headers import wire_in_force
-from docmind_lab.network.exchange import Exchange
 from docmind_lab.network.replacements import Replacements
 
 
@@ -33,7 +26,7 @@ class AiohttpAdapter(Replacements):
 
     def __init__(self) -> None:
         super().__init__()
-        self._under_way: weakref.WeakKeyDictionary[Any, _NotedResponse] = weakref.WeakKeyDictionary()
+        self._under_way: weakref.WeakKeyDictionary[Any, NotedResponse] = weakref.WeakKeyDictionary()
 
     def hold(self) -> None:
         """Replace the methods by which aiohttp sends and waits, until `remove`."""
@@ -54,7 +47,7 @@ class AiohttpAdapter(Replacements):
         # Private, and the two methods by which a connector gets a connection.
         self.replace(aiohttp.BaseConnector, "_get", _wrap_get)
         for kind in (aiohttp.TCPConnector, aiohttp.UnixConnector):
-            self.replace(kind, "_create_connection", _wrap_create(ResponseHandler))
+            self.replace(kind, "_create_connection", functools.partial(_wrap_create, ResponseHandler))
         self.replace(aiohttp.ClientRequest, "send", self._wrap_observed_send)
         self.replace(ResponseHandler, "data_received", self._wrap_received)
         self.replace(ResponseHandler, "connection_lost", self._wrap_lost)
@@ -67,7 +60,7 @@ class AiohttpAdapter(Replacements):
             body = getattr(request.body, "_value", request.body)
             exchange = exchange_of(observer, request.method, str(request.url), body if isinstance(body, bytes) else b"")
             exchange.note_sent(b"")
-            self._under_way[connection.protocol] = _NotedResponse(exchange, request.method)
+            self._under_way[connection.protocol] = NotedResponse(exchange, request.method)
             with sending_scope():
                 return await previous(request, connection)
 
@@ -76,8 +69,8 @@ class AiohttpAdapter(Replacements):
     def _wrap_received(self, previous: Any) -> Any:
         def data_received(protocol: Any, data: bytes) -> Any:
             noted = self._under_way.get(protocol)
-            if noted is not None and data and noted.received(data):
-                del self._under_way[protocol]
+            if noted is not None and data:
+                noted.received(data)
             return previous(protocol, data)
 
         return data_received
@@ -103,21 +96,18 @@ def _wrap_get(previous: Any) -> Any:
     return _get
 
 
-def _wrap_create(handler: Any) -> Callable[[Any], Any]:
-    def make(previous: Any) -> Any:
-        async def _create_connection(connector: Any, request: Any, traces: Any, timeout: Any) -> Any:
-            observer = observer_of_run(str(request.url.host))
-            if observer is None or not observer.is_simulated:
-                return await previous(connector, request, traces, timeout)
-            protocol = handler(asyncio.get_running_loop())
-            scheme = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
-            fail = functools.partial(_fail, protocol)
-            protocol.connection_made(MemoryTransport(scheme, protocol, fail, _take_deadline(timeout.total)))
-            return protocol
+def _wrap_create(handler: Any, previous: Any) -> Any:
+    async def _create_connection(connector: Any, request: Any, traces: Any, timeout: Any) -> Any:
+        observer = observer_of_run(str(request.url.host))
+        if observer is None or not observer.is_simulated:
+            return await previous(connector, request, traces, timeout)
+        protocol = handler(asyncio.get_running_loop())
+        scheme = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
+        fail = functools.partial(_fail, protocol)
+        protocol.connection_made(MemoryTransport(scheme, protocol, fail, _take_deadline(timeout.total)))
+        return protocol
 
-        return _create_connection
-
-    return make
+    return _create_connection
 
 
 def _take_deadline(total: float | None) -> Deadline | None:
@@ -135,54 +125,6 @@ def _fail(protocol: Any, error: BaseException) -> None:
     protocol.set_exception(error)
     if payload is not None:
         payload.set_exception(error)
-
-
-class _NotedResponse:
-    """The attempt of a request that aiohttp sends itself, and the response so far. method: of the request."""
-
-    def __init__(self, exchange: Exchange, method: str) -> None:
-        self.exchange = exchange
-        self._h11 = h11.Connection(h11.CLIENT)
-        self._h11.send(h11.Request(method=method, target="/", headers=[("host", "x")]))
-        self._h11.send(h11.EndOfMessage())
-
-    def received(self, data: bytes) -> bool:
-        """Note bytes of the response; return whether it is over, or not to be followed."""
-        try:
-            self._h11.receive_data(data)
-            return self._note_events()
-        except h11.RemoteProtocolError as error:
-            self._end(functools.partial(self.exchange.note_failure, error))
-            return True
-
-    def _note_events(self) -> bool:
-        while (event := self._h11.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
-            if isinstance(event, h11.Response):
-                note_head(self.exchange, event.status_code, event.headers)
-            elif isinstance(event, h11.Data):
-                self.exchange.note_body(bytes(event.data))
-            elif isinstance(event, h11.EndOfMessage):
-                self._end(self.exchange.complete)
-                return True
-        return False
-
-    def lost(self, error: BaseException | None) -> None:
-        """Note that the connection is closed, by an error or without one, as it is at the deadline."""
-        if self._is_cut():
-            self._end(functools.partial(self.exchange.note_failure, httpx.ReadTimeout("the deadline is over")))
-        elif error is not None:
-            self._end(functools.partial(self.exchange.note_failure, error))
-        elif not self.received(b""):
-            self._end(self.exchange.note_closed)
-
-    def _is_cut(self) -> bool:
-        deadline = None if self.exchange.deadline is None else self.exchange.deadline.in_force
-        return deadline is not None and deadline.ends_a_wait
-
-    def _end(self, note: Callable[[], None]) -> None:
-        # What is noted of a cut is raised where the response is awaited.
-        with contextlib.suppress(RunCut):
-            note()
 
 
 # ---- what holds it

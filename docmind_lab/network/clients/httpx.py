@@ -19,6 +19,7 @@ import os
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpcore
@@ -32,8 +33,8 @@ from docmind_lab.network.clients.watching import Observer, Passage, as_work, hel
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.replacements import Replacements
-from docmind_lab.network.streams import AsyncBackend, AsyncBackend2, SyncBackend, SyncBackend2
-from docmind_lab.network.transports import AsyncHttpx2Body, AsyncHttpxBody, Httpx2Body, HttpxBody
+from docmind_lab.network.streams import AsyncBackend, SyncBackend
+from docmind_lab.network.transports import AsyncBody, SyncBody
 
 # How the openai and anthropic clients count the tries of one call.
 _RETRY_COUNT = b"x-stainless-retry-count"
@@ -58,17 +59,17 @@ class HttpxAdapter(Replacements):
 
     def hold(self) -> None:
         """Replace methods of httpx, httpx2, httpcore, httpcore2 and asyncio until `remove`."""
-        for web, sync_body, async_body in ((httpx, HttpxBody, AsyncHttpxBody), (httpx2, Httpx2Body, AsyncHttpx2Body)):
-            self.replace(web.HTTPTransport, "handle_request", self._wrap_handle(web, sync_body))
-            self.replace(web.AsyncHTTPTransport, "handle_async_request", self._wrap_handle_async(web, async_body))
-        for core, seam, async_seam in ((httpcore, SyncBackend, AsyncBackend), (httpcore2, SyncBackend2, AsyncBackend2)):
-            self.replace(core.SyncBackend, "connect_tcp", _wrap_connect(seam, holds_all=self._holds_all))
-            self.replace(core.AnyIOBackend, "connect_tcp", _wrap_connect(async_seam, holds_all=self._holds_all))
+        for web in (httpx, httpx2):
+            self.replace(web.HTTPTransport, "handle_request", partial(_wrap_handle, web))
+            self.replace(web.AsyncHTTPTransport, "handle_async_request", partial(_wrap_handle_async, web))
+        for core in (httpcore, httpcore2):
+            for backend, seam in ((core.SyncBackend, SyncBackend), (core.AnyIOBackend, AsyncBackend)):
+                self.replace(backend, "connect_tcp", partial(_wrap_connect, partial(seam, core), self._holds_all))
             sync_kind, async_kind, gone = core.HTTPConnection, core.AsyncHTTPConnection, core.ConnectionNotAvailable
-            self.replace(sync_kind, "can_handle_request", self._wrap_can_handle(_no_loop))
-            self.replace(sync_kind, "handle_request", self._wrap_use(gone))
-            self.replace(async_kind, "can_handle_request", self._wrap_can_handle(_running_loop))
-            self.replace(async_kind, "handle_async_request", self._wrap_use_async(gone))
+            self.replace(sync_kind, "can_handle_request", partial(self._wrap_can_handle, lambda: None))
+            self.replace(sync_kind, "handle_request", partial(self._wrap_use, gone))
+            self.replace(async_kind, "can_handle_request", partial(self._wrap_can_handle, asyncio.get_running_loop))
+            self.replace(async_kind, "handle_async_request", partial(self._wrap_use_async, gone))
             self.replace(async_kind, "aclose", _wrap_close)
         self.replace(asyncio.BaseEventLoop, "run_in_executor", _wrap_executor)
 
@@ -88,51 +89,16 @@ class HttpxAdapter(Replacements):
             if connection.is_idle():
                 await connection.aclose()
 
-    # ---- requests
-
-    def _wrap_handle(self, web: Any, body: Any) -> Callable[[Any], Any]:
-        def make(previous: Any) -> Any:
-            def handle_request(transport: Any, request: Any) -> Any:
-                observer = _observer()
-                if observer is None:
-                    return previous(transport, request)
-                copy, exchange = _prepare(web, request, observer)
-                with sending_scope(), exchange.operation():
-                    response = previous(transport, copy)
-                return _noted(response, body, exchange)
-
-            return handle_request
-
-        return make
-
-    def _wrap_handle_async(self, web: Any, body: Any) -> Callable[[Any], Any]:
-        def make(previous: Any) -> Any:
-            async def handle_async_request(transport: Any, request: Any) -> Any:
-                observer = _observer()
-                if observer is None:
-                    return await previous(transport, request)
-                copy, exchange = _prepare(web, request, observer)
-                with sending_scope(), exchange.operation():
-                    response = await previous(transport, copy)
-                return _noted(response, body, exchange)
-
-            return handle_async_request
-
-        return make
-
     # ---- connections
 
-    def _wrap_can_handle(self, loop: Callable[[], Any]) -> Callable[[Any], Any]:
-        def make(previous: Any) -> Any:
-            def can_handle_request(connection: Any, origin: Any) -> Any:
-                owner = self._seen.get(connection, _NOT_SEEN)
-                if owner is _OF_PARENT or (is_sending() and owner is not loop() and _is_connected(connection)):
-                    return False
-                return previous(connection, origin)
+    def _wrap_can_handle(self, loop: Callable[[], Any], previous: Any) -> Any:
+        def can_handle_request(connection: Any, origin: Any) -> Any:
+            owner = self._seen.get(connection, _NOT_SEEN)
+            if owner is _OF_PARENT or (is_sending() and owner is not loop() and _is_connected(connection)):
+                return False
+            return previous(connection, origin)
 
-            return can_handle_request
-
-        return make
+        return can_handle_request
 
     def _take(self, connection: Any, loop: Any, not_available: type[Exception]) -> None:
         """Make a connection that is about to be used for the first time a held one.
@@ -153,27 +119,47 @@ class HttpxAdapter(Replacements):
         for connection in list(self._seen):
             self._seen[connection] = _OF_PARENT
 
-    def _wrap_use(self, not_available: type[Exception]) -> Callable[[Any], Any]:
-        def make(previous: Any) -> Any:
-            def handle_request(connection: Any, request: Any) -> Any:
-                if self._holds_all or is_sending():
-                    self._take(connection, None, not_available)
-                return previous(connection, request)
+    def _wrap_use(self, not_available: type[Exception], previous: Any) -> Any:
+        def handle_request(connection: Any, request: Any) -> Any:
+            if self._holds_all or is_sending():
+                self._take(connection, None, not_available)
+            return previous(connection, request)
 
-            return handle_request
+        return handle_request
 
-        return make
+    def _wrap_use_async(self, not_available: type[Exception], previous: Any) -> Any:
+        async def handle_async_request(connection: Any, request: Any) -> Any:
+            if self._holds_all or is_sending():
+                self._take(connection, asyncio.get_running_loop(), not_available)
+            return await previous(connection, request)
 
-    def _wrap_use_async(self, not_available: type[Exception]) -> Callable[[Any], Any]:
-        def make(previous: Any) -> Any:
-            async def handle_async_request(connection: Any, request: Any) -> Any:
-                if self._holds_all or is_sending():
-                    self._take(connection, _running_loop(), not_available)
-                return await previous(connection, request)
+        return handle_async_request
 
-            return handle_async_request
 
-        return make
+def _wrap_handle(web: Any, previous: Any) -> Any:
+    def handle_request(transport: Any, request: Any) -> Any:
+        observer = _observer()
+        if observer is None:
+            return previous(transport, request)
+        copy, exchange = _prepare(web, request, observer)
+        with sending_scope(), exchange:
+            response = previous(transport, copy)
+        return _noted(response, SyncBody, exchange)
+
+    return handle_request
+
+
+def _wrap_handle_async(web: Any, previous: Any) -> Any:
+    async def handle_async_request(transport: Any, request: Any) -> Any:
+        observer = _observer()
+        if observer is None:
+            return await previous(transport, request)
+        copy, exchange = _prepare(web, request, observer)
+        with sending_scope(), exchange:
+            response = await previous(transport, copy)
+        return _noted(response, AsyncBody, exchange)
+
+    return handle_async_request
 
 
 def _observer() -> Observer | None:
@@ -262,14 +248,6 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _no_loop() -> None:
-    return None
-
-
-def _running_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.get_running_loop()
-
-
 def _wrap_close(previous: Any) -> Any:
     async def aclose(connection: Any) -> None:
         try:
@@ -299,13 +277,10 @@ class _OriginalBackend:
         return self.connect(self.backend, *arguments)
 
 
-def _wrap_connect(seam: Any, *, holds_all: bool) -> Callable[[Any], Any]:
-    def make(previous: Any) -> Any:
-        def connect_tcp(backend: Any, *arguments: Any, **options: Any) -> Any:
-            if not (holds_all or is_sending()):
-                return previous(backend, *arguments, **options)
-            return seam(_OriginalBackend(backend, previous)).connect_tcp(*arguments, **options)
+def _wrap_connect(seam: Any, holds_all: bool, previous: Any) -> Any:
+    def connect_tcp(backend: Any, *arguments: Any, **options: Any) -> Any:
+        if not (holds_all or is_sending()):
+            return previous(backend, *arguments, **options)
+        return seam(_OriginalBackend(backend, previous)).connect_tcp(*arguments, **options)
 
-        return connect_tcp
-
-    return make
+    return connect_tcp

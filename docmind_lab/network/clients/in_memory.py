@@ -121,19 +121,11 @@ class HttpWire:
 class MemorySocket:
     """A blocking socket for one request of http.client.
 
-    timeout_s: of each wait; None for no limit. translate: makes an error of the library from one of httpx's.
-    is_in_force: whether the calling code is in a run whose requests httpx sends, on the clock it was made on.
+    timeout_s: of each wait; None for no limit. of_urllib3: urllib3's connection that it is the socket of, if it is.
     """
 
-    def __init__(
-        self,
-        scheme: str,
-        timeout_s: float | None,
-        translate: Callable[[Exception], Exception],
-        is_in_force: Callable[[], bool],
-    ) -> None:
-        self._wire, self._timeout_s, self._translate = HttpWire(scheme), timeout_s, translate
-        self.is_in_force = is_in_force
+    def __init__(self, scheme: str, timeout_s: float | None, of_urllib3: Any = None) -> None:
+        self._wire, self._timeout_s, self._of_urllib3 = HttpWire(scheme), timeout_s, of_urllib3
 
     def sendall(self, data: Any) -> None:
         """Take bytes of the request."""
@@ -147,12 +139,6 @@ class MemorySocket:
         """Return the limit of each wait, in seconds."""
         return self._timeout_s
 
-    def setsockopt(self, *_: Any) -> None:
-        """Do nothing: there is no socket."""
-
-    def shutdown(self, *_: Any) -> None:
-        """Do nothing, as `close`."""
-
     def close(self) -> None:
         """Do nothing: the response is closed by itself, as with any socket that a file is open of."""
 
@@ -162,7 +148,7 @@ class MemorySocket:
         return file if buffering == 0 else io.BufferedReader(file)
 
     def _response(self) -> Generator[bytes, None, None]:
-        wire, sender = self._wire, httpx.HTTPTransport(verify=NO_CERTIFICATES, trust_env=False)
+        wire, sender = self._wire, httpx.HTTPTransport(verify=NO_CERTIFICATES)
         timeout_s, deadline = self._timeout_s, None
         if isinstance(timeout_s, CappedTimeout):
             deadline, timeout_s = timeout_s.deadline, timeout_s.own_s
@@ -177,7 +163,17 @@ class MemorySocket:
                         yield wire.data(part)
                 yield wire.end()
             except httpx.HTTPError as error:
-                raise self._translate(error) from error
+                raise (socket_error(error) if self._of_urllib3 is None else self._error_of_urllib3(error)) from error
+
+    def _error_of_urllib3(self, error: httpx.HTTPError) -> Exception:
+        """Return urllib3's error for one of httpx: it tells failed connections from failed reads."""
+        from urllib3.exceptions import ConnectTimeoutError, NewConnectionError  # noqa: PLC0415 - it is there
+
+        if isinstance(error, httpx.ConnectTimeout):
+            return ConnectTimeoutError(self._of_urllib3, "the connection timed out")
+        if isinstance(error, httpx.ConnectError):
+            return NewConnectionError(self._of_urllib3, f"cannot connect: {error}")
+        return socket_error(error)
 
 
 class _ResponseFile(io.RawIOBase):
@@ -253,7 +249,7 @@ class MemoryTransport(asyncio.Transport):
 
     async def _exchange(self) -> OSError | None:
         """Send the request and feed its response; return the error with which the connection was lost."""
-        wire, sender = self._wire, httpx.AsyncHTTPTransport(verify=NO_CERTIFICATES, trust_env=False)
+        wire, sender = self._wire, httpx.AsyncHTTPTransport(verify=NO_CERTIFICATES)
         try:
             async with sender:
                 with deadline_scope(self._deadline, inherits=False):
@@ -310,22 +306,6 @@ class MemoryTransport(asyncio.Transport):
         """Let the response go on."""
         self._may_feed.set()
 
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Change who gets the response."""
-        assert isinstance(protocol, asyncio.Protocol), "HTTP needs a protocol that takes bytes"
-        self._protocol = protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        """Return who gets the response."""
-        return self._protocol
-
     def get_write_buffer_size(self) -> int:
         """Return 0: what is written is taken at once."""
         return 0
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Do nothing, for the same reason."""
-
-    def can_write_eof(self) -> bool:
-        """Return False: a request says where it ends."""
-        return False

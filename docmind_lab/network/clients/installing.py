@@ -6,7 +6,6 @@ import importlib.util
 from typing import Any, Final
 
 from docmind_lab.network.clients.aiohttp import AiohttpAdapter
-from docmind_lab.network.clients.curl_cffi import CurlAdapter
 from docmind_lab.network.clients.http_client import HttpClientAdapter
 from docmind_lab.network.clients.httpx import HttpxAdapter
 
@@ -16,8 +15,6 @@ HOLDING: Final[dict[str, tuple[str, type[Any]]]] = {
     "aiohttp": ("aiohttp", AiohttpAdapter),
 }
 """Client that production holds → the package that it needs, and its adapter."""
-
-_OBSERVING: Final = (("", HttpClientAdapter), ("aiohttp", AiohttpAdapter), ("curl_cffi", CurlAdapter))
 
 
 def is_there(package: str) -> bool:
@@ -31,13 +28,10 @@ class LabAdapters(HttpxAdapter):
     def install(self) -> None:
         """Install all adapters until `remove`."""
         self.hold()
-        for package, adapter in HOLDING.values():
-            if adapter is not HttpxAdapter and is_there(package):
-                self._add(adapter()).hold()
-        for package, kind in _OBSERVING:
-            if not package or is_there(package):
-                self._add(kind()).observe()
-
-    def _add(self, adapter: Any) -> Any:
-        self.at_removal(adapter.remove)
-        return adapter
+        others: list[HttpClientAdapter | AiohttpAdapter] = [HttpClientAdapter()]
+        if is_there("aiohttp"):
+            others.append(AiohttpAdapter())
+        for adapter in others:
+            self.at_removal(adapter.remove)
+            adapter.hold()
+            adapter.observe()

@@ -7,11 +7,13 @@ may go on; production has only a hold.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import h11
 import httpx
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
@@ -157,12 +159,9 @@ class HeldCode:
 
 
 def held_code() -> HeldCode | None:
-    """Return what holds the requests of the calling code; None outside a deadline."""
-    hold = current_hold()
-    if hold is None:
-        return None
-    is_held = hold.in_force is not None or (hold.only_tells and hold.was_cancelled)
-    return HeldCode(hold) if is_held else None
+    """Return what holds the requests of the calling code; None outside a deadline. Raises: as `hold_in_force`."""
+    held = hold_in_force()
+    return None if held is None else HeldCode(held[0])
 
 
 class _Work:
@@ -199,20 +198,70 @@ def exchange_of(observer: Observer, method: str, url: str, body: bytes = b"") ->
 
 
 @contextlib.contextmanager
-def note_failures(exchange: Exchange) -> Iterator[None]:
-    """Note what an operation of another library raises as httpx's error of the same meaning."""
+def note_failures(exchange: Exchange | None) -> Iterator[None]:
+    """Note what an operation of another library raises as httpx's error of the same meaning; None for one unnoted."""
     try:
         yield
-    except (TimeoutError, RunCut) as error:
-        exchange.note_failure(httpx.ReadTimeout(str(error)))
-        raise
     except BaseException as error:
-        exchange.note_failure(error)
+        if exchange is not None:
+            is_timeout = isinstance(error, TimeoutError | RunCut)
+            exchange.note_failure(httpx.ReadTimeout(str(error)) if is_timeout else error)
         raise
 
 
-def note_head(exchange: Exchange, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Note the status and the headers of a response, with which it begins."""
-    if exchange.attempt is not None:
-        exchange.attempt.note_first_byte()
-    exchange.note_response(status, [(bytes(name), bytes(value)) for name, value in headers])
+class NotedResponse:
+    """The response to a request that its library sends itself, noted as its bytes come.
+
+    Args:
+        exchange: Of the request.
+        method: Of the request.
+    """
+
+    def __init__(self, exchange: Exchange, method: str) -> None:
+        self.exchange = exchange
+        self._is_over = False
+        self._h11 = h11.Connection(h11.CLIENT)
+        self._h11.send(h11.Request(method=method, target="/", headers=[("host", "x")]))
+        self._h11.send(h11.EndOfMessage())
+
+    def received(self, data: bytes) -> None:
+        """Note bytes of the response; none at all mean that the server has closed the connection."""
+        if self._is_over:
+            return
+        try:
+            self._h11.receive_data(data)
+            while (event := self._h11.next_event()) not in (h11.NEED_DATA, h11.PAUSED) and not self._is_over:
+                if isinstance(event, h11.Response):
+                    if self.exchange.attempt is not None:
+                        self.exchange.attempt.note_first_byte()
+                    self.exchange.note_response(event.status_code, event.headers)
+                elif isinstance(event, h11.Data):
+                    self.exchange.note_body(bytes(event.data))
+                elif isinstance(event, h11.EndOfMessage):
+                    self._end(self.exchange.complete)
+        except h11.RemoteProtocolError as error:
+            self._end(functools.partial(self.exchange.note_failure, error))
+
+    def lost(self, error: BaseException | None) -> None:
+        """Note that the connection is closed, by an error or without one, as it is at the deadline."""
+        if self._is_over:
+            return
+        deadline = None if self.exchange.deadline is None else self.exchange.deadline.in_force
+        if deadline is not None and deadline.ends_a_wait:
+            error = httpx.ReadTimeout("the deadline is over")
+        if error is None:
+            self.received(b"")
+            self.left()
+        else:
+            self._end(functools.partial(self.exchange.note_failure, error))
+
+    def left(self) -> None:
+        """Note that the client reads no further."""
+        if not self._is_over:
+            self._end(self.exchange.note_closed)
+
+    def _end(self, note: Callable[[], None]) -> None:
+        self._is_over = True
+        # What is noted of a cut is raised where the response is awaited.
+        with contextlib.suppress(RunCut):
+            note()

@@ -1,4 +1,4 @@
-"""Anthropic's messages: POST …/v1/messages, as JSON and as events, its count of tokens, and its list of models."""
+"""Anthropic's messages: POST …/v1/messages, as JSON and as events, and its count of tokens."""
 
 from __future__ import annotations
 
@@ -32,18 +32,13 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool
 class AnthropicMessages(Dialect):
     """The dialect; see `Dialect`."""
 
-    sign_of_life = event({"type": "ping"}, "ping")
-
     def route(self, request: ServiceRequest) -> Route | None:
-        """See `Dialect`. The list of models is at the path that OpenAI's is at; Anthropic's client says its version."""
+        """See `Dialect`."""
         path = request.path.rstrip("/")
         if path.endswith("/v1/messages"):
             return Route("generate")
         if path.endswith("/v1/messages/count_tokens"):
             return Route("count")
-        _, prefix, name = path.partition("/v1/models")
-        if prefix and "anthropic-version" in request.headers:
-            return Route("model" if name else "models", "GET", name.removeprefix("/"))
         return None
 
     def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,13 +70,7 @@ class AnthropicMessages(Dialect):
 
     def information(self, route: Route, model: str, tokens: int) -> Any:
         """See `Dialect`."""
-        if route.operation == "count":
-            return {"input_tokens": tokens}
-        name = route.model or model
-        entry = {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
-        if route.operation == "model":
-            return entry
-        return {"data": [entry], "has_more": False, "first_id": name, "last_id": name}
+        return {"input_tokens": tokens}
 
     def error(self, refusal: Refusal) -> Any:
         """See `Dialect`."""

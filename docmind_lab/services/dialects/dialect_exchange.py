@@ -25,7 +25,7 @@ JSON_LINES: Final = "application/x-ndjson"
 Message = dict[str, Any]
 """A message of a chat completion."""
 
-Operation = Literal["generate", "embed", "count", "models", "model", "describe", "version", "unknown"]
+Operation = Literal["generate", "embed", "count", "models", "model", "describe", "unknown"]
 FinishReason = Literal["stop", "length", "tool_calls"]
 ErrorKind = Literal["invalid", "not_found", "method", "rate_limit", "server", "unavailable"]
 
@@ -120,9 +120,6 @@ class Rendering(abc.ABC):
 
 class Dialect(Protocol):
     """One provider's way to ask a model and to answer."""
-
-    sign_of_life: bytes
-    """What may be sent in a stream between two parts, and is skipped by the provider's client."""
 
     def route(self, request: ServiceRequest) -> Route | None:
         """Return what the path asks for; None for a path of another dialect."""

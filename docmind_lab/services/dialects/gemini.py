@@ -1,7 +1,6 @@
 """Google's Gemini: …/models/NAME:generateContent and its kin, as JSON and as events.
 
 POST …/models/NAME:generateContent    :streamGenerateContent    :embedContent    :batchEmbedContents    :countTokens
-GET  …/v1beta/models                  …/v1beta/models/NAME
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model.conversation import message_text
 
 _METHOD = re.compile(r"/(?P<name>[^/]+):(?P<method>[A-Za-z]+)$")
-_MODELS = re.compile(r"/v1(beta\d*|alpha)/(?P<name>models(/[^/:]+)?)$")
 _OPERATIONS: Mapping[str, Operation] = {
     "generateContent": "generate",
     "streamGenerateContent": "generate",
@@ -49,25 +47,15 @@ _STATUS = {
 class Gemini(Dialect):
     """The dialect; see `Dialect`."""
 
-    # The official client takes a comment of an event stream for data, and skips an empty line.
-    sign_of_life = b"\n"
-
     def route(self, request: ServiceRequest) -> Route | None:
-        """See `Dialect`. A stream that is not asked for as events is one JSON array, sent as a whole."""
+        """See `Dialect`. A stream is one of events, as the official client asks for it."""
         method = _METHOD.search(request.path)
-        if method is not None and method["method"] in _OPERATIONS:
-            is_array = method["method"] == STREAM and "alt=sse" not in request.query
-            variant = "array" if is_array else method["method"]
-            return Route(_OPERATIONS[method["method"]], model=method["name"], variant=variant)
-        models = _MODELS.search(request.path.rstrip("/"))
-        if models is None:
+        if method is None or method["method"] not in _OPERATIONS:
             return None
-        name = models["name"].removeprefix("models").removeprefix("/")
-        return Route("model" if name else "models", "GET", name)
+        return Route(_OPERATIONS[method["method"]], model=method["name"], variant=method["method"])
 
     def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
         """See `Dialect`."""
-        payload = payload.get("generateContentRequest") or payload  # as countTokens may wrap it
         system = _text_of(_either(payload, "systemInstruction") or {})
         messages: list[Message] = [{"role": "system", "content": system}] if system else []
         for content in objects_in(payload.get("contents"), "contents", needed=True):
@@ -113,15 +101,7 @@ class Gemini(Dialect):
 
     def information(self, route: Route, model: str, tokens: int) -> Any:
         """See `Dialect`."""
-        if route.operation == "count":
-            return {"totalTokens": tokens}
-        name = route.model or model
-        entry = {
-            "name": f"models/{name}",
-            "displayName": name,
-            "supportedGenerationMethods": list(_OPERATIONS),
-        }
-        return entry if route.operation == "model" else {"models": [entry]}
+        return {"totalTokens": tokens}
 
     def error(self, refusal: Refusal) -> Any:
         """See `Dialect`."""
@@ -222,8 +202,7 @@ class GeminiRendering(Rendering):
     def whole(self) -> Any:
         """See `Rendering`."""
         text = self.answer.reply.text
-        response = self._response([*([{"text": text}] if text else []), *self._call_parts()])
-        return [response] if self.answer.route.variant == "array" else response
+        return self._response([*([{"text": text}] if text else []), *self._call_parts()])
 
     def text(self, piece: str) -> bytes:
         """See `Rendering`."""

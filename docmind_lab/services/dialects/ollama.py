@@ -1,7 +1,7 @@
 """Ollama's own interface, whose streams are lines of JSON.
 
-POST /api/chat    /api/generate    /api/embed    /api/embeddings    /api/show
-GET  /api/tags    /api/ps          /api/version
+POST /api/chat    /api/generate    /api/embed    /api/show
+GET  /api/tags
 """
 
 from __future__ import annotations
@@ -28,15 +28,10 @@ from docmind_lab.services.plan import ServiceRequest
 PATHS: Final[Mapping[str, Route]] = {
     "/api/chat": Route("generate", variant="chat"),
     "/api/generate": Route("generate", variant="generate"),
-    "/api/embed": Route("embed", variant="embed"),
-    "/api/embeddings": Route("embed", variant="embeddings"),
+    "/api/embed": Route("embed"),
     "/api/show": Route("describe"),
-    "/api/tags": Route("models", "GET", variant="tags"),
-    "/api/ps": Route("models", "GET", variant="ps"),
-    "/api/version": Route("version", "GET"),
+    "/api/tags": Route("models", "GET"),
 }
-VERSION: Final = "0.12.0"
-"""The version that is said, which clients compare with what they need."""
 _MADE_AT = "1970-01-01T00:00:00Z"
 _DETAILS = {
     "parent_model": "",
@@ -50,9 +45,6 @@ _DETAILS = {
 
 class Ollama(Dialect):
     """The dialect; see `Dialect`."""
-
-    # White space before a line's JSON; an empty line would be read as a part of the answer.
-    sign_of_life = b" "
 
     def route(self, request: ServiceRequest) -> Route | None:
         """See `Dialect`."""
@@ -82,16 +74,13 @@ class Ollama(Dialect):
 
     def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
         """See `Dialect`."""
-        name = "input" if route.variant == "embed" else "prompt"
         size = size_in(payload.get("dimensions"), "dimensions")
-        return EmbeddingRequest(texts_in(payload.get(name), name), str(payload.get("model") or ""), size)
+        return EmbeddingRequest(texts_in(payload.get("input"), "input"), str(payload.get("model") or ""), size)
 
     def embeddings(
         self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
     ) -> Any:
         """See `Dialect`."""
-        if route.variant == "embeddings":
-            return {"embedding": list(vectors[0])}
         model, embeddings = payload.get("model"), [list(vector) for vector in vectors]
         return {
             "model": model,
@@ -103,15 +92,12 @@ class Ollama(Dialect):
 
     def information(self, route: Route, model: str, tokens: int) -> Any:
         """See `Dialect`."""
-        if route.operation == "version":
-            return {"version": VERSION}
         capabilities = ["completion", "tools", "embedding"]
         if route.operation == "describe":
             about = {"modelfile": "", "parameters": "", "template": "", "details": _DETAILS}
             return about | {"model_info": {"docmind.context_length": 131_072}, "capabilities": capabilities}
-        entry = {"name": model, "model": model, "size": 0, "digest": "", "details": _DETAILS}
-        at = {"expires_at": _MADE_AT, "size_vram": 0} if route.variant == "ps" else {"modified_at": _MADE_AT}
-        return {"models": [entry | at]}
+        entry = {"name": model, "model": model, "size": 0, "digest": "", "details": _DETAILS, "modified_at": _MADE_AT}
+        return {"models": [entry]}
 
     def error(self, refusal: Refusal) -> Any:
         """See `Dialect`."""

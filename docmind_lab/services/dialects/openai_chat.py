@@ -46,8 +46,6 @@ class OpenAIErrors(Dialect):
 class OpenAIChat(OpenAIErrors):
     """The dialect; see `Dialect`."""
 
-    sign_of_life = b": keep-alive\n\n"
-
     def route(self, request: ServiceRequest) -> Route | None:
         """See `Dialect`."""
         path = request.path.rstrip("/")

@@ -30,8 +30,6 @@ REMEMBERED_RESPONSES: Final = 10_000
 class OpenAIResponses(OpenAIErrors):
     """The dialect; see `Dialect`."""
 
-    sign_of_life = b": keep-alive\n\n"
-
     def __init__(self) -> None:
         self._conversations: dict[str, list[Message]] = {}
 

@@ -48,7 +48,8 @@ def message_text(message: Mapping[str, Any]) -> str:
     return ""
 
 
-def _parse_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
+    """Return what a text is in JSON; None if it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -132,7 +133,7 @@ class Conversation:
         for message in self.current_turn() if since_question else self.messages:
             for call in message.get("tool_calls") or ():
                 function = call.get("function", {})
-                arguments = _parse_json(function.get("arguments") or "{}")
+                arguments = parse_json(function.get("arguments") or "{}")
                 yield ToolCall(str(function.get("name", "")), arguments if isinstance(arguments, dict) else {})
 
     def handoff_rounds(self) -> list[list[str]]:
@@ -147,7 +148,7 @@ class Conversation:
 
     def reports(self) -> list[dict[str, Any]]:
         """Return the JSON objects that tools returned since the question, oldest first."""
-        results = [_parse_json(message_text(m)) for m in self.current_turn() if m.get("role") == "tool"]
+        results = [parse_json(message_text(m)) for m in self.current_turn() if m.get("role") == "tool"]
         return [report for report in results if isinstance(report, dict)]
 
     def latest_report(self, key: str) -> dict[str, Any] | None:
@@ -169,7 +170,7 @@ class Conversation:
             if message.get("role") != "tool":
                 continue
             text = message_text(message)
-            payload = _parse_json(text)
+            payload = parse_json(text)
             if isinstance(payload, dict):
                 items = payload.get("documents")
                 # Another's tool may report how many documents there are under the same name.

@@ -8,12 +8,11 @@ not show it, the step of the call in its run says how far the run is.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from docmind_lab.services.scripted_model.conversation import Conversation, message_text
+from docmind_lab.services.scripted_model.conversation import Conversation, message_text, parse_json
 
 _END = re.compile(
     r"^_*(finish(ed)?|end|done|final(_?answer|ize|ise)?|completed?|stop|exit|terminate|none|no_?one)_*$",
@@ -171,17 +170,7 @@ def _names_in(conversation: Conversation) -> Iterator[str]:
         if message.get("role") in ("assistant", "user"):
             yield from _SPEAKER.findall(text)
         if message.get("role") == "assistant":
-            yield from _texts_in_json(text)
+            choice = parse_json(text) if text.lstrip().startswith("{") else None
+            yield from (each for each in (choice or {}).values() if isinstance(each, str))
     for call in conversation.called_tools():
         yield from (value for value in call.arguments.values() if isinstance(value, str))
-
-
-def _texts_in_json(text: str) -> Iterator[str]:
-    if not text.lstrip().startswith("{"):
-        return
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    if isinstance(value, Mapping):
-        yield from (each for each in value.values() if isinstance(each, str))

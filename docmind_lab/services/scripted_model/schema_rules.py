@@ -78,8 +78,6 @@ def rounded(target: float, low: float | None, high: float | None, step: float | 
         near = round(target, 3)
         fits = (low is None or near >= low) and (high is None or near <= high)
         return near if fits else target
-    if is_whole and step != int(step):
-        step = step * _whole_factor(step)
     number = math.floor(target / step)
     while low is not None and number * step < low:
         number += 1
@@ -87,10 +85,6 @@ def rounded(target: float, low: float | None, high: float | None, step: float | 
         number -= 1
     multiple = number * step
     return int(multiple) if is_whole else float(multiple)
-
-
-def _whole_factor(step: float) -> int:
-    return next((factor for factor in range(1, 1001) if (step * factor).is_integer()), 1)
 
 
 def fitted(text: str, schema: Schema) -> str:

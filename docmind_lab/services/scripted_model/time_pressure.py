@@ -25,8 +25,6 @@ _KINDS: Final[tuple[PressureKind, ...]] = get_args(PressureKind)
 DEFAULT_UNDER_PRESSURE: Final = "hurries:0.25"
 """What the model does where nothing else is said."""
 
-HURRYING_ROLES: Final = frozenset({"supervisor", "research_query", "research_judge"})
-"""The roles that have something to leave out."""
 _ANSWERING_ROLES: Final = frozenset({"synthesis", "research_findings"})
 _WHY: Final = "Little time is left."
 

@@ -59,8 +59,8 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
         return make
 
     no_http = (
-        "that is not made by httpx, httpx2, http.client, requests, urllib3, aiohttp or curl_cffi (a database driver, "
-        "gRPC, a web socket) has no virtual time"
+        "that is not made by httpx, httpx2, http.client, requests, urllib3 or aiohttp (a database driver, gRPC, a web "
+        "socket) has no virtual time"
     )
     look_up = f"a name look-up (socket.getaddrinfo) {no_http}"
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {look_up}{_at_line()}"))

@@ -142,18 +142,6 @@ def test_a_react_prompt_gets_each_action_once_and_then_the_final_answer() -> Non
     assert third.endswith("Final Answer: 42")
 
 
-def test_a_prompt_that_asks_for_one_of_several_words_gets_one_of_them() -> None:
-    assert reply(text="Is this relevant? Answer only with 'yes' or 'no'.").text == "yes"
-
-
-def test_json_mode_has_the_keys_that_the_prompt_quotes() -> None:
-    text = "Respond in JSON with the keys `answer` and `justification`. Why is the sky blue at noon?"
-    assert set(json.loads(reply(text=text, response_format={"type": "json_object"}).text)) == {
-        "answer",
-        "justification",
-    }
-
-
 # ---- decisions
 
 

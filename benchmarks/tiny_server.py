@@ -4,7 +4,7 @@
         ChatOpenAI(base_url=server.base_url, api_key="unused", model="tiny").invoke("Go on.")
 
 Its text means nothing, but its time is real: each token is computed, one request after the other. It needs the extra
-`live` (xllamacpp, gguf). `python -m docmind_lab.services.tiny_server MODEL.gguf` serves until its input ends.
+`live` (xllamacpp, gguf). `python -m benchmarks.tiny_server MODEL.gguf` serves until its input ends.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class TinyServer:
 def write_tiny_model(path: Path, seed: int = 0) -> None:
     """Write a small Llama of random weights, with a tokenizer of bytes and letters, as a GGUF file of 14 MB."""
     # Function-level: of the extra `live`.
-    import gguf  # noqa: PLC0415
+    import gguf
 
     tokens = [*_SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256)), *_LETTERS]
     kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
@@ -121,7 +121,7 @@ def write_tiny_model(path: Path, seed: int = 0) -> None:
 def _serve(path: Path) -> None:
     """Serve this model, made if it is not there; print the address as JSON, and end with the input."""
     # Function-level: of the extra `live`.
-    import xllamacpp  # noqa: PLC0415
+    import xllamacpp
 
     if not path.exists():
         write_tiny_model(path)
