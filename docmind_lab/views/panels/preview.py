@@ -21,7 +21,7 @@ from docmind_lab.tables.traces.trace_tables import Traces
 from docmind_lab.tables.traces.traced_studies import traces_of_study
 from docmind_lab.views.panels.panel_run import PanelRun
 from docmind_lab.views.panels.panel_settings import PanelChoice
-from docmind_lab.views.reports.report_formats import table_html
+from docmind_lab.views.reports.report_html import table_html
 from docmind_lab.views.reports.report_model import Table
 
 
@@ -72,7 +72,7 @@ class TracePreview:
             f"{choice.decision_timeout_s:g} s, from traces: {len(traces)} runs of the control, replayed. "
             "Virtual time measures the same now."
         )
-        return table_html(Table(title, rows, frame))
+        return table_html(Table(title, rows))
 
     def knows(self, choice: PanelChoice) -> bool:
         """Whether it has runs of the control under these settings, whatever the decision timeout."""

@@ -4,8 +4,7 @@
     dl.plots.overrun(study)              how far past the deadline the caller waited, and the work went on
     dl.plots.completion(study)           the share of runs answered by each instant, with bands
     dl.plots.frontier(study)             what a longer budget buys; a study with several
-    dl.plots.scorecard_totals(card)      a decision record's totals, judged and measured; card: study.scorecard()
-    dl.plots.scorecard_weights(card)     which option wins under which weights
+    dl.plots.scorecard_weights(card)     which option wins under which weights; card: of `study.scorecard`
     dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
@@ -35,7 +34,7 @@ from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_f
 from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame
 from docmind_lab.views.plots.look import COLOURS, OFFSCREEN, save_png
 from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_summary
-from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
+from docmind_lab.views.plots.scorecards import scorecard_weights
 from docmind_lab.views.plots.timelines import lanes_frame, timeline, timeline_frame
 from docmind_lab.views.plots.what_ifs import what_if_frontier
 
@@ -66,7 +65,6 @@ __all__ = [
     "save_load_figures",
     "save_png",
     "save_study",
-    "scorecard_totals",
     "scorecard_weights",
     "timeline",
     "timeline_frame",
