@@ -3,7 +3,7 @@
 study.py, study_folder.py    the three tables of a study with its manifest, and its folder
 summary.py                   a study as a title, a table and sentences; run_timeline.py is one run as lines
 agreement.py, diff.py        two clocks, and two studies, against each other
-enforced_calls.py, watch.py  calls in production, and whether they behave as a study said
+watch.py                     calls in production, and whether they behave as a study said
 what_if/                     what another deadline would have done to recorded runs
 finding.py                   a finding: words, numbers and evidence, as text, Markdown, HTML and JSON
 
