@@ -37,7 +37,6 @@ from docmind_lab.views.panels.newest import Newest
 from docmind_lab.views.panels.panel_controls import Controls
 from docmind_lab.views.panels.panel_run import PanelRun, SweepTables, needs_run, request_in_words, status_of
 from docmind_lab.views.panels.panel_settings import SETTINGS, ChoiceTraits, PanelChoice, PropagationLevel
-from docmind_lab.views.panels.preview import TracePreview, control_of
 from docmind_lab.views.panels.study_tabs import Content, StudyTabs
 
 
@@ -81,8 +80,6 @@ class TunePanel(ChoiceTraits):
         known: Runs that need not be computed again.
         settings: Those of the environment when left out.
         frame_every_s: Seconds between two drawings, at least.
-        previews: Whether the control is measured too, when nothing else is, so that another decision timeout is
-            answered from its traces at once.
 
     Attributes:
         status: Status line of the panel; a trait.
@@ -100,14 +97,10 @@ class TunePanel(ChoiceTraits):
         known: KnownRuns | None = None,
         settings: Settings | None = None,
         frame_every_s: float = _FRAME_EVERY_S,
-        previews: bool = False,
     ) -> None:
         super().__init__(choice)
         self._screen = threading.RLock()
         self._engine = Engine(self._show_progress, workers=workers, known=known, settings=settings)
-        self._preview = TracePreview()
-        shared = {"workers": workers, "known": self._engine.known, "settings": self._engine.settings}
-        self._control_engine = Engine(self._preview.learn, **shared) if previews else None  # type: ignore[arg-type]
         self._painter = Newest(self._paint, "docmind-panel-frames")
         self._frame_every_s = frame_every_s
         self._hurry = threading.Event()
@@ -128,7 +121,7 @@ class TunePanel(ChoiceTraits):
         self.progress = widgets.IntProgress(min=0, max=1, value=0, layout={"width": "260px"})
         self._copy = widgets.Button(description="Copy code", icon="copy", tooltip="Copy the Python of this study")
         self._copy.add_class(page.COPY_CLASS)
-        self._code, self._status, self._quick = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self._code, self._status = widgets.HTML(), widgets.HTML()
         self._code.add_class(page.CODE_CLASS)
         self._status.add_class(page.STATUS_CLASS)
         self.run_button.on_click(lambda _: self.run())
@@ -140,7 +133,6 @@ class TunePanel(ChoiceTraits):
             *self.controls.rows(),
             buttons,
             self._status,
-            self._quick,
             self.tabs.widget,
             self._copy,
             self._code,
@@ -167,9 +159,6 @@ class TunePanel(ChoiceTraits):
         """Measure the current settings; on the wall clock nothing else does."""
         choice = self.choice
         with self._screen:
-            if self._control_engine is not None:
-                self._control_engine.stop()
-            self._quick.value = self._preview.answer(choice)
             number = self._engine.request(choice)
             self._sweep = PanelRun(number, choice, self._engine.settings)
             self._paint_next_at = self._said_at = -math.inf
@@ -203,8 +192,6 @@ class TunePanel(ChoiceTraits):
     def close(self) -> None:
         """End the runs and the threads of the panel, and remove it from every page."""
         self._engine.close()
-        if self._control_engine is not None:
-            self._control_engine.close()
         self._painter.close()
         self._hurry.set()
         with self._screen:
@@ -238,8 +225,6 @@ class TunePanel(ChoiceTraits):
                 self._said_at = time.monotonic()
                 self._say(status_of(sweep))
             if is_over:
-                self._quick.value = ""
-                self._learn_control(sweep)
                 self.stop_button.disabled = True
                 # Last: whoever waits for it reads the status next, without waiting for this thread.
                 self.running = False
@@ -247,12 +232,6 @@ class TunePanel(ChoiceTraits):
             self._painter.ask(sweep.number)
         if is_over:
             self._hurry.set()
-
-    def _learn_control(self, sweep: PanelRun) -> None:
-        """Have the control measured, now that the runs are done, if its traces are not known."""
-        ready = sweep.state == "done" and sweep.choice.clock == "virtual"
-        if ready and self._control_engine is not None and not self._preview.knows(sweep.choice):
-            self._control_engine.request(control_of(sweep.choice))
 
     def _repaint(self) -> None:
         """Redraw after another tab or question has come to the front."""
@@ -305,7 +284,6 @@ def tune(
     *,
     alternatives: Sequence[str] = ("A", "B", "C", "D"),
     deadline_propagation: PropagationLevel = "own",
-    policies: str = "none",
     world: World | None = None,
     runs: int = 40,
     seed: int = 7,
@@ -321,7 +299,6 @@ def tune(
         decision_timeout_s: Seconds.
         alternatives: Letters, levels or variants.
         deadline_propagation: "own" leaves it to the alternative; "on" and "off" set it for those that have the choice.
-        policies: For the time of calls, as `TimePolicies.parse` reads them.
         world: What it meets: latencies by the name of a profile, one fault, a server that stops or goes on, a clock.
         runs: Number of runs of each alternative.
         seed: Keys the questions, latencies and faults.
@@ -345,7 +322,6 @@ def tune(
         seed=seed,
         alternatives=tuple(alternatives),
         deadline_propagation=deadline_propagation,
-        policies=policies,
         router_injection=bool(getattr(system, "router_injection", False)),
         latency_profile=str(latencies),
         fault=str(world.faults or "none"),
@@ -354,4 +330,4 @@ def tune(
         corpus=documents,
         workload=system.kind,
     )
-    return TunePanel(choice, workers=workers, previews=True)
+    return TunePanel(choice, workers=workers)
