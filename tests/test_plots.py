@@ -177,7 +177,7 @@ def test_runs_under_several_conditions_are_not_pooled(plot, column, value):
         plot(study_of([run(seed=1), run(seed=2, **{column: value})]))
 
 
-@pytest.mark.parametrize("plot", [plots.timeline, plots.overrun, plots.completion, plots.fault_matrix])
+@pytest.mark.parametrize("plot", [plots.timeline, plots.overrun, plots.completion])
 def test_a_study_without_runs_is_refused(plot):
     with pytest.raises(ConfigurationError, match="runs is empty"):
         plot(study_of([]))
@@ -218,36 +218,6 @@ def test_a_curve_ends_where_the_last_runs_of_its_arm_were_cut():
     frame = plots.completion_frame(study_of([run("hard_timeout", 0, returned_at_s=1.0), *cut]))
     assert frame["at_s"].tolist() == [0.0, 1.0, 2.0]
     assert frame["share"].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3])
-
-
-# ---- fault matrix
-
-
-def hang_study():
-    """Under a hang the control has no answer by its horizon; A returns 20 ms late, once with documents, once not."""
-    hung = [run("unguarded", seed, fault="hang:synthesis", returned_at_s=NAN, run_id=f"u{seed}") for seed in (1, 2)]
-    cut = [
-        run("cooperative", seed, fault="hang:synthesis", returned_at_s=2.02, run_id=f"a{seed}", outcome=outcome)
-        for seed, outcome in ((1, "partial"), (2, "timed_out"))
-    ]
-    return study_of(hung + cut)
-
-
-def healthy_study():
-    return study_of([run(name, seed) for name in ("cooperative", "unguarded", "hard_timeout") for seed in (1, 2)])
-
-
-def test_a_matrix_of_other_conditions_than_faults_is_refused():
-    with pytest.raises(ConfigurationError, match="decision_timeout_s"):
-        plots.fault_matrix(healthy_study(), study_of([run(seed=3, fault="hang", decision_timeout_s=5.0)]))
-    retried = study_of([run("hard_timeout", n, fault="hang", retries=f"sdk:{n}") for n in (0, 2)])
-    with pytest.raises(ConfigurationError, match=r"B hard timeout under fault hang .* retries \(sdk:0, sdk:2\)"):
-        plots.fault_matrix(retried)
-    with pytest.raises(ConfigurationError, match="given twice"):
-        plots.fault_matrix(healthy_study(), healthy_study())
-    with pytest.raises(ConfigurationError, match="needs a study"):
-        plots.fault_matrix()
-    assert not plt.get_fignums()
 
 
 # ---- agreement
@@ -453,7 +423,6 @@ VARIANTS = [
 MOSTLY_IN_TIME = [
     run("hard_timeout", seed, returned_at_s=1.0, quiescent_at_s=1.0 + 2 * (seed == 3)) for seed in (1, 2, 3)
 ]
-NEARLY_IN_TIME = [run(seed=seed, returned_at_s=at, run_id=str(seed)) for seed, at in ((1, 2.0), (2, 2.0), (3, 2.5))]
 
 
 def test_what_each_figure_draws(card, open_card):
@@ -468,9 +437,6 @@ def test_what_each_figure_draws(card, open_card):
         "overrun": plots.overrun(overrun_study()),
         "overrun, most runs in time": plots.overrun(study_of(MOSTLY_IN_TIME)),
         "completion": plots.completion(completion_study()),
-        "fault matrix": plots.fault_matrix(hang_study(), healthy_study()),
-        "fault matrix, all in time": plots.fault_matrix(healthy_study()),
-        "fault matrix, some late": plots.fault_matrix(study_of(NEARLY_IN_TIME)),
         "agreement": plots.agreement(both_clocks(1.6, 2.0, 1.28, 3.2)),
         "agreement, two alternatives": plots.agreement(both_clocks(1.61, 1.62, names=("stop_flag", "unguarded"))),
     }
@@ -486,7 +452,6 @@ def test_what_each_figure_draws(card, open_card):
     }
     frames = {
         "bars of a timeline": plots.timeline_frame(hung),
-        "cells of a fault matrix": plots.fault_matrix_frame(healthy_study(), hang_study()),
         "rows of an overrun": plots.overrun_summary(plots.overrun_frame(overrun_study())),
         "rows of an overrun, half at the horizon": plots.overrun_summary(
             plots.overrun_frame(study_of([run(seed=1), run(seed=2, returned_at_s=NAN, quiescent_at_s=2.5)]))
@@ -506,7 +471,7 @@ def agreement_of_all(_, *, ax=None):
     return plots.agreement(both_clocks(1.605, 1.62, 1.9, 2.4, names=default_alternatives()), ax=ax)
 
 
-PLOTS = (plots.timeline, plots.overrun, plots.completion, plots.fault_matrix, agreement_of_all)
+PLOTS = (plots.timeline, plots.overrun, plots.completion, agreement_of_all)
 
 
 @pytest.mark.parametrize("plot", PLOTS)

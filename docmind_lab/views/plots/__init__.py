@@ -7,7 +7,6 @@
     dl.plots.scorecard_weights(card)     which option wins under which weights; card: of `study.scorecard`
     dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
-    dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
     dl.plots.agreement(result)           how much later the same runs were on the wall clock than in virtual time
     dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
@@ -27,7 +26,6 @@ from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots.agreements import agreement, agreement_frame
 from docmind_lab.views.plots.completions import completion, completion_frame
 from docmind_lab.views.plots.cuts import cut_frame, cut_points
-from docmind_lab.views.plots.fault_matrices import fault_matrix, fault_matrix_frame
 from docmind_lab.views.plots.files import save_figures, save_load_figures, save_study
 from docmind_lab.views.plots.frontiers import frontier, frontier_frame
 from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
@@ -49,8 +47,6 @@ __all__ = [
     "completion_frame",
     "cut_frame",
     "cut_points",
-    "fault_matrix",
-    "fault_matrix_frame",
     "frontier",
     "frontier_frame",
     "goodput",
