@@ -285,27 +285,6 @@ def test_another_question_is_another_timeline(make: Any) -> None:
     assert f"seed {run_seed(7, 3)}" in on_screen(panel, "Timeline")
 
 
-def test_a_timeline_is_not_drawn_again_for_the_runs_of_other_questions(
-    make: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn_of: list[set[int]] = []
-    panel = make()
-    panel.wait(PATIENCE_S)
-    monkeypatch.setattr(StudyTabs, "draw", lambda _, tables: drawn_of.append(set(tables.runs["seed"])) or "<p>it</p>")
-    panel.runs = 4
-    panel.wait(PATIENCE_S)
-    of_each = len(panel.alternatives)
-    assert all(seeds == {run_seed(panel.seed, 1)} for seeds in drawn_of)
-    assert 1 <= len(drawn_of) <= of_each
-    before = len(drawn_of)
-    panel._repaint()
-    panel.wait(PATIENCE_S)
-    assert len(drawn_of) == before
-    panel.tabs.view = "Completion"
-    panel.wait(PATIENCE_S)
-    assert drawn_of[-1] == set(panel.study.runs["seed"])
-
-
 def test_stop_is_for_what_runs_and_keeps_what_is_done(make: Any) -> None:
     executor = Scripted(held=True)
     panel = make(executor)

@@ -9,11 +9,9 @@ print(panel.code)                     # the Python that makes the same study
 from __future__ import annotations
 
 import math
-import operator
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import ipywidgets as widgets
@@ -25,7 +23,6 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
-from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.system_options import DocMind, LabSystem
 from docmind_lab.experiments.world_options import World
 from docmind_lab.findings.study import Study
@@ -35,31 +32,9 @@ from docmind_lab.views.panels import page
 from docmind_lab.views.panels.engine import Engine, KnownRuns, warm_processes
 from docmind_lab.views.panels.newest import Newest
 from docmind_lab.views.panels.panel_controls import Controls
-from docmind_lab.views.panels.panel_run import PanelRun, SweepTables, needs_run, request_in_words, status_of
+from docmind_lab.views.panels.panel_run import PanelRun, needs_run, request_in_words, status_of
 from docmind_lab.views.panels.panel_settings import SETTINGS, ChoiceTraits, PanelChoice, PropagationLevel
-from docmind_lab.views.panels.study_tabs import Content, StudyTabs
-
-
-@dataclass(frozen=True)
-class LastView:
-    """The view that was drawn last, and its runs."""
-
-    view: str = ""
-    runs: tuple[MeasuredRun, ...] = ()
-    content: Content = ""
-
-    def is_of(self, view: str, runs: tuple[MeasuredRun, ...]) -> bool:
-        """Whether this is the given view of exactly these runs."""
-        return view == self.view and len(runs) == len(self.runs) and all(map(operator.is_, runs, self.runs))
-
-
-def runs_in_front(sweep: PanelRun, tabs: StudyTabs) -> tuple[MeasuredRun, ...]:
-    """Return the runs of the view in front: those of its question for the timeline, once there are any."""
-    of_question = (
-        [run for run in sweep.measured if run.run.seed == tabs.question_seed] if tabs.view == "Timeline" else []
-    )
-    return tuple(of_question) or sweep.measured
-
+from docmind_lab.views.panels.study_tabs import StudyTabs
 
 # Drawing takes as long as some runs: it rests five times as long as it took, so that frames do not cost the runs that
 # they wait for. And nobody looks more often than a few times a second.
@@ -107,7 +82,6 @@ class TunePanel(ChoiceTraits):
         self._paint_next_at = self._said_at = -math.inf
         self._sweep: PanelRun | None = None
         self._shown: PanelChoice | None = None
-        self._drawn = LastView()
         self.tabs = StudyTabs(self._repaint)
         self.tabs.question_seed = choice.first_run_seed
         self._build()
@@ -256,15 +230,13 @@ class TunePanel(ChoiceTraits):
             return
         view, began_at = self.tabs.view, time.monotonic()
         self.tabs.manifest = {"design": {"seed": sweep.choice.seed}}
-        runs = runs_in_front(sweep, self.tabs)
-        if not self._drawn.is_of(view, runs):
-            self._drawn = LastView(view, runs, self.tabs.draw(SweepTables(runs)))
+        content = self.tabs.draw(sweep.tables)
         with self._screen:
             now = time.monotonic()
             self._paint_next_at = now + max(self._frame_every_s, _REST * (now - began_at))
             if sweep.number == self._engine.number and view == self.tabs.view:
                 self._shown = sweep.choice
-                self.tabs.put(view, self._drawn.content, sweep.tables, sweep.choice)
+                self.tabs.put(view, content, sweep.tables, sweep.choice)
 
     def _say(self, text: str) -> None:
         self.status = text
