@@ -80,10 +80,10 @@ def test_a_finished_sweep_is_not_run_again(
 
 
 def test_the_report_is_a_page_beside_the_study(swept: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "report", str(swept[0]), "--format", "md")
+    code, out, _ = said(capsys, "report", str(swept[0]))
     assert code == 0
-    assert "report.md" in out
-    assert "10 and 20 s decision timeout" in (swept[0] / "report.md").read_text(encoding="utf-8")
+    assert "report.html" in out
+    assert "10 and 20 s decision timeout" in (swept[0] / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_study_against_itself_has_no_differences(swept: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:

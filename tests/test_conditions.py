@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 from sample_runs import sample_run
 
-from docmind_lab.tables.conditions import by_condition, joined_runs, varying, with_arms
+from docmind_lab.tables.conditions import by_condition, varying, with_arms
 from docmind_lab.tables.frames import to_frame
 
 
@@ -60,18 +59,3 @@ def test_a_horizon_that_follows_the_budget_is_no_condition_of_its_own() -> None:
     assert varying(runs_of({}, {"decision_timeout_s": 4.0, "horizon_s": 20.0})) == ["decision_timeout_s"]
     assert varying(runs_of({}, {"horizon_s": 20.0})) == ["horizon_s"]
     assert varying(runs_of({}, {})) == []
-
-
-def test_two_files_of_one_name_are_two_systems_where_their_studies_are_joined() -> None:
-    def study(text: str) -> SimpleNamespace:
-        kind = f"own:graph.py:graph?text={text}"
-        return SimpleNamespace(
-            runs=runs_of({"workload": "graph.py:graph"}), manifest={"systems": {"graph.py:graph": {"kind": kind}}}
-        )
-
-    assert set(joined_runs([study("ab"), study("cd")])["workload"]) == {
-        "graph.py:graph (text=ab)",
-        "graph.py:graph (text=cd)",
-    }
-    assert set(joined_runs([study("ab"), study("ab")])["workload"]) == {"graph.py:graph"}
-    assert list(joined_runs([SimpleNamespace(runs=runs_of({}, {}))])["workload"]) == list(runs_of({}, {})["workload"])

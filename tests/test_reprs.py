@@ -143,7 +143,6 @@ def shown():
         "OtherSystem": dl.workload(kind="mine:KIND"),
         "Pairs": pairs,
         "Peers": dl.peers(),
-        "PerfMap": findings.PerfMap(),
         "QuantileTable": dl.LatencyProfile.named("fast").first_token_s,
         "Price": dl.Price(0.15, 0.60),
         "Recommendation": findings.recommend(runs),

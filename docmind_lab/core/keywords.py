@@ -44,6 +44,7 @@ OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType(
             for name in ("settings", "max_requests", "max_tokens", "record", "record_text", "before_sending")
         },
         "replay": "world=Replay(folder)",
+        "policies": 'a part of an alternative: alternatives="A+hedge:2s"',
         "kill": 'alternatives, where kill is one of them: "A,D,E,kill"',
     }
 )

@@ -3,7 +3,7 @@
 study.py, study_folder.py    the three tables of a study with its manifest, and its folder
 summary.py                   a study as a title, a table and sentences; run_timeline.py is one run as lines
 agreement.py, diff.py        two clocks, and two studies, against each other
-enforced_calls.py, watch.py  calls in production, and whether they behave as a study said
+watch.py                     calls in production, and whether they behave as a study said
 what_if/                     what another deadline would have done to recorded runs
 finding.py                   a finding: words, numbers and evidence, as text, Markdown, HTML and JSON
 
@@ -11,25 +11,21 @@ choice.py             which arms of one condition to choose; criteria.py has the
 recommendation.py     the smallest decision timeout that keeps a promise; recommendation_words.py says it
 endings.py            runs that failed, were interrupted or were ended by a budget, which no timeout changes
 contrasts.py          every arm against one, seed by seed
-negative_controls.py  negative controls: who enforces nothing is caught
 decision_tables.py    decision tables as their records print them: sums, and who wins under which weights
-scorecard.py          ADR-056's table with measured Perf, its map to a score, and its words
+scorecard.py          ADR-056's table with measured Perf, and its words
 """
 
 from docmind_lab.findings.contrasts import contrasts
 from docmind_lab.findings.decision_tables import DecisionTable, decision_table
-from docmind_lab.findings.negative_controls import enforcement
 from docmind_lab.findings.recommendation import Recommendation, recommend
-from docmind_lab.findings.scorecard import PerfMap, Scorecard, scorecard
+from docmind_lab.findings.scorecard import Scorecard, scorecard
 
 __all__ = [
     "DecisionTable",
-    "PerfMap",
     "Recommendation",
     "Scorecard",
     "contrasts",
     "decision_table",
-    "enforcement",
     "recommend",
     "scorecard",
 ]

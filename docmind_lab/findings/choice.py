@@ -37,7 +37,6 @@ from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.core.text import join_names, one_line, percent
 from docmind_lab.findings.criteria import CRITERIA, Beaten, Criterion, Undecided, gave_something, overran
 from docmind_lab.findings.endings import went_past_budget
-from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.differences import sign_flip_tests
 from docmind_lab.statistics.interval import Floats, Interval
 from docmind_lab.statistics.means import skewed_paired_interval
@@ -77,8 +76,8 @@ _REFUSED: Final = {
 _BY_NAME: Final = {each.name: each for each in CRITERIA}
 
 
-@dataclass(frozen=True, repr=False)
-class Choice(MakesFinding):
+@dataclass(frozen=True)
+class Choice:
     """The arms to choose from in one condition, and the evidence.
 
     chosen: arms that no other arm was shown to beat, in the order of every figure; empty if none is left. runs: pairs
@@ -104,18 +103,6 @@ class Choice(MakesFinding):
         """The arms to name first: those of the chosen that are not in `seen_worse`."""
         return tuple(arm for arm in self.chosen if arm not in self.seen_worse) or self.chosen
 
-    def finding(self) -> Finding:
-        """Return the arms to name first, why the others are not chosen, and what stays open."""
-        names = [one_line(arm) for arm in self.preferred]
-        title = f"Choose {join_names(names, 'or')}." if names else "Nothing to choose."
-        words = (title, tuple(self.evidence()), tuple(each.text() for each in self.undecided))
-        numbers = {"chosen": self.chosen, "runs": self.runs, "refused": dict(self.refused), "too_few": self.too_few}
-        return Finding(words, numbers)
-
-    def refused_for(self, reason: str) -> list[str]:
-        """Return the arms, but the control, that were refused for a reason, as a sentence names them."""
-        return [one_line(arm) for arm, why in self.refused.items() if why == reason and CONTROL not in arm]
-
     def evidence(self) -> Iterator[str]:
         """Yield why the other arms are not chosen, with intervals."""
         if self.beaten:
@@ -136,7 +123,8 @@ class Choice(MakesFinding):
             ]
             yield f"Never better in these runs, and not ruled out by them: {'; '.join(seen)}."
         for reason, words in _REFUSED.items():
-            if arms := self.refused_for(reason):
+            arms = [one_line(arm) for arm, why in self.refused.items() if why == reason and CONTROL not in arm]
+            if arms:
                 yield f"{words}: {join_names(arms)}."
 
 

@@ -15,8 +15,7 @@ from docmind_lab.core.alternative_catalogue import Chooses, choice_to_paste, wit
 from docmind_lab.core.levels import TIMEOUT_REASONS
 from docmind_lab.core.text import count_of, guessed_shape, join_names, node_in_words, one_line, percent
 from docmind_lab.findings.choice import ENDED, FEWEST_PAIRS, HELD, Choice, choose
-from docmind_lab.findings.endings import budget_notes, ended_by_budget, errors_in_words
-from docmind_lab.findings.negative_controls import control_failed
+from docmind_lab.findings.endings import budget_notes, control_failed, ended_by_budget, errors_in_words
 from docmind_lab.findings.recommendation_words import LOWER_BOUND
 from docmind_lab.statistics.shares import share_of_unseen
 from docmind_lab.tables.conditions import CONTROL

@@ -27,7 +27,6 @@ class Criterion:
         unit: " s", or empty.
         digits: Digits after the point, as people read it.
         derived: Function of the runs that returns the value of each; None for the column of that name.
-        quantile: The quantile that is compared; None for the mean, or the share.
     """
 
     name: str
@@ -37,7 +36,6 @@ class Criterion:
     unit: str = ""
     digits: int = 2
     derived: Callable[[pd.DataFrame], pd.Series[float]] | None = None
-    quantile: float | None = None
 
     def values(self, runs: pd.DataFrame) -> pd.Series[float]:
         """Return the value of each run; NaN where it is not known."""

@@ -173,12 +173,7 @@ def weights_in_steps(criteria: int, step_percent: int = 1) -> np.ndarray[Any, np
     return np.column_stack([cells, steps - cells.sum(axis=1)]) * step_percent
 
 
-def leaders(totals: Matrix) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return whether each option has the highest total, ties included. totals: options on the last axis."""
-    return np.asarray(totals >= totals.max(axis=-1, keepdims=True) - _SAME_TOTAL)
-
-
 def winner_of(totals: Matrix) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the option with the highest total, −1 for a tie. totals: options on the last axis."""
-    first = leaders(totals)
+    first = totals >= totals.max(axis=-1, keepdims=True) - _SAME_TOTAL
     return np.where(first.sum(axis=-1) == 1, first.argmax(axis=-1), -1)

@@ -8,6 +8,7 @@ result.sentences      # what differs, in words
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,8 +59,6 @@ Verdict = Literal["regressed", "cannot tell", "no regression shown", "nothing to
 class StudyDiff(MakesFinding):
     """The differences between two studies.
 
-    fields: one row per field that differs: section (runs, design, settings, versions, machine), field, before, after
-    (as text; "" where there is none).
     effects: one row per condition, arm and measure that both studies have: the columns that tell conditions apart, arm,
     measure, before, after (means, or shares), difference (after − before), low, high (95 %), method, runs_before,
     runs_after, paired (over the seeds that both met with the same question), p_value (two-sided), test, p_corrected
@@ -70,15 +69,21 @@ class StudyDiff(MakesFinding):
     endings: how many runs of an arm failed or were interrupted in either study, in words, where any did.
     only_before, only_after: arms and conditions that one study alone has, in words. not_compared: those that both have,
     and why they could not be compared.
+    fields: one row per field that differs: section (runs, design, settings, versions, machine), field, before, after
+    (as text; "" where there is none); None where the sides are tables without a manifest. sides: what they are called.
+    title: what is compared, in a line above the verdict; "" for two studies. notes: what else is to be known, below it.
     """
 
-    fields: pd.DataFrame
     effects: pd.DataFrame
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
     not_compared: tuple[str, ...]
     apart: tuple[str, ...]
     endings: tuple[str, ...] = ()
+    fields: pd.DataFrame | None = None
+    sides: tuple[str, str] = ("A", "B")
+    title: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def regressed(self) -> bool:
@@ -122,7 +127,7 @@ class StudyDiff(MakesFinding):
         rows = self.effects.sort_values("worse", ascending=False, kind="stable").to_dict("records")
         lines = [_sentence(row, self.apart) for row in rows if row["differs"]]
         if not rows:
-            return ("No arm and condition is in both studies: there is no effect to compare.",)
+            return ("No arm and condition is on both sides: there is no effect to compare.",)
         rest = len(rows) - len(lines)
         if self.effects["difference"].eq(0).all():
             return (f"No difference in any of {count_of(len(rows), 'comparison')}.", *self.endings)
@@ -135,8 +140,9 @@ class StudyDiff(MakesFinding):
 
     def finding(self) -> Finding:
         """Return the verdict, what the arms did, and what the studies are made of."""
-        alone = {"In A only": self.only_before, "In B only": self.only_after, "Not compared": self.not_compared}
-        words: list[Block] = [self.verdict_text, self.sentences]
+        alone = {f"In {self.sides[0]} only": self.only_before, f"In {self.sides[1]} only": self.only_after}
+        alone["Not compared"] = self.not_compared
+        words: list[Block] = [*filter(None, [self.title]), self.verdict_text, self.sentences]
         words += [f"{what}: {'; '.join(names)}" for what, names in alone.items() if names]
         moved = self.effects[(self.effects["difference"] != 0) & ~self.effects["differs"].astype("bool")]
         if len(moved):
@@ -144,10 +150,11 @@ class StudyDiff(MakesFinding):
                 "What moved, and was not shown to differ:",
                 tuple(_change(row, self.apart) for row in rows_of(moved)),
             ]
-        if self.fields.empty:
+        fields = () if self.fields is None else tuple(map(_field, rows_of(self.fields)))
+        if fields:
+            words += ["What the studies are made of, A and B:", fields]
+        elif self.fields is not None:
             words.append("Design, settings, versions and machine are the same.")
-        else:
-            words += ["What the studies are made of, A and B:", tuple(map(_field, rows_of(self.fields)))]
         numbers = {
             "only_before": self.only_before,
             "only_after": self.only_after,
@@ -156,7 +163,8 @@ class StudyDiff(MakesFinding):
             "regressed": self.regressed,
             "verdict": self.verdict,
         }
-        return Finding(tuple(words), numbers, {"fields": self.fields, "effects": self.effects})
+        evidence = {"effects": self.effects} | ({} if self.fields is None else {"fields": self.fields})
+        return Finding((*words, *self.notes), numbers, evidence)
 
 
 def diff(before: Study, after: Study) -> StudyDiff:
@@ -171,26 +179,37 @@ def diff(before: Study, after: Study) -> StudyDiff:
     that no data could have made significant do not count (`differences.tarone`). Tests for the worse are one-sided
     where pairs are compared, which doubles their power. So ten pairs of seven arms can show a regression.
     """
-    apart = [column for column in CONDITION if column in {*varying(before.runs), *varying(after.runs)}]
-    apart = [column for column in apart if column != "horizon_s"]
-    sides = [_arms(study.runs, apart) for study in (before, after)]
+    several = {*varying(before.runs), *varying(after.runs)} - {"horizon_s"}
+    apart = [column for column in CONDITION if column in several]
+    return dataclasses.replace(diff_of_runs(before.runs, after.runs, apart), fields=_fields(before, after))
+
+
+def diff_of_runs(
+    before: pd.DataFrame, after: pd.DataFrame, apart: Sequence[str], measures: Sequence[str] = tuple(MEASURES)
+) -> StudyDiff:
+    """Compare two tables of runs, as `diff` does.
+
+    Args:
+        before: Rows of `runs`.
+        after: The same.
+        apart: Columns that tell their conditions apart.
+        measures: Keys of `MEASURES`.
+    """
+    sides = [_arms(runs, apart) for runs in (before, after)]
     both = [key for key in sides[0] if key in sides[1]]
     rows: list[dict[str, Any]] = []
     not_compared: list[str] = []
     endings: list[str] = []
     for key in both:
         endings += _endings(_label(key, apart), sides[0][key], sides[1][key])
-        for measure in MEASURES:
+        for measure in measures:
             row = _effect(sides[0][key], sides[1][key], measure)
             if isinstance(row, str):
                 not_compared.append(f"{_label(key, apart)}: {MEASURES[measure].words}: {row}")
             else:
                 rows.append(dict(zip([*apart, "arm"], key, strict=True)) | {"measure": measure} | row)
-    effects = pd.DataFrame(rows, columns=[*apart, "arm", "measure", *_EFFECT])
-    effects = _with_verdicts(effects)
     return StudyDiff(
-        fields=_fields(before, after),
-        effects=effects,
+        effects=_with_verdicts(pd.DataFrame(rows, columns=[*apart, "arm", "measure", *_EFFECT])),
         only_before=tuple(_label(key, apart) for key in sides[0] if key not in sides[1]),
         only_after=tuple(_label(key, apart) for key in sides[1] if key not in sides[0]),
         not_compared=tuple(not_compared),
@@ -293,7 +312,7 @@ def _least_p(old: Any, new: Any, *, paired: bool) -> float:
     if paired:
         return float(0.5 ** int((old != new).sum()))
     # Every exchange of runs between the arms, of which the test draws so many at most.
-    return max(1.0 / math.comb(len(old) + len(new), len(old)), 1.0 / (_RESAMPLES + 1))
+    return 1.0 / min(math.comb(len(old) + len(new), len(old)), _RESAMPLES + 1)
 
 
 def _difference(old: Any, new: Any, measure: str, *, paired: bool) -> Difference:
@@ -356,12 +375,9 @@ def _named(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
 
 def _field(row: Mapping[Any, Any]) -> str:
     """Return a field that differs in one line. A profile's quantiles are for a machine: JSON has them whole."""
-    before, after = (_short(str(row[side]) or "(none)") for side in _SIDES)
+    values = (str(row[side]) or "(none)" for side in _SIDES)
+    before, after = (text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…" for text in values)
     return f"{row['section']} {row['field']}: {before} → {after}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
 def _change(row: Mapping[Any, Any], apart: Sequence[str]) -> str:

@@ -51,6 +51,18 @@ def ended_by_budget(runs: pd.DataFrame) -> pd.Series[bool]:
     return runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
 
 
+def control_failed(runs: pd.DataFrame) -> bool:
+    """Whether every run without a deadline and without a fault ended in an error.
+
+    Then nothing is known of what a deadline does to an answer: there was none to be had.
+
+    runs: rows of `runs`.
+    """
+    control = runs[(runs["alternative"].astype("str") == CONTROL) & (runs["fault"].astype("str") == "none")]
+    failed = (control["outcome"].astype("str") == "failed") & ~ended_by_budget(control)
+    return len(control) > 0 and bool(failed.all())
+
+
 def went_past_budget(runs: pd.DataFrame) -> pd.Series[bool]:
     """Return for each run whether it exceeded a budget of tokens, calls or cost that its alternative only measures."""
     over = (runs[["tokens_overspent", "calls_overspent", "cost_overspent"]] > 0).any(axis=1)

@@ -117,17 +117,13 @@ class Study:
         is_sweep = "factors" in self.manifest.get("design", {})
         return recommend(self.runs, target, confidence, calls, chosen_by(self.runs, self.manifest), is_sweep)
 
-    def scorecard(self, table: str = "ADR-056", **options: Any) -> Scorecard:
-        """Return a decision table of the records with Perf measured instead of judged: `findings.scorecard`.
-
-        Args:
-            table: The record.
-            options: `perf_map`, `resamples` and `seed` of `findings.scorecard`.
+    def scorecard(self) -> Scorecard:
+        """Return ADR-056's decision table with Perf measured instead of judged: `findings.scorecard`.
 
         Raises:
-            ConfigurationError: Its alternatives were not run, or under more than one condition.
+            ConfigurationError: Fewer than two of its options were run, or the runs cannot be compared.
         """
-        return scorecard(self.runs, table, **options)
+        return scorecard(self.runs)
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a further table that a workload of this study adds to the three; docs/data-dictionary.md describes it.

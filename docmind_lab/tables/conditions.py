@@ -97,30 +97,6 @@ def condition_columns(runs: pd.DataFrame) -> list[str]:
     return [column for column in varying(runs) if column != "horizon_s"]
 
 
-def joined_runs(studies: Sequence[Any]) -> pd.DataFrame:
-    """Return the runs of several studies in one frame.
-
-    Systems that have one name and are not the same (files of one name, versions of one file) have what tells them apart
-    after it.
-
-    studies: each with a table `runs` and, as a study has it, a `manifest`.
-    """
-    kinds = [
-        {level: system["kind"] for level, system in getattr(study, "manifest", {}).get("systems", {}).items()}
-        for study in studies
-    ]
-    frames: list[pd.DataFrame] = []
-    for study, own in zip(studies, kinds, strict=True):
-        apart = {
-            level: f"{level} ({kind.partition('?')[2] or 'without options'})"
-            for level, kind in own.items()
-            if any(other.get(level, kind) != kind for other in kinds)
-        }
-        named = study.runs["workload"].astype("str").replace(apart)
-        frames.append(study.runs.assign(workload=named) if apart else study.runs)
-    return pd.concat(frames, ignore_index=True)
-
-
 def in_words(condition: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:
     """Describe these columns of a condition: "10 s decision timeout, fault hang"; "" for no columns."""
     return ", ".join(

@@ -155,7 +155,7 @@ def told(runs: pd.DataFrame) -> str:
         for each in found.undecided
     ]
     advice = summarise(runs, {}).advice
-    assert not found.chosen or set(found.finding().sentences) <= set(advice)
+    assert not found.chosen or set(found.evidence()) <= set(advice)
     return "\n".join([*lines, *advice])
 
 

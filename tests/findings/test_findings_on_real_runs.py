@@ -8,7 +8,9 @@ from flat_compare import compare_by
 from sample_runs import concatenated
 
 from docmind_lab.alternatives.controls import FakeTimeout
-from docmind_lab.findings import enforcement, recommend, scorecard
+from docmind_lab.core.lateness import HELD_WITHIN_S
+from docmind_lab.findings import recommend, scorecard
+from docmind_lab.tables.conditions import with_arms
 
 EVERY = ("unguarded", "A", "B", "C", "D", "E", "F", "B:naive", FakeTimeout())
 BUDGET_S = 10.0
@@ -23,53 +25,20 @@ def measured(seed: int, runs: int, alternatives=EVERY, **changes) -> pd.DataFram
 @pytest.fixture(scope="module")
 def runs() -> pd.DataFrame:
     # Few enough at a time to be computed in this process, which has imported everything already.
-    return concatenated("runs", [measured(seed, 2) for seed in (7, 12)])
+    return with_arms(concatenated("runs", [measured(seed, 2) for seed in (7, 12)]))
 
 
-def test_those_who_enforce_nothing_are_caught_and_nobody_else_is_accused(runs: pd.DataFrame) -> None:
-    found = enforcement(runs).set_index("arm")
-    assert set(found.index[found["verdict"] == "does not enforce"]) == NOT_ENFORCING
-    assert found.loc["D  stop flag", "verdict"] == "late"
-    assert (found.drop([*NOT_ENFORCING, "D  stop flag"])["verdict"] == "enforces").all()
-
-
-def test_no_single_question_acquits_a_fake_or_accuses_an_enforcer(runs: pd.DataFrame) -> None:
-    caught = 0
-    for _, of_seed in runs.groupby("seed"):
-        found = enforcement(of_seed).set_index("arm")["verdict"]
-        assert not {"does not enforce", "not tested"} & set(found.drop(list(NOT_ENFORCING)))
-        # "undecided" where the deadline fell in the last step, in which an enforcer between steps would look the same.
-        assert {found[arm] for arm in NOT_ENFORCING} <= {"does not enforce", "undecided"}
-        caught += found["fake timeout"] == "does not enforce"
-    assert caught >= 2
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("budget_s", [8.0, 15.0, 25.0])
-@pytest.mark.parametrize("seed", [7, 1007, 2007])
-def test_a_fake_is_caught_every_time_that_a_run_had_a_step_to_go_at_its_deadline(seed: int, budget_s: float) -> None:
-    runs = measured(seed, 12, decision_timeout_s=budget_s)
-    found = enforcement(runs).set_index("arm")["verdict"]
-    control = runs[runs["alternative"].astype(str) == "unguarded"]
-    late = control["returned_at_s"].fillna(control["horizon_s"]) > budget_s + 0.15
-    if not late.any():
-        # All of these questions were answered sooner than that: then nobody is accused, and nobody acquitted.
-        assert set(found) == {"not tested"}
-        return
-    assert (late & (control["calls_after_deadline"] > 0)).any(), "a deadline in the last step decides nothing"
-    assert set(found.index[found == "does not enforce"]) == NOT_ENFORCING
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", ["hang", "trickle", "rate_limit=30"])
-def test_under_a_fault_no_enforcer_is_accused_and_no_fake_is_acquitted(fault: str) -> None:
-    found = enforcement(measured(7, 8, faults=fault)).set_index("arm")["verdict"]
-    assert "does not enforce" not in set(found.drop(list(NOT_ENFORCING)))
-    assert {found[arm] for arm in NOT_ENFORCING} <= {"does not enforce", "undecided"}
+def test_those_who_enforce_nothing_are_caught_by_what_was_measured_and_nobody_else_is_accused(runs) -> None:
+    """The fake says that it stopped; its callers were late in the runs in which those of the control were."""
+    overrun_s = runs["caller_overrun_s"].fillna(runs["horizon_s"] - BUDGET_S).groupby(runs["arm"].astype("str")).mean()
+    control_s = overrun_s.pop("control  unguarded")
+    assert (overrun_s[list(NOT_ENFORCING)] - control_s).abs().max() < HELD_WITHIN_S
+    assert HELD_WITHIN_S < overrun_s["D  stop flag"] < control_s - HELD_WITHIN_S
+    assert (overrun_s.drop(["D  stop flag", *NOT_ENFORCING]) < HELD_WITHIN_S).all()
 
 
 def test_a_scorecard_of_real_runs_puts_those_that_keep_the_deadline_ahead(runs: pd.DataFrame) -> None:
-    card = scorecard(runs, resamples=200)
+    card = scorecard(runs)
     perf = card.totals.set_index("option")["perf_measured"]
     assert perf["A  cooperative"] == perf["C  async cancellation"] == 10.0
     assert perf["fake timeout"] <= perf["B  hard timeout"] < perf["D  stop flag"] < perf["A  cooperative"]

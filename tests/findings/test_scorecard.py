@@ -11,15 +11,15 @@ from made_up_findings import LETTERS, four_options, late, left_alone, table
 from sample_runs import concatenated, sample_run
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings import PerfMap, Scorecard, scorecard
-from docmind_lab.findings.scorecard import COMPONENTS, measures_of
+from docmind_lab.findings import Scorecard, scorecard
+from docmind_lab.findings.scorecard import COMPONENTS, means_of, scores_of
 
 # What A would be like if its deadline hardly held and much went on afterwards.
 BAD_A = {"caller_overrun_s": 3.0, "busy_after_deadline_s": 5.0, "source_recall": 0.0, "outcome": "timed_out"}
 
 
-def card_of(seeds: int = 24, perf_map: PerfMap | None = None, **of_arm) -> Scorecard:
-    return scorecard(four_options(seeds, **of_arm), perf_map=perf_map, resamples=200)
+def card_of(seeds: int = 24, **of_arm) -> Scorecard:
+    return scorecard(four_options(seeds, **of_arm))
 
 
 def with_a_variant() -> pd.DataFrame:
@@ -40,20 +40,19 @@ def test_every_scorecard_is_the_one_that_was_read() -> None:
     }
     texts = {}
     for name, each in runs.items():
-        card = scorecard(each, resamples=200)
+        card = scorecard(each)
         numbers = [frame.to_csv(index=False, float_format="%.5g") for frame in (card.totals, card.simplex)]
         texts[name] = "\n".join([card.markdown(), *numbers])
         assert card.text().splitlines()[0] in card._repr_html_()
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
-def test_every_component_is_there_with_what_was_measured_its_score_and_its_weight() -> None:
-    card = card_of(perf_map=PerfMap(weights=(1.0, 2.0, 1.0, 1.0)), D={"caller_overrun_s": 2.0})
+def test_every_component_is_there_with_what_was_measured_and_its_score() -> None:
+    card = card_of(D={"caller_overrun_s": 2.0})
     assert len(card.components) == len(COMPONENTS) * (len(LETTERS) + 1)
     for arm, frame in card.components.groupby("option"):
-        assert frame["weight"].tolist() == pytest.approx([0.2, 0.4, 0.2, 0.2])
         perf = card.totals.set_index("option").loc[arm, "perf_measured"]
-        assert (frame["score"] * frame["weight"]).sum() == pytest.approx(perf)
+        assert frame["score"].mean() == pytest.approx(perf)
     d = card.components.query("alternative == 'stop_flag' and component == 'overrun'").iloc[0]
     assert (d["measured"], d["score"]) == (pytest.approx(0.5), pytest.approx(5.0))
 
@@ -61,7 +60,7 @@ def test_every_component_is_there_with_what_was_measured_its_score_and_its_weigh
 def test_a_decision_that_changes_is_found_with_the_weights_under_which_it_does() -> None:
     runs = four_options(A=BAD_A)
     runs.loc[runs["alternative"].astype(str) == "cooperative", "answered_in_time"] = False
-    card = scorecard(runs, resamples=200)
+    card = scorecard(runs)
     # A scores 0 for answers and for sources; judged complexity and alignment still carry it, but no longer everywhere.
     simplex = card.simplex[card.simplex["perf"] == "measured"].set_index("alternative")
     assert 0 < simplex.loc["cooperative", "wins_share"] < 1
@@ -71,20 +70,6 @@ def test_a_decision_that_changes_is_found_with_the_weights_under_which_it_does()
     won = card.weight_map.query("perf == 'measured' and winner not in ('', 'A  cooperative')").iloc[0]
     at = won[["Complexity", "Perf", "Alignment"]].to_numpy(dtype=float)
     assert (scores @ (at / 100)).idxmax() == won["winner"]
-
-
-def test_the_maps_are_all_combinations_and_the_map_in_use_decides_as_its_own_row_does() -> None:
-    card = card_of(A=BAD_A)
-    assert len(card.maps) == 3 * 6 * 6 * 3 * 56
-    assert not card.maps.drop(columns="winner").duplicated().any()
-    assert card.maps.filter(like="_weight").sum(axis=1).to_numpy() == pytest.approx(1.0)
-    row = card.maps.query(
-        "answered_zero == 0.25 and overrun_zero == 0.5 and late_work_zero == 2 and kept_zero == 0.5 and "
-        "answered_weight == 0.2 and overrun_weight == 0.4 and late_work_weight == 0.4"
-    ).iloc[0]
-    zeros, weights = (tuple(row.filter(like=what).astype(float)) for what in ("_zero", "_weight"))
-    same = card_of(perf_map=PerfMap(zeros, weights), A=BAD_A)
-    assert same.decision["measured"] == row["winner"]
 
 
 def test_the_weight_map_is_the_grid_and_agrees_with_the_totals_at_the_weights_of_the_record() -> None:
@@ -104,8 +89,6 @@ def test_an_interval_is_that_of_the_seeds_and_has_no_width_where_nothing_varies(
 
 def test_runs_that_cannot_be_scored_are_refused_by_name() -> None:
     runs = four_options(6)
-    with pytest.raises(ConfigurationError, match="table ADR-011 has no criterion that a study of deadlines measures"):
-        scorecard(runs, table="ADR-011")
     twice = concatenated("runs", [runs, runs[runs["alternative"].astype(str) == "stop_flag"].assign(retries="sdk:0")])
     with pytest.raises(ConfigurationError, match=r"stop_flag was run in several ways \(D  stop flag, retries sdk:0"):
         scorecard(twice)
@@ -117,14 +100,11 @@ def test_runs_that_cannot_be_scored_are_refused_by_name() -> None:
 # ---- what Perf is made of
 
 
-def plain_means(runs):
-    measures = measures_of(runs)
-    return measures.means(np.ones((1, measures.seeds)))[0]
-
-
-def means_of(runs):
-    rows = zip(measures_of(runs).arms["arm"], plain_means(runs), strict=True)
-    return {arm: dict(zip(COMPONENTS, row, strict=True)) for arm, row in rows}
+def measured_of(runs):
+    components = scorecard(runs).components
+    return {
+        arm: dict(zip(each["component"], each["measured"], strict=True)) for arm, each in components.groupby("option")
+    }
 
 
 def test_the_components_are_as_worked_out_by_hand() -> None:
@@ -136,79 +116,58 @@ def test_the_components_are_as_worked_out_by_hand() -> None:
         sample_run("cooperative", 0, **answered),
         late("cooperative", 1, source_recall=0.5),
         late("cooperative", 2, caller_overrun_s=0.3, busy_after_deadline_s=0.6, source_recall=0.5),
+        *(late("stop_flag", seed) for seed in range(3)),
     )
-    found = means_of(runs)["A  cooperative"]
-    assert found == pytest.approx(
+    measured = measured_of(runs)
+    assert measured["A  cooperative"] == pytest.approx(
         {"answered": 1 / 2, "overrun": 0.3 / 2 / 3, "late_work": 0.6 / 2 / 3, "kept": 2 / 2.5}
     )
-    control = means_of(runs)["control  unguarded"]
-    assert control["answered"] == 1.0
-    assert control["overrun"] == pytest.approx(3.0 / 2 / 3)
+    assert measured["control  unguarded"]["answered"] == 1.0
+    assert measured["control  unguarded"]["overrun"] == pytest.approx(3.0 / 2 / 3)
 
 
-def test_an_unfinished_run_counts_with_its_whole_horizon() -> None:
-    runs = table(left_alone(0, math.nan), late("cooperative", 0))
-    assert means_of(runs)["control  unguarded"]["overrun"] == 4.0
+def test_an_unfinished_run_counts_with_its_whole_horizon_and_a_share_of_nothing_with_nobody() -> None:
+    measured = measured_of(table(left_alone(0, math.nan), late("cooperative", 0), late("hard_timeout", 0)))
+    assert measured["control  unguarded"]["overrun"] == 4.0
+    assert all(math.isnan(of_arm["answered"]) for of_arm in measured.values())
 
 
 def test_what_is_not_known_of_one_arm_is_not_measured_for_any_and_leaves_its_weight_to_the_others() -> None:
     runs = four_options(4)
-    unknown = runs["alternative"].astype(str) == "stop_flag"
-    runs.loc[unknown, "busy_after_deadline_s"] = math.nan
-    means = plain_means(runs)
-    assert np.isnan(means[:, 2]).all()
-    assert not np.isnan(PerfMap().perf(means)).any()
-    assert np.isnan(PerfMap(weights=(0, 0, 1, 0)).perf(means)).all()
+    runs.loc[runs["alternative"].astype(str) == "stop_flag", "busy_after_deadline_s"] = math.nan
+    card = scorecard(runs)
+    assert card.components.query("component == 'late_work'")["score"].isna().all()
+    assert card.totals["perf_measured"].notna().all()
+    assert "Not measured here, its weight left to the others: late_work." in card.sentences
 
 
-def test_without_an_answer_of_the_control_in_time_nobody_is_scored_on_answers() -> None:
-    runs = table(left_alone(0), late("cooperative", 0), late("hard_timeout", 0))
-    assert all(math.isnan(found["answered"]) for found in means_of(runs).values())
-
-
-def test_the_map_goes_in_straight_lines_and_stops_at_its_ends() -> None:
-    perf_map = PerfMap(zeros=(0.5, 0.2, 2.0, 0.0))
-    score = perf_map.score(np.array([[0.75, 0.1, 0.5, 0.3], [0.2, 0.9, 9.0, 1.4], [1.0, 0.0, 0.0, 1.0]]))
-    assert score.tolist() == [pytest.approx([5.0, 5.0, 7.5, 3.0]), [0.0, 0.0, 0.0, 10.0], [10.0] * 4]
-    heavy = PerfMap(weights=(1.0, 3.0, 1.0, 1.0))
-    assert heavy.perf(np.array([1.0, 1.0, 0.0, 1.0])) == pytest.approx(10.0 / 2)
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"zeros": (1.0, 1.0, 1.0, 0.0)}, "that of answered must be a share"),
-        ({"zeros": (0.0, 1.0, 1.0, -0.1)}, "that of kept must be a share"),
-        ({"zeros": (0.0, 0.0, 1.0, 0.0)}, "that of overrun must be a number of decision timeouts above 0"),
-        ({"weights": (1.0, 1.0, 1.0, -1.0)}, "weights must be four numbers, 0 or more"),
-        ({"weights": (0.0,) * 4}, "one of them above 0"),
-        ({"weights": (1.0,)}, "weights must be four"),
-    ],
-)
-def test_a_map_that_cannot_be_used_is_refused_by_name(changes, named) -> None:
-    with pytest.raises(ConfigurationError, match=named):
-        PerfMap(**changes)
+def test_a_score_goes_in_a_straight_line_and_stops_at_its_ends() -> None:
+    score = scores_of(np.array([[0.75, 0.1, 0.5, 0.3], [0.0, 1.9, 9.0, 1.4], [1.0, 0.0, 0.0, 1.0]]))
+    assert score.tolist() == [pytest.approx([7.5, 9.0, 5.0, 3.0]), [0.0, 0.0, 0.0, 10.0], [10.0] * 4]
 
 
 def test_arms_that_met_other_questions_are_not_compared() -> None:
     runs = four_options(4)
     with pytest.raises(ConfigurationError, match=r"D stop flag has not met 1 of the 4 seeds"):
-        measures_of(runs[~((runs["seed"] == 1) & (runs["alternative"].astype(str) == "stop_flag"))])
+        scorecard(runs[~((runs["seed"] == 1) & (runs["alternative"].astype(str) == "stop_flag"))])
     with pytest.raises(ConfigurationError, match="twice"):
-        measures_of(table(left_alone(0), late("cooperative", 0), late("cooperative", 0)))
+        scorecard(table(left_alone(0), late("cooperative", 0), late("cooperative", 0)))
     with pytest.raises(ConfigurationError, match="runs has no control"):
-        measures_of(table(late("cooperative", 0)))
+        scorecard(table(late("cooperative", 0)))
 
 
 def test_a_seed_drawn_twice_counts_as_two_of_it_would() -> None:
-    measures = measures_of(four_options(6, B={"busy_after_deadline_s": 1.0}))
-    assert measures.means(np.full((1, 6), 2.0)) == pytest.approx(measures.means(np.ones((1, 6))))
-    first = measures.means(np.array([[2.0, 1, 1, 1, 1, 0]]))[0]
-    assert first[2, 2] == pytest.approx((2 * 0 + 2 * 0.5) / 6)
+    # Six seeds, an arm beside the control: in time, overrun, late work, recall returned and at the deadline, runs.
+    sums = np.ones((6, 2, 6))
+    sums[:, 0, 2] = (0, 0.5, 0, 0.5, 0, 0.5)
+    control = np.array([False, True])
+    assert means_of(sums, np.full((1, 6), 2.0), control) == pytest.approx(means_of(sums, np.ones((1, 6)), control))
+    first = means_of(sums, np.array([[2.0, 1, 1, 1, 1, 0]]), control)[0]
+    assert first[0, 2] == pytest.approx((2 * 0 + 2 * 0.5) / 6)
 
 
 def test_several_conditions_count_alike_in_multiples_of_their_budgets() -> None:
     short = four_options(4, D={"caller_overrun_s": 1.0})
     long = short.assign(decision_timeout_s=20.0, horizon_s=100.0, caller_overrun_s=short["caller_overrun_s"] * 10)
     both = concatenated("runs", [short, long])
-    assert means_of(both)["D  stop flag"]["overrun"] == pytest.approx(means_of(short)["D  stop flag"]["overrun"])
+    assert measured_of(both)["D  stop flag"]["overrun"] == pytest.approx(measured_of(short)["D  stop flag"]["overrun"])

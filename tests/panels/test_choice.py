@@ -16,8 +16,8 @@ CHOICES = (
     PanelChoice(
         alternatives=("control", "A", "B", "C", "D", "E", "F"), deadline_propagation="on", router_injection=True
     ),
-    PanelChoice(alternatives=("control", "A", "A+aware"), policies="hedge:2s"),
-    PanelChoice(alternatives=("B", "E"), deadline_propagation="on", policies="wind_down"),
+    PanelChoice(alternatives=("control", "A", "A+aware")),
+    PanelChoice(alternatives=("B+aware",), deadline_propagation="on"),
     PanelChoice(alternatives=("A", "E", "F"), deadline_propagation="off", stops_on_disconnect=False, clock="wall"),
 )
 
@@ -36,14 +36,6 @@ def test_propagation_is_set_for_those_that_have_the_choice() -> None:
     assert {item.name for item in on.alternatives if not item.propagates} == {"unguarded"}
     off = PanelChoice(alternatives=everyone, deadline_propagation="off").comparison(Settings())
     assert not any(item.propagates for item in off.alternatives)
-
-
-def test_policies_are_for_those_that_propagate_and_name_none() -> None:
-    choice = PanelChoice(alternatives=("B", "A", "A+aware", "control"), policies="hedge:2s")
-    assert choice.named_alternatives() == ("B", "A+hedge:2s", "A+aware", "control")
-    assert PanelChoice(alternatives=("B+aware",), deadline_propagation="on").named_alternatives() == (
-        "B:propagate+aware",
-    )
 
 
 def test_a_variant_has_its_propagation_in_its_name() -> None:

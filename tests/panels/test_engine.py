@@ -169,7 +169,7 @@ def test_every_setting_tells_runs_apart() -> None:
         {"decision_timeout_s": 19.0},
         {"seed": 50},
         {"deadline_propagation": "off", "alternatives": ("A",)},
-        {"policies": "hedge:2s", "alternatives": ("A",)},
+        {"alternatives": ("A+hedge:2s",)},
         {"router_injection": True},
         {"latency_profile": "typical"},
         {"fault": "hang"},

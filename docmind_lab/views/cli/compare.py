@@ -19,7 +19,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED
 from docmind_lab.experiments.flat_options import as_live, nouns_of
 from docmind_lab.experiments.world_options import Live, Replay
-from docmind_lab.findings.negative_controls import control_failed
+from docmind_lab.findings.endings import control_failed
 from docmind_lab.views.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
 from docmind_lab.views.cli.options import TIMEOUT_VARIABLE, Given, takes
 from docmind_lab.views.cli.printing import print_study, study_as_json

@@ -61,8 +61,8 @@ def watch(
     The spans are those of enforce(on_result=CallTelemetry("name")). Exit code 0 whatever they say, unless
     --fail-if-worse is given.
     """
-    from docmind_lab.findings.enforced_calls import read_enforced_calls
     from docmind_lab.findings.study import Study
+    from docmind_lab.findings.watch import read_enforced_calls
     from docmind_lab.findings.watch import watch as watch_of
 
     calls = read_enforced_calls(spans)
@@ -73,5 +73,5 @@ def watch(
             raise ConfigurationError(f"--workflow: no call is of {workflow!r}; choose among {', '.join(names)}")
     result = watch_of(Study.load(study), calls)
     print_finding(result.finding(), as_json=as_json)
-    if fail_if_worse and (result.is_worse or not result.verdicts):
+    if fail_if_worse and result.verdict in ("regressed", "nothing to compare"):
         raise typer.Exit(REGRESSED)

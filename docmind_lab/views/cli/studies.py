@@ -81,23 +81,19 @@ def recommend(
 
 def report(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of the study, finished or not.")],
-    out: Annotated[str, typer.Option(help="File to write; report.<format> in the study's folder when left out.")] = "",
-    as_format: Annotated[
-        str, typer.Option("--format", help="html, md or json; by the ending of --out, or html, when left out.")
+    out: Annotated[
+        str, typer.Option(help="File to write, ending in .html; report.html in the study's folder when left out.")
     ] = "",
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write what a study says: its answer, tables with intervals, figures with their numbers, and what it cannot say.
 
-    HTML is one file that needs no network: figures and styles are inside.
+    It is one HTML page that needs no network: figures and styles are inside.
     """
     from docmind_lab.findings.study import Study
     from docmind_lab.views.reports import build_report, write_report
-    from docmind_lab.views.reports.report_formats import format_of
 
-    target = Path(out) if out else Path(folder) / f"report.{as_format or 'html'}"
-    kind = format_of(target, as_format or None)
-    written = write_report(build_report(Study.load(folder)), target, kind)
+    written = write_report(build_report(Study.load(folder)), out or Path(folder) / "report.html")
     typer.echo(f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
     if show:
         webbrowser.open(written.resolve().as_uri())

@@ -4,7 +4,6 @@
 
 panel_settings.py                 the settings of a panel
 engine.py                         requests become runs, in other processes; newest.py its thread
-preview.py                        what it shows at once when the timeout moves: the control, replayed
 panel_run.py                      a request as it stands, its tables and its status
 page.py                           pictures, with words for who cannot see them; panel.css its style, panel.js its names
 panel_controls.py, study_tabs.py  the widgets

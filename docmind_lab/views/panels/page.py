@@ -19,7 +19,7 @@ import ipywidgets as widgets
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots.look import ON_A_PAGE, png_of
 from docmind_lab.views.reports.figures import Drawing
-from docmind_lab.views.reports.report_formats import table_html
+from docmind_lab.views.reports.report_html import table_html
 from docmind_lab.views.reports.report_model import Table
 
 # Sharp at the width of a notebook's cell on an ordinary screen; more costs time at every frame.

@@ -21,7 +21,6 @@ from docmind_lab.views.panels.panel_settings import LEAST_TIMEOUT_S, MOST_TIMEOU
 # A press of a key is 5 %: from one second to a hundred in as many presses as there are tones on a piano.
 _STEP_EXPONENT: Final = 0.02
 _PROFILES: Final = ("heavy_tail/3", "heavy_tail", "typical", "typical/6", "fast", "local_gpu")
-_POLICIES: Final = ("none", "hedge:4s", "aware", "wind_down", "anytime")
 _NAMED: Final = {"style": {"description_width": "initial"}}
 
 
@@ -45,7 +44,6 @@ class Controls:
         # nothing.
         tied = {
             "deadline_propagation": widgets.Dropdown(options=levels, description="Deadline propagation", **row),
-            "policies": widgets.Combobox(options=_POLICIES, description="Time policies", **narrow),
             "router_injection": widgets.Checkbox(description="Router injection", **tick),
             "stops_on_disconnect": widgets.Checkbox(description="Server stops on disconnect", **tick),
             "latency_profile": widgets.Combobox(options=_PROFILES, description="Latency profile", **narrow),
@@ -60,7 +58,7 @@ class Controls:
 
     def rows(self) -> list[Any]:
         """Return the controls in rows, one row for each subject."""
-        system = ("workload", "deadline_propagation", "policies", "router_injection")
+        system = ("workload", "deadline_propagation", "router_injection")
         services = ("latency_profile", "fault", "stops_on_disconnect")
         measuring = ("runs", "seed", "clock")
         rows = (system, services, measuring)

@@ -17,7 +17,6 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.core.settings import Settings
-from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.system_options import system_of_kind
@@ -37,8 +36,7 @@ class PanelChoice:
     """The settings of a panel, named as in the tables, durations in seconds.
 
     alternatives: letters, levels or variants. deadline_propagation: "own" leaves it to the alternative; "on" and "off"
-    set it for those that have the choice. policies: for the time of calls, of the alternatives that propagate the
-    deadline and name none, as `TimePolicies.parse` reads them. fault: as `services.faults` writes it.
+    set it for those that have the choice. fault: as `services.faults` writes it.
     """
 
     decision_timeout_s: float = 20.0
@@ -46,7 +44,6 @@ class PanelChoice:
     seed: int = 7
     alternatives: tuple[str, ...] = ("A", "B", "C", "D")
     deadline_propagation: PropagationLevel = "own"
-    policies: str = "none"
     router_injection: bool = False
     latency_profile: str = "heavy_tail/3"
     fault: str = "none"
@@ -56,13 +53,13 @@ class PanelChoice:
     workload: str = "supervisor"
 
     def named_alternatives(self) -> tuple[str, ...]:
-        """Return the names of the alternatives under the controls: ("A+hedge:2s", "B:propagate+hedge:2s").
+        """Return the names of the alternatives under the controls: ("A", "B:propagate").
 
         Raises: ConfigurationError for a variant under "on" or "off", since it has one name already.
         """
         level = self.deadline_propagation
         named = self.alternatives if level == "own" else [_with_propagation(name, level) for name in self.alternatives]
-        return tuple(_with_policies(name, self.policies) for name in named)
+        return tuple(named)
 
     def comparison(self, settings: Settings) -> Comparison:
         """Return the comparison that `compare` makes of these settings. Raises: ConfigurationError naming one."""
@@ -123,12 +120,6 @@ def _with_propagation(name: str, level: PropagationLevel) -> str:
     return f"{name}:{SUFFIXES[level]}{plus}{policies}"
 
 
-def _with_policies(name: str, policies: str) -> str:
-    (alternative,) = parse_alternatives([name])
-    chosen = TimePolicies.parse(policies).text
-    return f"{name}+{chosen}" if chosen and alternative.propagates and "+" not in name else name
-
-
 LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
 """Bounds of the decision timeout, seconds: no call ends within the first, every run within the second."""
 MOST_RUNS: Final = 1000
@@ -152,7 +143,6 @@ class ChoiceTraits(traitlets.HasTraits):
     seed = traitlets.Int(7)
     alternatives = traitlets.Tuple(("A", "B", "C", "D"))
     deadline_propagation = traitlets.Enum(PROPAGATION_LEVELS, "own")
-    policies = traitlets.Unicode("none")
     router_injection = traitlets.Bool(False)
     latency_profile = traitlets.Unicode("heavy_tail/3")
     fault = traitlets.Unicode("none")
@@ -201,14 +191,13 @@ class ChoiceTraits(traitlets.HasTraits):
             raise ConfigurationError("alternatives names one twice; name each once")
         return names
 
-    @traitlets.validate("latency_profile", "workload", "fault", "policies")
+    @traitlets.validate("latency_profile", "workload", "fault")
     def _check_name(self, proposal: Any) -> str:
         checks: Mapping[str, Callable[[str], object]]
         checks = {
             "latency_profile": LatencyProfile.named,
             "workload": workload_kind,
             "fault": Fault.parse,
-            "policies": TimePolicies.parse,
         }
         checks[proposal["trait"].name](proposal["value"])
         return str(proposal["value"])

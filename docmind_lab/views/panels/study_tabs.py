@@ -21,7 +21,7 @@ from docmind_lab.views.panels.page import Picture, figure_html, lines_html, pict
 from docmind_lab.views.panels.panel_run import changes
 from docmind_lab.views.panels.panel_settings import PanelChoice
 from docmind_lab.views.reports.figures import completion_of, overrun_of, timeline_of
-from docmind_lab.views.reports.report_formats import table_html
+from docmind_lab.views.reports.report_html import table_html
 from docmind_lab.views.reports.report_tables import table_of
 
 ALL: Final = "all"

@@ -9,11 +9,9 @@ print(panel.code)                     # the Python that makes the same study
 from __future__ import annotations
 
 import math
-import operator
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import ipywidgets as widgets
@@ -25,7 +23,6 @@ from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
-from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.system_options import DocMind, LabSystem
 from docmind_lab.experiments.world_options import World
 from docmind_lab.findings.study import Study
@@ -35,32 +32,9 @@ from docmind_lab.views.panels import page
 from docmind_lab.views.panels.engine import Engine, KnownRuns, warm_processes
 from docmind_lab.views.panels.newest import Newest
 from docmind_lab.views.panels.panel_controls import Controls
-from docmind_lab.views.panels.panel_run import PanelRun, SweepTables, needs_run, request_in_words, status_of
+from docmind_lab.views.panels.panel_run import PanelRun, needs_run, request_in_words, status_of
 from docmind_lab.views.panels.panel_settings import SETTINGS, ChoiceTraits, PanelChoice, PropagationLevel
-from docmind_lab.views.panels.preview import TracePreview, control_of
-from docmind_lab.views.panels.study_tabs import Content, StudyTabs
-
-
-@dataclass(frozen=True)
-class LastView:
-    """The view that was drawn last, and its runs."""
-
-    view: str = ""
-    runs: tuple[MeasuredRun, ...] = ()
-    content: Content = ""
-
-    def is_of(self, view: str, runs: tuple[MeasuredRun, ...]) -> bool:
-        """Whether this is the given view of exactly these runs."""
-        return view == self.view and len(runs) == len(self.runs) and all(map(operator.is_, runs, self.runs))
-
-
-def runs_in_front(sweep: PanelRun, tabs: StudyTabs) -> tuple[MeasuredRun, ...]:
-    """Return the runs of the view in front: those of its question for the timeline, once there are any."""
-    of_question = (
-        [run for run in sweep.measured if run.run.seed == tabs.question_seed] if tabs.view == "Timeline" else []
-    )
-    return tuple(of_question) or sweep.measured
-
+from docmind_lab.views.panels.study_tabs import StudyTabs
 
 # Drawing takes as long as some runs: it rests five times as long as it took, so that frames do not cost the runs that
 # they wait for. And nobody looks more often than a few times a second.
@@ -81,8 +55,6 @@ class TunePanel(ChoiceTraits):
         known: Runs that need not be computed again.
         settings: Those of the environment when left out.
         frame_every_s: Seconds between two drawings, at least.
-        previews: Whether the control is measured too, when nothing else is, so that another decision timeout is
-            answered from its traces at once.
 
     Attributes:
         status: Status line of the panel; a trait.
@@ -100,21 +72,16 @@ class TunePanel(ChoiceTraits):
         known: KnownRuns | None = None,
         settings: Settings | None = None,
         frame_every_s: float = _FRAME_EVERY_S,
-        previews: bool = False,
     ) -> None:
         super().__init__(choice)
         self._screen = threading.RLock()
         self._engine = Engine(self._show_progress, workers=workers, known=known, settings=settings)
-        self._preview = TracePreview()
-        shared = {"workers": workers, "known": self._engine.known, "settings": self._engine.settings}
-        self._control_engine = Engine(self._preview.learn, **shared) if previews else None  # type: ignore[arg-type]
         self._painter = Newest(self._paint, "docmind-panel-frames")
         self._frame_every_s = frame_every_s
         self._hurry = threading.Event()
         self._paint_next_at = self._said_at = -math.inf
         self._sweep: PanelRun | None = None
         self._shown: PanelChoice | None = None
-        self._drawn = LastView()
         self.tabs = StudyTabs(self._repaint)
         self.tabs.question_seed = choice.first_run_seed
         self._build()
@@ -128,7 +95,7 @@ class TunePanel(ChoiceTraits):
         self.progress = widgets.IntProgress(min=0, max=1, value=0, layout={"width": "260px"})
         self._copy = widgets.Button(description="Copy code", icon="copy", tooltip="Copy the Python of this study")
         self._copy.add_class(page.COPY_CLASS)
-        self._code, self._status, self._quick = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self._code, self._status = widgets.HTML(), widgets.HTML()
         self._code.add_class(page.CODE_CLASS)
         self._status.add_class(page.STATUS_CLASS)
         self.run_button.on_click(lambda _: self.run())
@@ -140,7 +107,6 @@ class TunePanel(ChoiceTraits):
             *self.controls.rows(),
             buttons,
             self._status,
-            self._quick,
             self.tabs.widget,
             self._copy,
             self._code,
@@ -167,9 +133,6 @@ class TunePanel(ChoiceTraits):
         """Measure the current settings; on the wall clock nothing else does."""
         choice = self.choice
         with self._screen:
-            if self._control_engine is not None:
-                self._control_engine.stop()
-            self._quick.value = self._preview.answer(choice)
             number = self._engine.request(choice)
             self._sweep = PanelRun(number, choice, self._engine.settings)
             self._paint_next_at = self._said_at = -math.inf
@@ -203,8 +166,6 @@ class TunePanel(ChoiceTraits):
     def close(self) -> None:
         """End the runs and the threads of the panel, and remove it from every page."""
         self._engine.close()
-        if self._control_engine is not None:
-            self._control_engine.close()
         self._painter.close()
         self._hurry.set()
         with self._screen:
@@ -238,8 +199,6 @@ class TunePanel(ChoiceTraits):
                 self._said_at = time.monotonic()
                 self._say(status_of(sweep))
             if is_over:
-                self._quick.value = ""
-                self._learn_control(sweep)
                 self.stop_button.disabled = True
                 # Last: whoever waits for it reads the status next, without waiting for this thread.
                 self.running = False
@@ -247,12 +206,6 @@ class TunePanel(ChoiceTraits):
             self._painter.ask(sweep.number)
         if is_over:
             self._hurry.set()
-
-    def _learn_control(self, sweep: PanelRun) -> None:
-        """Have the control measured, now that the runs are done, if its traces are not known."""
-        ready = sweep.state == "done" and sweep.choice.clock == "virtual"
-        if ready and self._control_engine is not None and not self._preview.knows(sweep.choice):
-            self._control_engine.request(control_of(sweep.choice))
 
     def _repaint(self) -> None:
         """Redraw after another tab or question has come to the front."""
@@ -277,15 +230,13 @@ class TunePanel(ChoiceTraits):
             return
         view, began_at = self.tabs.view, time.monotonic()
         self.tabs.manifest = {"design": {"seed": sweep.choice.seed}}
-        runs = runs_in_front(sweep, self.tabs)
-        if not self._drawn.is_of(view, runs):
-            self._drawn = LastView(view, runs, self.tabs.draw(SweepTables(runs)))
+        content = self.tabs.draw(sweep.tables)
         with self._screen:
             now = time.monotonic()
             self._paint_next_at = now + max(self._frame_every_s, _REST * (now - began_at))
             if sweep.number == self._engine.number and view == self.tabs.view:
                 self._shown = sweep.choice
-                self.tabs.put(view, self._drawn.content, sweep.tables, sweep.choice)
+                self.tabs.put(view, content, sweep.tables, sweep.choice)
 
     def _say(self, text: str) -> None:
         self.status = text
@@ -305,7 +256,6 @@ def tune(
     *,
     alternatives: Sequence[str] = ("A", "B", "C", "D"),
     deadline_propagation: PropagationLevel = "own",
-    policies: str = "none",
     world: World | None = None,
     runs: int = 40,
     seed: int = 7,
@@ -321,7 +271,6 @@ def tune(
         decision_timeout_s: Seconds.
         alternatives: Letters, levels or variants.
         deadline_propagation: "own" leaves it to the alternative; "on" and "off" set it for those that have the choice.
-        policies: For the time of calls, as `TimePolicies.parse` reads them.
         world: What it meets: latencies by the name of a profile, one fault, a server that stops or goes on, a clock.
         runs: Number of runs of each alternative.
         seed: Keys the questions, latencies and faults.
@@ -345,7 +294,6 @@ def tune(
         seed=seed,
         alternatives=tuple(alternatives),
         deadline_propagation=deadline_propagation,
-        policies=policies,
         router_injection=bool(getattr(system, "router_injection", False)),
         latency_profile=str(latencies),
         fault=str(world.faults or "none"),
@@ -354,4 +302,4 @@ def tune(
         corpus=documents,
         workload=system.kind,
     )
-    return TunePanel(choice, workers=workers, previews=True)
+    return TunePanel(choice, workers=workers)

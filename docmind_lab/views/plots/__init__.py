@@ -4,11 +4,9 @@
     dl.plots.overrun(study)              how far past the deadline the caller waited, and the work went on
     dl.plots.completion(study)           the share of runs answered by each instant, with bands
     dl.plots.frontier(study)             what a longer budget buys; a study with several
-    dl.plots.scorecard_totals(card)      a decision record's totals, judged and measured; card: study.scorecard()
-    dl.plots.scorecard_weights(card)     which option wins under which weights
+    dl.plots.scorecard_weights(card)     which option wins under which weights; card: of `study.scorecard`
     dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
-    dl.plots.fault_matrix(a, b, c)       what became of each fault under each alternative; one study for each fault
     dl.plots.agreement(result)           how much later the same runs were on the wall clock than in virtual time
     dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
@@ -28,14 +26,13 @@ from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots.agreements import agreement, agreement_frame
 from docmind_lab.views.plots.completions import completion, completion_frame
 from docmind_lab.views.plots.cuts import cut_frame, cut_points
-from docmind_lab.views.plots.fault_matrices import fault_matrix, fault_matrix_frame
 from docmind_lab.views.plots.files import save_figures, save_load_figures, save_study
 from docmind_lab.views.plots.frontiers import frontier, frontier_frame
 from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
 from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame
 from docmind_lab.views.plots.look import COLOURS, OFFSCREEN, save_png
 from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_summary
-from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
+from docmind_lab.views.plots.scorecards import scorecard_weights
 from docmind_lab.views.plots.timelines import lanes_frame, timeline, timeline_frame
 from docmind_lab.views.plots.what_ifs import what_if_frontier
 
@@ -50,8 +47,6 @@ __all__ = [
     "completion_frame",
     "cut_frame",
     "cut_points",
-    "fault_matrix",
-    "fault_matrix_frame",
     "frontier",
     "frontier_frame",
     "goodput",
@@ -66,7 +61,6 @@ __all__ = [
     "save_load_figures",
     "save_png",
     "save_study",
-    "scorecard_totals",
     "scorecard_weights",
     "timeline",
     "timeline_frame",

@@ -248,10 +248,9 @@ def legend_below(ax: Axes, handles: Iterable[Artist], columns: int) -> None:
     )
 
 
-def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
+def comparable(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs in the order of every figure, with columns `group` (0, 1, …) and `label`.
 
-    apart_from: the one condition in which they may differ, of a figure that keeps its values apart.
     Raises: ConfigurationError when there are none, or when they were made under more than one decision timeout,
     horizon, workload, latency profile, fault, clock or second budget; it names the column and its values.
     """
@@ -260,7 +259,7 @@ def comparable(runs: pd.DataFrame, *, apart_from: str = "") -> pd.DataFrame:
     # A median over two decision timeouts, or two faults, is of neither.
     for column in CONDITION:
         values = sorted(set(runs[column].tolist()))
-        if len(values) > 1 and column != apart_from:
+        if len(values) > 1:
             shown = ", ".join(str(value) for value in values)
             raise ConfigurationError(
                 f"the runs have several values of {column} ({shown}), and one picture has room for one: "
@@ -284,8 +283,6 @@ def context_of(runs: pd.DataFrame) -> str:
     questions = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
     latencies = f"{first['latency_profile']} latencies" if first["latency_profile"] else "live services"
     fault = "no faults" if first["fault"] in ("", "none") else f"fault {first['fault']}"
-    if runs["fault"].nunique() > 1:
-        fault = "several faults"
     parts = (
         first["workload"],
         f"{first['decision_timeout_s']:g} s decision timeout",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -10,20 +9,18 @@ from typing import TypeVar
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.text import count_of, join_names, one_line
-from docmind_lab.findings import decision_table, enforcement
+from docmind_lab.core.text import count_of, one_line
 from docmind_lab.findings.contrasts import contrasts
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
 from docmind_lab.tables.conditions import by_condition, condition_columns, in_words, with_arms
 from docmind_lab.views.reports import figures
 from docmind_lab.views.reports.report_model import Block, Figure, Prose, Report, Section
-from docmind_lab.views.reports.report_tables import arms_tables, contrasts_table, enforcement_table
+from docmind_lab.views.reports.report_tables import arms_tables, contrasts_table
 from docmind_lab.views.reports.sections import limits_section, provenance_section, question_section
 
 # What enforces nothing is no arm to measure the others against.
 _NO_REFERENCE = ("unguarded", "fake_timeout")
-_RECORD = "ADR-056"
 
 Made = TypeVar("Made")
 
@@ -41,7 +38,6 @@ def build_report(study: Study) -> Report:
         study_id=str(study.manifest.get("study_id", "")),
         complete=bool(study.manifest.get("complete", False)),
         sections=tuple(builder.sections()),
-        manifest=study.manifest,
     )
 
 
@@ -58,13 +54,11 @@ class _ReportBuilder:
         yield question_section(self.study)
         yield Section("answer", "The answer", tuple(self._answer()))
         yield Section("arms", "Every arm, with 95 % intervals", (Prose((_ARMS_NOTE,)), *self._arms()))
-        yield from self._figure_section("completion", "Answers over time", (figures.completion_of, parts))
-        yield from self._figure_section("overrun", "Past the deadline", (figures.overrun_of, parts))
-        yield from self._figure_section("timeline", "One question, call by call", (figures.timeline_of, parts))
+        yield from self._figure_section("completion", "Answers over time", figures.completion_of, parts)
+        yield from self._figure_section("overrun", "Past the deadline", figures.overrun_of, parts)
+        yield from self._figure_section("timeline", "One question, call by call", figures.timeline_of, parts)
         yield from self._section("frontier", "How long a deadline", self._frontiers)
-        yield from self._section("scorecard", "The decision record, measured", self._scorecard)
         yield from self._section("differences", "Differences between arms", self._differences)
-        yield from self._section("controls", "Negative controls", self._controls)
         yield limits_section(
             runs, columns, not_drawn, self.absent, complete=bool(self.study.manifest.get("complete", False))
         )
@@ -99,58 +93,28 @@ class _ReportBuilder:
     def _frontiers(self) -> list[Figure]:
         return [drawing.figure() for drawing in figures.frontiers_of(self.study)]
 
-    def _scorecard(self) -> list[Block]:
-        _require_options(self.study.runs)
-        card = self.study.scorecard(_RECORD)
-        perf = card.perf_map.finding()
-        return [
-            Prose(card.sentences, "list"),
-            *(drawing.figure() for drawing in figures.scorecard_figures(card)),
-            Prose((perf.title,)),
-            Prose(tuple(perf.sentences), "list"),
-        ]
-
     def _differences(self) -> list[Block]:
         runs = self.study.runs
         reference = _reference(self.study)
         frame = contrasts(runs, reference)
         if frame.empty:
             raise ConfigurationError(f"{one_line(reference)} is the only arm")
-        differing = frame[frame["differs"]]
         words = (
-            f"Of {count_of(len(frame), 'comparison')} with {one_line(reference)}, {len(differing)} differ at 5 %. Arms "
-            "are compared over the seeds that both met; p values are corrected for all arms and conditions of a "
-            "measure (Holm). Not shown is not the same as no difference: the interval says how large it may be."
+            f"Of {count_of(len(frame), 'comparison')} with {one_line(reference)}, {frame['differs'].sum()} differ at "
+            "5 %. Arms are compared over the seeds that both met; p values are corrected for all arms and conditions "
+            "of a measure (Holm). Not shown is not the same as no difference: the interval says how large it may be."
         )
-        blocks: list[Block] = [Prose((words,))]
-        if len(differing):
-            only = contrasts_table(differing, condition_columns(runs))
-            blocks.append(dataclasses.replace(only, caption=f"What differs from {one_line(reference)}", is_main=True))
-        return [*blocks, contrasts_table(frame, condition_columns(runs))]
-
-    def _controls(self) -> list[Block]:
-        frame = enforcement(self.study.runs)
-        words = (
-            "The control says which runs would have gone on past their deadline. An arm enforces it if it held all of "
-            "them; whether it says so of itself does not count. Intervals of the share held are exact (Clopper and "
-            "Pearson)."
-        )
-        return [Prose((words,)), enforcement_table(frame, condition_columns(self.study.runs))]
+        return [Prose((words,)), contrasts_table(frame, condition_columns(runs))]
 
     def _figure_section(
-        self,
-        name: str,
-        heading: str,
-        drawn: tuple[Callable[[figures.Part, str], figures.Drawing], Iterable[figures.Part]],
+        self, name: str, heading: str, draw: Callable[[figures.Part, str], figures.Drawing], parts: list[figures.Part]
     ) -> Iterator[Section]:
-        draw, parts = drawn
-        drawings = [
+        result = [
             self._try(f"{heading.lower()}{part.caption}", lambda part=part: draw(part, part.caption).figure())  # type: ignore[misc]
             for part in parts
         ]
-        result = tuple(figure for figure in drawings if figure is not None)
-        if result:
-            yield Section(name, heading, result)
+        if drawn := tuple(figure for figure in result if figure is not None):
+            yield Section(name, heading, drawn)
 
     def _section(self, name: str, heading: str, make: Callable[[], Iterable[Block]]) -> Iterator[Section]:
         blocks = self._try(heading.lower(), make)
@@ -192,14 +156,6 @@ _ARMS_NOTE = (
     "(restricted mean). Overruns: an unfinished run counts with its horizon, and the worst is then a lower bound (≥). "
     "Late is after the deadline, from the servers' own log: means per run, studentised bootstrap."
 )
-
-
-def _require_options(runs: pd.DataFrame) -> None:
-    """Require that every option of the record was run. Raises: ConfigurationError naming those that were not."""
-    run = set(runs["alternative"].astype("str"))
-    missing = [option.name for option in decision_table(_RECORD).options if option.alternative not in run]
-    if missing:
-        raise ConfigurationError(f"{_RECORD} decides between options of which {join_names(missing)} was not run")
 
 
 def _reference(study: Study) -> str:

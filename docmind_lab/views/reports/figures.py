@@ -6,39 +6,25 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from PIL import Image
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import one_line
-from docmind_lab.findings import Scorecard
 from docmind_lab.tables.conditions import by_condition, condition_columns, in_words
 from docmind_lab.tables.frames import StudyTables, Tables
 from docmind_lab.views import plots
 from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
 from docmind_lab.views.plots.look import ON_A_PAGE, Canvas, png_of
-from docmind_lab.views.plots.scorecards import scorecard_totals, scorecard_weights
 from docmind_lab.views.reports.report_model import Figure, Table
 from docmind_lab.views.reports.report_tables import table_of
 
 MOST_CONDITIONS = 4
 """The most conditions that are drawn; a page of more would be skimmed."""
 
-# From this share of all weights on, one option leads under practically all of them.
-_EVERYWHERE = 0.9995
-
-
-SVG, PNG = "image/svg+xml", "image/png"
-
-# As SVG lines and letters are sharp at any size, but every point is an element of its own: with more than these a
-# bitmap is smaller, and written in a tenth of the time.
-_MOST_ELEMENTS = 250
 # Figures are flat tints of a few hues on white: a palette holds them without any difference to be seen.
 _PALETTE = 128
-# Neither the instant nor a random name of a marker: the same study gives the same page.
-_SVG_METADATA = {"Date": None, "Creator": None, "Type": None, "Format": None}
 
 
 @dataclass(frozen=True)
@@ -83,7 +69,7 @@ class Drawing:
 
     def figure(self) -> Figure:
         """Return the figure with its image. Raises: what drawing it raises."""
-        return Figure(self.title, self.alt, *image_of(self.draw), self.tables)
+        return Figure(self.title, self.alt, image_of(self.draw), self.tables)
 
 
 def completion_of(study: StudyTables, where: str = "") -> Drawing:
@@ -167,59 +153,9 @@ def _frontier(part: Part, measure: str) -> Drawing:
     )
 
 
-def scorecard_figures(card: Scorecard) -> Iterator[Drawing]:
-    """Yield the figures of a scorecard: judged and measured scores, and which option wins under which weights."""
-    text = "; ".join(f"{one_line(row['option'])} {row['perf_measured']:.1f}" for row in card.totals.to_dict("records"))
-    yield Drawing(
-        "Every option's Perf and total, judged and measured",
-        f"Scores from 0 to 10, a row for each arm, hollow as judged and full as measured. Perf measured: {text}.",
-        lambda ax: scorecard_totals(card, ax=ax),
-        (_scores(card), table_of("What measured Perf is made of", card.components)),
-    )
-    for perf in ("judged", "measured"):
-        of_perf = card.simplex[card.simplex["perf"] == perf]
-        if (of_perf["wins_share"] >= _EVERYWHERE).any():
-            continue  # one option leads under all weights, which a sentence says; its triangle would be of one colour
-        text = "; ".join(f"{one_line(row['option'])} {row['wins_share']:.1%}" for row in of_perf.to_dict("records"))
-        yield Drawing(
-            f"Who would be chosen under other weights, Perf {perf}",
-            f"A triangle of all weights of three criteria, coloured by who wins there. Shares of it: {text}.",
-            lambda ax, perf=perf: scorecard_weights(card, perf=perf, ax=ax),  # type: ignore[misc]
-            (table_of("How much of all weights is whose", of_perf),),
-        )
-
-
-def _scores(card: Scorecard) -> Table:
-    shown = card.display_table().rename_axis("option").reset_index().astype("str")
-    shown["option"] = [one_line(option) for option in shown["option"]]
-    return Table("The scores", shown, card.totals)
-
-
-def image_of(draw: Callable[[Canvas], Axes]) -> tuple[bytes, str]:
-    """Return the image of a figure, and its media type. Raises: what `draw` raises."""
-    ax = draw(ON_A_PAGE)
-    return (_svg(ax), SVG) if _elements(ax) <= _MOST_ELEMENTS else (_small_png(ax), PNG)
-
-
-def _elements(ax: Axes) -> int:
-    """Return the number of shapes in the axes, without text: a line is one, its markers are one each."""
-    unmarked = ("None", "none", "", " ")
-    lines = [1 if str(line.get_marker()) in unmarked else np.size(line.get_xdata()) for line in ax.lines]
-    return sum(lines) + sum(len(collection.get_paths()) for collection in ax.collections) + len(ax.patches)
-
-
-def _svg(ax: Axes) -> bytes:
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    buffer = io.BytesIO()
-    # Letters as outlines: who reads the page need not have the font.
-    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "docmind_lab"}):
-        figure.savefig(buffer, format="svg", facecolor=figure.get_facecolor(), metadata=_SVG_METADATA)
-    return buffer.getvalue()
-
-
-def _small_png(ax: Axes) -> bytes:
+def image_of(draw: Callable[[Canvas], Axes]) -> bytes:
+    """Return the image of a figure, a PNG with a palette. Raises: what `draw` raises."""
     small = io.BytesIO()
-    with Image.open(io.BytesIO(png_of(ax))) as image:
+    with Image.open(io.BytesIO(png_of(draw(ON_A_PAGE)))) as image:
         image.convert("RGB").quantize(_PALETTE).save(small, format="png", optimize=True)
     return small.getvalue()

@@ -1,10 +1,10 @@
-"""The parts of a report, whatever its format: sections of sentences, facts, tables and figures."""
+"""The parts of a report: sections of sentences, facts, tables and figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 
@@ -31,31 +31,28 @@ class Facts:
 class Table:
     """A table with its caption.
 
-    shown: what people read, cells as text, headings with units; the first column names the row. frame: the same rows as
-    they are in the machine, for JSON. left: headings of the other columns that are words and not numbers. is_main: what
-    the section is there for, and so never folded.
+    shown: cells as text, headings with units; the first column names the row. left: headings of the other columns that
+    are words and not numbers. is_main: what the section is there for, and so never folded.
     """
 
     caption: str
     shown: pd.DataFrame
-    frame: pd.DataFrame
     left: frozenset[str] = frozenset()
     is_main: bool = False
 
     @property
     def is_long(self) -> bool:
-        """Whether the table is folded, in formats that can fold."""
+        """Whether the table is folded."""
         return not self.is_main and len(self.shown) > LONGEST_OPEN
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A drawn figure. alt: a description for readers who cannot see it. tables: its numbers."""
+    """A drawn figure, a PNG. alt: a description for readers who cannot see it. tables: its numbers."""
 
     title: str
     alt: str
-    image: bytes
-    media_type: str
+    png: bytes
     tables: tuple[Table, ...] = ()
 
 
@@ -73,14 +70,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A report of a study, independent of its format.
+    """A report of a study.
 
-    title: description of what was measured, in a line. complete: whether all of its runs are there. manifest: manifest
-    of the study, unchanged.
+    title: description of what was measured, in a line. complete: whether all of its runs are there.
     """
 
     title: str
     study_id: str
     complete: bool
     sections: tuple[Section, ...]
-    manifest: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The tables of a report: arms, differences, controls, and the numbers behind a figure."""
+"""The tables of a report: arms, differences, and the numbers behind a figure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def table_of(caption: str, frame: pd.DataFrame) -> Table:
         plain = plain.iloc[:0]
     shown = pd.DataFrame({heading(name): [_cell(value) for value in plain[name]] for name in columns}, dtype="str")
     words = {name for name in columns[1:] if not pd.api.types.is_numeric_dtype(plain[name])}
-    return Table(caption, shown, plain, left=frozenset(heading(name) for name in words))
+    return Table(caption, shown, left=frozenset(heading(name) for name in words))
 
 
 def heading(name: str) -> str:
@@ -95,11 +95,11 @@ def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Tab
     frames = [_arms_of(group, {name: condition[name] for name in apart}) for condition, group in by_condition(runs)]
     if len(frames) > most:
         together = pd.concat(frames, ignore_index=True)
-        return [Table("Every arm in every condition", _arms_shown(together, apart), together, is_main=True)]
+        return [Table("Every arm in every condition", _arms_shown(together, apart), is_main=True)]
     tables = []
     for frame in frames:
         where = in_words(frame.iloc[0], apart)
-        tables.append(Table(f"Every arm{where and f', {where}'}", _arms_shown(frame, ()), frame, is_main=True))
+        tables.append(Table(f"Every arm{where and f', {where}'}", _arms_shown(frame, ()), is_main=True))
     return tables
 
 
@@ -201,7 +201,6 @@ def contrasts_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
     return Table(
         f"Every arm minus {reference}, seed by seed",
         pd.DataFrame(shown),
-        frame,
         left=frozenset({"measure", "differs", *(heading(name) for name in apart)}),
     )
 
@@ -218,24 +217,6 @@ def signed(value: float, digits: int) -> str:
     """Format a number with its sign; 0 without one."""
     text = f"{value:+.{digits}f}"
     return text.lstrip("+-") if float(text) == 0 else text.replace("-", "−")
-
-
-def enforcement_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
-    """Return the table of `findings.enforcement`."""
-    shown: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
-    shown |= {heading(name): [_level(value) for value in frame[name]] for name in apart}
-    shown["runs"] = [str(value) for value in frame["runs"]]
-    shown["would have gone on"] = [str(value) for value in frame["tested"]]
-    shown["held"] = [
-        f"{row['held']} [{percent(row['held_low'])}, {percent(row['held_high'])}]" for row in frame.to_dict("records")
-    ]
-    shown["cut short, late"] = [str(value) for value in frame["cut_short"]]
-    shown["went on"] = [str(value) for value in frame["went_on"]]
-    shown["verdict"] = [str(value) for value in frame["verdict"]]
-    left = frozenset({"verdict", *(heading(name) for name in apart)})
-    return Table(
-        "Which arms enforce their deadline, by what was measured", pd.DataFrame(shown), frame, left=left, is_main=True
-    )
 
 
 def _level(value: object) -> str:

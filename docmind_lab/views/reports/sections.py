@@ -159,7 +159,7 @@ _MADE_OF = {
     "versions": "Versions",
     "machine": "The machine",
 }
-# Beyond this a value (the quantiles of a profile) is for a machine: the manifest and the JSON report have it whole.
+# Beyond this a value (the quantiles of a profile) is for a machine: the manifest has it whole.
 _LONGEST_VALUE = 160
 
 
@@ -179,9 +179,8 @@ def provenance_section(study: Study) -> Section:
 
 def _manifest_table(caption: str, values: Mapping[str, Any]) -> Table:
     flat = flatten(values)
-    frame = pd.DataFrame({"field": list(flat), "value": list(flat.values())})
     shown = pd.DataFrame({"field": list(flat), "value": [_value_text(value) for value in flat.values()]}, dtype="str")
-    return Table(caption, shown, frame, left=frozenset({"value"}))
+    return Table(caption, shown, left=frozenset({"value"}))
 
 
 def _value_text(value: Any) -> str:
