@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -23,7 +22,7 @@ from own_runs import graph_of
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.assertions import assert_survives_cuts, cut_at
-from docmind_lab.experiments.batch.workers import Workers, processes
+from docmind_lab.experiments.batch.workers import kept_warm
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
 from docmind_lab.views.cli import main
@@ -97,9 +96,7 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_
 
 
 def lost_update(workers: int) -> CrashReport:
-    return crash_test(
-        dl.graph(f"{LOST}.broken", [{"topic": "tides", "notes": []}]), runs=24, workers=workers, shrink=False
-    )
+    return crash_test(dl.graph(f"{LOST}.broken", [{"topic": "tides", "notes": []}]), runs=24, workers=workers)
 
 
 @pytest.mark.parametrize("workers", often((1, 2), 1))
@@ -107,19 +104,11 @@ def test_the_same_test_finds_the_same_every_time_in_worker_processes_too(workers
     assert lost_update(workers).finding().as_json() == lost_update(1).finding().as_json()
 
 
-def test_schedules_try_each_cut_under_further_orders() -> None:
-    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A", runs=12, schedules=3)
-    (coverage,) = report.coverage
-    assert coverage.schedules == 3
-    assert report.trials == 3 * coverage.tried
-    assert report.holds
-
-
-def test_a_finding_is_shrunk_to_a_small_input_and_a_test_that_repeats_it() -> None:
-    given = [{"topic": "the tides of the western harbour", "notes": []}]
-    report = crash_test(dl.graph(f"{LOST}.broken", given), alternatives="D", runs=16, workers=1)
+def test_a_finding_has_its_smallest_input_its_timeline_and_a_test_that_repeats_it() -> None:
+    given = [{"topic": topic, "notes": []} for topic in ("the tides of the western harbour", "the tides")]
+    report = crash_test(dl.graph(f"{LOST}.broken", given), alternatives="D", runs=32, workers=1)
     (finding,) = report.findings
-    assert finding.given["topic"] == "the"
+    assert finding.given["topic"] == "the tides"
     assert any("the deadline" in line for line in finding.timeline)
     names: dict[str, Any] = {}
     exec(compile(report.pytest_functions(), "repeated", "exec"), names)
@@ -150,9 +139,7 @@ def test_a_checkpointer_that_cannot_be_read_is_found() -> None:
                 raise ValueError("unknown version")
             return super().get_tuple(config)
 
-    report = crash_test(
-        dl.graph(steps("a", "b"), GIVEN), alternatives="D", runs=9, checkpointer=Unreadable, shrink=False
-    )
+    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="D", runs=9, checkpointer=Unreadable)
     assert "the thread cannot be read" in {finding.what for finding in report.findings}
 
 
@@ -166,24 +153,10 @@ def test_an_answer_that_depends_on_time_is_not_compared() -> None:
     assert any("depends on time or chance: said" in note for note in report.notes)
 
 
-def test_a_stopped_test_reports_what_is_done() -> None:
-    stop, seen = threading.Event(), []
-
-    def progress(done: int, all_runs: int) -> None:
-        seen.append((done, all_runs))
-        if done > 6:
-            stop.set()
-
-    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,kill", progress=progress, stop=stop)
-    assert 0 < report.trials < seen[-1][1]
-    assert any("it was stopped" in each.skipped for each in report.coverage)
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [
         ({"runs": 0}, "runs must be"),
-        ({"schedules": 0}, "schedules must be"),
         ({"durability": "never"}, "durability must be one of"),
         ({"alternatives": ""}, "alternatives: name at least one"),
         ({"alternatives": "Z"}, "unknown alternative"),
@@ -271,14 +244,13 @@ def exit_code(words: list[str]) -> int:
 
 def test_the_figure_has_each_cut_at_its_place_with_its_worst_verdict() -> None:
     rows = [
-        ("1", "A", None, 0.5, "begins", "holds", ""),
-        ("1", "A", None, 0.5, "effects", "broken", "twice"),
-        ("1", "A", None, 4.0, "begins", "left", "a thread"),
-        ("1", "kill", None, 0.5, "begins", "not judged", ""),
-        ("1", "kill", None, 0.5, "effects", "holds", ""),
+        ("1", "A", 0.5, "begins", "holds", ""),
+        ("1", "A", 0.5, "effects", "broken", "twice"),
+        ("1", "A", 4.0, "begins", "left", "a thread"),
+        ("1", "kill", 0.5, "begins", "not judged", ""),
+        ("1", "kill", 0.5, "effects", "holds", ""),
     ]
-    columns = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
-    verdicts = pd.DataFrame(rows, columns=columns).astype({"schedule": "Int64"})
+    verdicts = pd.DataFrame(rows, columns=["input_id", "alternative", "at_s", "invariant", "status", "what"])
     assert dl.plots.cut_frame(verdicts)["status"].tolist() == ["broken", "left", "holds"]
     axes = dl.plots.cut_points(verdicts)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["deadline, A", "kill"]
@@ -332,7 +304,6 @@ def test_the_key_of_an_endpoint_says_whether_it_changes_something(row: str, effe
         world=dl.World(endpoints=services),
         runs=6,
         workers=1,
-        shrink=False,
     )
     assert any("No side effect was seen" in note for note in report.notes) is not effects
 
@@ -368,7 +339,7 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
 @pytest.mark.full
 def test_worker_processes_have_one_order_of_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
-    with Workers(processes(1)) as workers:
+    with kept_warm(1) as workers:
         assert workers.submit(os.getenv, "PYTHONHASHSEED").result() == "0"
 
 

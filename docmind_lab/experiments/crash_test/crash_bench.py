@@ -153,10 +153,6 @@ class CrashBench(Bench):
         """Return the input of a trial."""
         return self._questions[trial.question_id]
 
-    def add(self, question: GraphInput) -> None:
-        """Add an input that trials may name."""
-        self._questions[question.id] = question
-
     def door(self, trial: Trial, journal: Journal) -> VirtualDoor:
         """Return the simulated services of a trial, watched."""
         options = self.services(trial)

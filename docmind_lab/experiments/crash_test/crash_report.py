@@ -28,8 +28,9 @@ class Violation(MakesFinding):
     """One invariant that does not hold.
 
     alternatives: those under which it shows; "kill" for a process that is killed. trials: in how many trials it shows.
-    trial: the smallest of them; `given` is its input. timeline: that trial, a line for each thing that happened around
-    its cut. is_left: whether the alternative promises nothing of the kind, so that it is no defect.
+    trial: the one with the smallest input and the earliest cut; `given` is its input. timeline: that trial, a line for
+    each thing that happened around its cut. is_left: whether the alternative promises nothing of the kind, so that it
+    is no defect.
     """
 
     invariant: str
@@ -50,23 +51,20 @@ class Violation(MakesFinding):
         return (
             "import pytest\n\n"
             "from docmind_lab.testing import cut_at\n\n\n"
-            '@pytest.mark.parametrize(("alternative", "at_s", "seed", "schedule"), '
-            f"[({trial.alternative!r}, {trial.decision_timeout_s!r}, {seed}, {trial.schedule})])\n"
-            f"def test_{name}(alternative, at_s, seed, schedule):\n"
+            '@pytest.mark.parametrize(("alternative", "at_s", "seed"), '
+            f"[({trial.alternative!r}, {trial.decision_timeout_s!r}, {seed})])\n"
+            f"def test_{name}(alternative, at_s, seed):\n"
             f"    given = {plain_input(self.given)!r}\n"
-            f"    cut_at({graph!r}, given, alternative, at_s, seed=seed, schedule=schedule{rest})\n"
+            f"    cut_at({graph!r}, given, alternative, at_s, seed=seed{rest})\n"
         )
 
     def finding(self) -> Finding:
         """Return what does not hold, where, what shows it, and the timeline."""
         trial = self.trial
         cut = "killed" if trial.is_kill else f"{trial.alternative}, deadline"
-        order = "" if trial.schedule is None else f", schedule {trial.schedule}"
-        name, _, is_shorter = trial.question_id.partition("~")
-        shorter = " (shortened)" if is_shorter else ""
         words = (
             f"{self.what} ({', '.join(self.alternatives)}; {count_of(self.trials, 'trial')})",
-            f"input {name}{shorter}, {cut} at {trial.decision_timeout_s:.6f} s{order}",
+            f"input {trial.question_id}, {cut} at {trial.decision_timeout_s:.6f} s",
             self.evidence,
             tuple(line.strip() for line in self.timeline),
         )
@@ -78,7 +76,6 @@ class Violation(MakesFinding):
             "input": plain_input(self.given),
             "alternative": trial.alternative,
             "at_s": trial.decision_timeout_s,
-            "schedule": trial.schedule,
             "evidence": self.evidence,
             "timeline": list(self.timeline),
         }
@@ -91,8 +88,7 @@ class Coverage:
 
     alternative: or "kill". found: cut points of the undisturbed run. tried: of those, at which instants the run was
     cut. skipped: why the others were not; empty if all were. kinds: kind of cut point → (found, tried). not_judged:
-    trials that could not be judged, with the reason of the first. schedules: orders of threads and tasks under which
-    each point was tried.
+    trials that could not be judged, with the reason of the first.
     """
 
     input_id: str
@@ -102,13 +98,11 @@ class Coverage:
     skipped: str = ""
     kinds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     not_judged: tuple[int, str] = (0, "")
-    schedules: int = 1
 
     def lines(self) -> Iterator[str]:
         """Yield how much was tried, and how much could not be judged."""
-        schedules = f" under {self.schedules} schedules" if self.schedules > 1 else ""
         skipped = f"; {self.skipped}" if self.skipped else ""
-        yield f"input {self.input_id}, {self.alternative}: {self.tried} of {self.found} cut points{schedules}{skipped}"
+        yield f"input {self.input_id}, {self.alternative}: {self.tried} of {self.found} cut points{skipped}"
         if self.not_judged[0]:
             yield f"{count_of(self.not_judged[0], 'trial')} not judged: {self.not_judged[1]}"
 
@@ -121,7 +115,7 @@ class CrashReport(MakesFinding):
     leaves that promises nothing of the kind. coverage: how much was tried, for each input and alternative. judged:
     invariant → in how many trials it was judged. trials: how many runs were cut. notes: what a reader should know of
     the measurement. options: further arguments of `cut_at` that repeat a trial. verdicts: one row for each trial and
-    invariant: input_id, alternative, schedule, at_s (virtual seconds), invariant, status ("holds", "broken", "left" or
+    invariant: input_id, alternative, at_s (virtual seconds), invariant, status ("holds", "broken", "left" or
     "not judged") and what is wrong.
     """
 

@@ -101,7 +101,6 @@ class _TrialRun:
         self.bench, self.trial = bench, trial
         self.question: GraphInput = bench.question(trial)
         self.clock = VirtualClock(
-            seed=trial.schedule,
             horizon_s=3 * (LONG_S + SETTLE_S) + _SPARE_S + _LATER_S,
             stall_after_s=_STALL_AFTER_S,
         )
@@ -227,7 +226,7 @@ class _TrialRun:
         if thread is None or "messages" not in self.graph.channels:
             return None
         node_mode = self.bench.alternative(self.trial).node_mode
-        key = (self.trial.question_id, self.trial.schedule, node_mode, thread.content)
+        key = (self.trial.question_id, node_mode, thread.content)
         if key not in self.bench.asked:
             ending = self._ask(thread)
             words = tuple(words for part, words in self.journal.refusals if part == ASKED)

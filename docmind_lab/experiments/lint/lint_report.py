@@ -158,8 +158,8 @@ class LintReport(MakesFinding):
 
     def _as_types(self) -> dict[str, Any]:
         """Return the report as JSON types, except that infinities stay floats and tuples are no lists."""
-        # No trial of the lint has a schedule or is a control.
-        absent = ("overruns", "schedule", "is_control")
+        # No trial of the lint is a control.
+        absent = ("overruns", "is_control")
         plain = dataclasses.asdict(
             self, dict_factory=lambda items: {name: value for name, value in items if name not in absent}
         )
