@@ -20,7 +20,7 @@ from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, Simulated, Workers, processes, run_cells, workers
+from docmind_lab.experiments.batch import Cell, Simulated, Workers, run_cells, workers
 from docmind_lab.experiments.batch.workers import kept_warm, workers_for
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
@@ -102,9 +102,9 @@ def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:
 def test_every_pool_of_processes_has_its_workers_watch_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        "docmind_lab.experiments.batch.workers.ProcessPoolExecutor", lambda **options: seen.append(options)
+        "docmind_lab.experiments.batch.workers.get_reusable_executor", lambda **options: seen.append(options)
     )
-    processes(1)()
+    kept_warm(1)
     assert [(options["initializer"], options["initargs"]) for options in seen] == [
         (workers.begin_worker, (os.getpid(),))
     ]
@@ -147,7 +147,7 @@ def test_a_stalled_run_is_named_its_worker_replaced_and_every_other_cell_compute
         Cell(f"{number:03}", (dataclasses.replace(order, alternative=Spinning()) if number == 1 else order,), system)
         for number in range(4)
     ]
-    with Workers(processes(2)) as workers:
+    with kept_warm(2) as workers:
         results = {result.cell_id: result for result in run_cells(cells, workers)}
     assert set(results) == {"000", "001", "002", "003"}
     assert order.facts.run_id in str(results["001"].error)

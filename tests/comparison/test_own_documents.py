@@ -236,16 +236,5 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
     assert set(made.runs["alternative"]) == {"cooperative", "hard_timeout"}
 
 
-def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    live = comparison(harbour, clock="wall")
-    monkeypatch.setattr(StudyDesign, "recording", Recorded(live.design()))
-    values = {"replay": "monday", "factors": {"alternative": "A"}}
-    with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):
-        StudyDesign.of(values)
-    design = StudyDesign.of(values | {"documents": str(harbour), "questions": str(QUESTIONS)})
-    assert [item.comparison.documents for item in design.plan.combinations] == [live.documents]
-    assert design.to_dict()["library"] == live.design()["library"]
-
-
 def test_a_design_of_the_lab_s_own_documents_is_the_one_that_it_was() -> None:
     assert {"library", "questions"}.isdisjoint(StudyDesign.of({"repeats": 1}).to_dict())

@@ -11,7 +11,6 @@ from small_studies import DESIGN
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
 
@@ -75,7 +74,7 @@ def test_the_design_says_its_limits_and_its_price() -> None:
 
 def test_a_sweep_holds_each_run_to_the_limits_of_its_condition_and_its_manifest_has_them() -> None:
     made = design("1/4", alternative="unguarded,A", decision_timeout_s=60, budget_calls=[3, "none"])
-    study = sweep(made, executor=InThisProcess())
+    study = sweep(made, workers=1)
     runs = study.runs.astype({"second_budgets": "str", "alternative": "str"}).set_index(
         ["second_budgets", "alternative"]
     )

@@ -13,7 +13,6 @@ from small_studies import DESIGN, small_cells
 from docmind_lab.alternatives import Cooperative, HardTimeout
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps import study_design as design_module
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
@@ -242,7 +241,7 @@ def test_runs_of_one_seed_ask_the_same_question_in_every_arm_and_condition() -> 
 
 def test_runs_of_one_seed_meet_the_same_latencies_in_every_arm_and_budget() -> None:
     factors = {"alternative": "unguarded,A,C", "decision_timeout_s": [5, 30], "latency_profile": "typical"}
-    study = sweep({"documents": "handbook", "repeats": 2, "factors": factors}, executor=InThisProcess())
+    study = sweep({"documents": "handbook", "repeats": 2, "factors": factors}, workers=1)
     server = study.calls[study.calls["seen_from"] == "server"]
     # The first call of each run: the supervisor's choice of an agent, which no budget here cuts.
     first = server.sort_values(["run_id", "started_at_s"]).groupby("run_id").head(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from typer.testing import CliRunner
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.load import (
     Constant,
     LoadDesign,
@@ -203,28 +201,6 @@ def test_the_same_seed_gives_the_same_study_and_figures_take_it(tmp_path: Path) 
     assert repr(read) == repr(one)
     with pytest.raises(RecordError, match="holds no load study that can be read"):
         LoadOnTraces.load(tmp_path)
-
-
-def same_crowds(executor: Executor) -> None:
-    traces = traces_of(run_of((0.0, 2.0)), run_of((0.0, 1.0), (1.0, 5.0), name="b"))
-    options: dict[str, Any] = {"alternatives": "B,C", "queries": 200, "replicates": 2, "decision_timeout_s": 6.0}
-    here = load_on_traces(traces, [0.1], **options)
-    there = load_on_traces(traces, [0.1], executor=executor, **options)
-    pd.testing.assert_frame_equal(here.crowds, there.crowds)
-    pd.testing.assert_frame_equal(here.queries, there.queries)
-
-
-def test_an_executor_computes_the_crowds() -> None:
-    with InThisProcess() as executor:
-        same_crowds(executor)
-
-
-@pytest.mark.full
-def test_a_cluster_of_dask_computes_the_crowds() -> None:
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
-    with distributed.LocalCluster(processes=True, **options) as cluster, distributed.Client(cluster) as client:
-        same_crowds(client.get_executor())
 
 
 def test_an_interrupted_study_keeps_the_crowds_that_were_done(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -19,20 +18,15 @@ from docmind_lab.core.clock import ClockName, check_charge
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.comparison_run import default_side_by_side
 from docmind_lab.experiments.comparison.documents import Documents, documents_in
 from docmind_lab.experiments.comparison.own_graph import own_names, require_own_world
-from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.recordings.replay import open_recording
 from docmind_lab.experiments.system_options import LAB_SYSTEMS, DocMind, OwnSystem
-from docmind_lab.experiments.world_options import Replay, World
-from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
+from docmind_lab.experiments.world_options import World
 from docmind_lab.services.scripted_model.variation import checked_variation
 from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
 from docmind_lab.systems.own import OwnGraph
-from docmind_lab.tables.traces.importers.recordings import Recording
 
 NoLimit = Literal["none"]
 """The level of a factor that sets no limit: `NO_BUDGETS`."""
@@ -204,39 +198,15 @@ class StudyFields(BaseModel):
     @functools.cached_property
     def library(self) -> Documents:
         """The documents that are searched, and the user's questions about them. Raises: as `documents_of`."""
-        if self.replay is not None:
-            return self.replayed().documents
         return documents_in(self.system) if self.own is None else Documents(self.own.corpus)
 
     @property
-    def replay(self) -> Path | None:
-        """The folder of the recording that the study is swept over, if any."""
-        return Path(self.world.folder) if isinstance(self.world, Replay) else None
-
-    @property
-    def recording(self) -> Recording:
-        """The recording that a study is swept over. Raises: RecordError for a folder without one."""
-        # As a worker finds it, wherever it was started.
-        return open_recording(str(Path(self.world.folder).resolve()))
-
-    def replayed(self, *, of_system: Mapping[str, Any] | None = None, **asked: Any) -> Comparison:
-        """Return the comparison that plays the recording again. of_system: other fields of it. Raises: as it does."""
-        system = dataclasses.replace(self.system, **(of_system or {}))
-        return replayed_comparison(self.recording, system, Settings(), own=self.own, **asked)
-
-    @property
     def simulation(self) -> dict[str, Any]:
-        """What a request costs and what the model does, by the names of a `Comparison`; of a replay as recorded."""
-        if isinstance(self.world, Replay):
-            values = self.recording.design
-        else:
-            model = self.world.model
-            values = {"cpu_charge": self.world.cpu_charge, "model_variation": model.variation}
-            values["model_under_pressure"] = model.under_pressure
+        """What a request costs and what the model does, by the names of a `Comparison`."""
         return {
-            "cpu_charge": check_charge(values.get("cpu_charge", 0.0)),
-            "model_variation": checked_variation(values.get("model_variation", 0.0)),
-            "model_under_pressure": values.get("model_under_pressure", DEFAULT_UNDER_PRESSURE),
+            "cpu_charge": check_charge(self.world.cpu_charge),
+            "model_variation": checked_variation(self.world.model.variation),
+            "model_under_pressure": self.world.model.under_pressure,
         }
 
 

@@ -26,7 +26,6 @@ from docmind_lab.experiments.sweeps.factors import (
     profile_of,
     values_of,
 )
-from docmind_lab.experiments.system_options import LabSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hop_behaviour import checked_adoption
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode
@@ -133,14 +132,6 @@ def _combination(study: StudyFields, level: dict[str, Any]) -> Combination:
     workload, adoption, tries = level["workload"], level["adoption"], level["client_retries"]
     if adoption and not workload_kind(workload).has_hops:
         raise Impossible(f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline")
-    if study.replay is not None:
-        of_system = {"budget": level["budget"]}
-        if isinstance(study.system, LabSystem):
-            of_system["retries"] = tries
-        timeout_s = level["decision_timeout_s"]
-        return Combination(
-            study.replayed(of_system=of_system, decision_timeout_s=timeout_s, alternatives=[arm], runs=study.repeats)
-        )
     simulation = study.simulation if level["clock"] == "virtual" else {**study.simulation, "cpu_charge": 0.0}
     return Combination(
         Comparison(

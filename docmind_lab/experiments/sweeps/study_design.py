@@ -40,7 +40,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison.comparison import RUN_SEEDS, alternatives_json, short_label, study_id_of
 from docmind_lab.experiments.sweeps.factors import FIELDS, StudyFields, alternatives_of, profile_of
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
-from docmind_lab.experiments.sweeps.settled import SETTLED_FACTORS, fields_in, settled_by_recording
+from docmind_lab.experiments.sweeps.settled import fields_in
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.systems.base.workload_kind import shown_name
 
@@ -63,8 +63,6 @@ class StudyDesign(StudyFields):
             raise ConfigurationError(f"factors: a table with the levels of each, not {values['factors']!r}")
         try:
             design = cls.model_validate(fields_in(values))
-            if design.replay is not None:
-                design = design.model_copy(update=settled_by_recording(design))
         except ValidationError as error:
             raise ConfigurationError(explain(error, cls)) from error
         at_most = design.factors.combinations * design.repeats
@@ -108,15 +106,9 @@ class StudyDesign(StudyFields):
         values = self.model_dump(mode="python", exclude={"factors", "system", "world", "price"}) | changed
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
         factors["alternative"] = alternatives_json(alternatives_of(self.factors))
-        if self.replay is None:
-            factors["latency_profile"] = [profile_of(item).to_dict() for item in self.factors.latency_profile]
-        else:
-            # By its name: the folder may lie elsewhere tomorrow. What it settles, its own manifest has.
-            values["replay"] = self.recording.id
-            factors = {name: levels for name, levels in factors.items() if name not in SETTLED_FACTORS}
+        factors["latency_profile"] = [profile_of(item).to_dict() for item in self.factors.latency_profile]
         values |= self.library.design() | {"run_seeds": RUN_SEEDS}
-        if "workload" in factors:
-            factors["workload"] = [shown_name(name) for name in self.workloads]
+        factors["workload"] = [shown_name(name) for name in self.workloads]
         jsonable: dict[str, Any] = json.loads(json.dumps({**values, "factors": factors}))
         return jsonable
 
@@ -131,11 +123,9 @@ class StudyDesign(StudyFields):
         profiles = [profile_of(item).level for item in self.factors.latency_profile]
         workloads = [shown_name(name) for name in self.workloads]
         levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles, "workload": workloads}
-        is_named = self.own is not None or self.replay is not None
-        shown = self.factors.model_fields_set | ({"workload"} if is_named else set())
+        shown = self.factors.model_fields_set | ({"workload"} if self.own is not None else set())
         shown |= {name for name, values in levels.items() if len(values) > 1}
         lines = [f"  {name}: {', '.join(map(_level, values))}" for name, values in levels.items() if name in shown]
-        lines += [] if self.replay is None else [f"  replay: {self.replay}"]
         lines += [] if self.price is None else [f"  price: {self.price} for a million tokens read and written"]
         return "\n".join([f"{title}: {runs}", *lines])
 
@@ -146,9 +136,8 @@ class StudyDesign(StudyFields):
     def study_id(self) -> str:
         """Id derived from the design: equal designs have equal ids."""
         design = self.to_dict()
-        if "workload" in design["factors"]:
-            # The whole names: files of one name in two folders are two.
-            design["factors"]["workload"] = list(self.workloads)
+        # The whole names: files of one name in two folders are two.
+        design["factors"]["workload"] = list(self.workloads)
         return study_id_of(self.name, design)
 
 

@@ -7,7 +7,6 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.text import count_of
-from docmind_lab.experiments.batch import Workers, workers_for
+from docmind_lab.experiments.batch import workers_for
 from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.experiments.load.arrivals import Arrivals, processes_of
 from docmind_lab.experiments.load.load_design import LoadCell, TracedLoadDesign
@@ -58,7 +57,6 @@ def load_on_traces(
     brownout: str | Fault | None = None,
     in_order: bool = False,
     workers: int | None = None,
-    executor: Executor | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> LoadOnTraces:
@@ -80,7 +78,6 @@ def load_on_traces(
         server_behaviour: What the server does with a call whose client has left.
         brownout: When the server is slower, as "brownout=3@600-900", seconds from the first call; None for never.
         in_order: Whether query n is the nth run, rather than one that is drawn.
-        executor: Computes the crowds instead, such as `distributed.Client.get_executor()` for a cluster of Dask.
 
     Raises: as `run_load`; ConfigurationError for a run that was cut, and an alternative that would have changed a path.
     """
@@ -103,7 +100,7 @@ def load_on_traces(
         warm_up_s=warm_up_s,
         brownout=Fault.parse(brownout) if isinstance(brownout, str) else brownout,
     )
-    crew = Workers.of(executor) if executor else workers_for(design.total_queries // _QUERIES_LIKE_A_RUN, workers)
+    crew = workers_for(design.total_queries // _QUERIES_LIKE_A_RUN, workers)
     compute = functools.partial(run_traced_cell, design)
     return offer_load(design, Settings(), compute, crew, _study_of, out=out, progress=progress)
 
