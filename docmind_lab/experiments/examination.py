@@ -99,9 +99,9 @@ class Bench:
 
         Raises: ConfigurationError for one that a user's graph cannot have.
         """
-        found = parse_alternatives(alternatives, budgeted_retries=self.settings.agents.max_retries)
-        require_whole_budget(found)
-        return tuple(map(on_event_loop, found)) if self.kind.async_only else found
+        parsed = parse_alternatives(alternatives, budgeted_retries=self.settings.agents.max_retries)
+        require_whole_budget(parsed)
+        return tuple(map(on_event_loop, parsed)) if self.kind.async_only else parsed
 
     def close(self) -> None:
         """Close the simulated services."""

@@ -108,7 +108,7 @@ def test_a_finding_has_its_smallest_input_its_timeline_and_a_test_that_repeats_i
     given = [{"topic": topic, "notes": []} for topic in ("the tides of the western harbour", "the tides")]
     report = crash_test(dl.graph(f"{LOST}.broken", given), alternatives="D", runs=32, workers=1)
     (finding,) = report.findings
-    assert finding.given["topic"] == "the tides"
+    assert finding.graph_input["topic"] == "the tides"
     assert any("the deadline" in line for line in finding.timeline)
     names: dict[str, Any] = {}
     exec(compile(report.pytest_functions(), "repeated", "exec"), names)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from small_studies import DESIGN, small_cells
 
+import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative, HardTimeout
+from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.sweeps import study_design as design_module
@@ -64,10 +66,11 @@ def test_every_combination_of_levels_is_there() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"seeds": 1}, "seeds: there is no such field; there are factors, horizon_factor, name, price"),
+        ({"seeds": 1}, "seeds: there is no such field; there are factors, horizon_factor, name, repeats"),
+        ({"price": "1/4"}, "price: there is no such field"),
         (
-            {"factors": {"budget": 3}},
-            "factors.budget: there is no such field; there are adoption, alternative, budget_calls",
+            {"factors": {"budget_calls": 3}},
+            "factors.budget_calls: there is no such field; there are adoption, alternative, clock",
         ),
         ({"repeats": 0}, "repeats: "),
         ({"horizon_factor": 1}, "horizon_factor: "),
@@ -237,6 +240,22 @@ def test_runs_of_one_seed_ask_the_same_question_in_every_arm_and_condition() -> 
     assert len(questions) == 5
     assert all(len(of_seed) == 1 for of_seed in questions.values())
     assert len(set.union(*questions.values())) == 5
+
+
+def test_each_run_has_the_second_budget_of_the_system_and_the_design_says_so() -> None:
+    system = dl.docmind(budget=Budget(time_s=60, calls=3, price=Price(1.0, 4.0)))
+    study = dl.sweep(system, {"alternatives": "unguarded,A"}, runs=1, workers=1)
+    runs = study.runs.astype({"second_budgets": "str", "alternative": "str"}).set_index("alternative")
+    assert set(runs["second_budgets"]) == {"3 calls"}
+    assert set(runs["decision_timeout_s"]) == {60.0}
+    assert runs.loc["cooperative", ["stop_reason", "calls_spent"]].tolist() == ["call_budget", 3]
+    assert runs.loc["unguarded", "calls_overspent"] > 0
+    assert (runs["cost_spent"] > 0).all()
+    price = {"input_per_million": 1.0, "output_per_million": 4.0}
+    assert study.manifest["design"]["budget"] == {"calls": 3, "price": price}
+    plain = StudyDesign.of({"repeats": 1})
+    assert "budget" not in plain.to_dict()
+    assert StudyDesign.of({"repeats": 1, "system": system}).study_id != plain.study_id
 
 
 def test_runs_of_one_seed_meet_the_same_latencies_in_every_arm_and_budget() -> None:

@@ -121,8 +121,8 @@ def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault], *, is_own: bool
     made = tuple(fault for fault in parsed if fault.kind != "none")
     for fault in made:
         if fault.role not in (_EVERY_ROLE, *kind.roles):
-            known = ", ".join(kind.roles)
-            raise ConfigurationError(f"fault {fault}: the graph has no node {fault.role!r}; it has {known}")
+            nodes = ", ".join(kind.roles)
+            raise ConfigurationError(f"fault {fault}: the graph has no node {fault.role!r}; it has {nodes}")
     return made
 
 

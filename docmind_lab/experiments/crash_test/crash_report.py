@@ -28,9 +28,9 @@ class Violation(MakesFinding):
     """One invariant that does not hold.
 
     alternatives: those under which it shows; "kill" for a process that is killed. trials: in how many trials it shows.
-    trial: the one with the smallest input and the earliest cut; `given` is its input. timeline: that trial, a line for
-    each thing that happened around its cut. is_left: whether the alternative promises nothing of the kind, so that it
-    is no defect.
+    trial: the one with the smallest input and the earliest cut; `graph_input` is its input. timeline: that trial, a
+    line for each thing that happened around its cut. is_left: whether the alternative promises nothing of the kind, so
+    that it is no defect.
     """
 
     invariant: str
@@ -38,7 +38,7 @@ class Violation(MakesFinding):
     alternatives: tuple[str, ...]
     trials: int
     trial: Trial
-    given: Mapping[str, Any]
+    graph_input: Mapping[str, Any]
     evidence: str
     timeline: tuple[str, ...]
     is_left: bool = False
@@ -54,8 +54,8 @@ class Violation(MakesFinding):
             '@pytest.mark.parametrize(("alternative", "at_s", "seed"), '
             f"[({trial.alternative!r}, {trial.decision_timeout_s!r}, {seed})])\n"
             f"def test_{name}(alternative, at_s, seed):\n"
-            f"    given = {plain_input(self.given)!r}\n"
-            f"    cut_at({graph!r}, given, alternative, at_s, seed=seed{rest})\n"
+            f"    graph_input = {plain_input(self.graph_input)!r}\n"
+            f"    cut_at({graph!r}, graph_input, alternative, at_s, seed=seed{rest})\n"
         )
 
     def finding(self) -> Finding:
@@ -73,7 +73,7 @@ class Violation(MakesFinding):
             "what": self.what,
             "alternatives": list(self.alternatives),
             "trials": self.trials,
-            "input": plain_input(self.given),
+            "input": plain_input(self.graph_input),
             "alternative": trial.alternative,
             "at_s": trial.decision_timeout_s,
             "evidence": self.evidence,
@@ -149,9 +149,9 @@ class CrashReport(MakesFinding):
             test = violation.pytest_function(self.graph, self.seed, self.options)
             words += [f"{number}. {what}", *rest, "Its test:", Code(test)]
         words += [] if self.findings else ["No findings."]
-        for left in self.left:
-            where = ", ".join(left.alternatives)
-            words.append(f"{where} leaves, as it says: {left.what} ({count_of(left.trials, 'trial')})")
+        for violation in self.left:
+            where = ", ".join(violation.alternatives)
+            words.append(f"{where} leaves, as it says: {violation.what} ({count_of(violation.trials, 'trial')})")
         for name, meaning in INVARIANTS.items():
             broken = sum(violation.invariant == name for violation in self.findings)
             status = count_of(broken, "finding") if broken else "holds" if self.judged[name] else "not judged"
@@ -189,10 +189,10 @@ class CrashReport(MakesFinding):
         return tuple(f"{kind:<22} {counted_tried[kind]} of {points}" for kind, points in sorted(counted.items()))
 
 
-def plain_input(given: Mapping[str, Any]) -> Any:
+def plain_input(graph_input: Mapping[str, Any]) -> Any:
     """Return an input as JSON types, so that it can be written down and given again."""
     plain = {}
-    for key, value in given.items():
+    for key, value in graph_input.items():
         if isinstance(value, list) and any(isinstance(item, BaseMessage) for item in value):
             value = convert_to_openai_messages(value)
         try:

@@ -127,9 +127,9 @@ def crash_test(
     )
 
 
-def _alternatives(named: str | None, *, async_only: bool) -> list[str]:
+def _alternatives(written: str | None, *, async_only: bool) -> list[str]:
     default = f"A,C,E,{KILL}" if async_only else f"A,D,E,{KILL}"
-    names = [name.strip() for name in (default if named is None else named).split(",") if name.strip()]
+    names = [name.strip() for name in (default if written is None else written).split(",") if name.strip()]
     for name in names:
         if name != KILL:
             require_whole_budget(parse_alternatives(name))

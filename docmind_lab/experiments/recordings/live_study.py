@@ -179,20 +179,20 @@ class Tape:
         if call.run_id not in self.run_ids:
             return
         headers = traffic.headers
-        said: dict[str, Any] = {
+        notes: dict[str, Any] = {
             "end": _ENDS.get(attempt.outcome, "cut"),
             "status": attempt.status,
             "retry_after": tuple((name, headers[name]) for name in _RETRY_HEADERS if name in headers),
         }
         if self.with_text:
             is_whole = attempt.outcome == "ok" or (attempt.status or 0) >= 400
-            said |= {
+            notes |= {
                 "digest": request_digest(traffic.sent) if traffic.sent else "",
                 "content_type": headers.get("content-type", ""),
                 "body": text_of(traffic) if is_whole else None,
             }
         with self._lock:
-            self._seen.setdefault(call.run_id, {})[call.call_id, attempt.number] = said
+            self._seen.setdefault(call.run_id, {})[call.call_id, attempt.number] = notes
 
     def pop(self, run_id: str) -> dict[tuple[str, int], dict[str, Any]]:
         """Return the notes of a run, and drop them."""
@@ -219,8 +219,8 @@ class RecordingWriter:
     ) -> RecordingWriter:
         """Begin a recording in a folder without one. manifest: of the live study. Raises: ConfigurationError."""
         place = require_no_recording(folder)
-        said = {**manifest, "recording_format": FORMAT, "has_text": with_text, "complete": False}
-        return cls(place, said, Tape(frozenset(run_ids), with_text))
+        entries = {**manifest, "recording_format": FORMAT, "has_text": with_text, "complete": False}
+        return cls(place, entries, Tape(frozenset(run_ids), with_text))
 
     def __enter__(self) -> Self:
         self._write_manifest(self.manifest)
@@ -240,8 +240,8 @@ class RecordingWriter:
         """Write how the study ended. manifest: entries to add to those written at the beginning."""
         self._write_manifest({**self.manifest, **manifest})
 
-    def _write_manifest(self, said: Mapping[str, Any]) -> None:
-        write_whole(self.folder / MANIFEST, as_json(said))
+    def _write_manifest(self, entries: Mapping[str, Any]) -> None:
+        write_whole(self.folder / MANIFEST, as_json(entries))
 
 
 def require_no_recording(folder: str | os.PathLike[str]) -> Path:
@@ -268,10 +268,10 @@ def recorded_run(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[s
     return RecordedRun(**same | {"returned_at_s": _number(run.returned_at_s)}, calls=tuple(calls))
 
 
-def _recorded_call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> RecordedCall:
+def _recorded_call(row: CallRecord, horizon_s: float, noted: Mapping[str, Any]) -> RecordedCall:
     ended_at_s = _number(row.ended_at_s)
     # What a tool does by itself passes no network, so the tape has no note of how it ended.
-    noted = {"end": _ENDS.get(row.outcome, "cut"), **said}
+    noted = {"end": _ENDS.get(row.outcome, "cut"), **noted}
     if ended_at_s is None:
         # Still open at the horizon: what came after it was not observed.
         noted = {"end": "cut", "status": None}

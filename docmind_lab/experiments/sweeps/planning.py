@@ -22,7 +22,6 @@ from docmind_lab.experiments.sweeps.factors import (
     StudyFields,
     alternatives_of,
     behaviours_of,
-    budgets_of,
     profile_of,
     values_of,
 )
@@ -91,7 +90,7 @@ def plan_of(study: StudyFields) -> SweepPlan:
 def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
     """Return the values of each factor by the field of a comparison that they are for, or else by the factor.
 
-    The arms vary fastest, then the budgets; what costs a worker a new system varies slowest.
+    The arms vary fastest; what costs a worker a new system varies slowest.
     """
     factors = study.factors
     kinds = values_of("workload", study.workloads, workload_kind)
@@ -114,7 +113,7 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
         "servers": behaviours_of(factors),
         "adoption": values_of("adoption", factors.adoption, checked_adoption),
         "decision_timeout_s": values_of("decision_timeout_s", factors.decision_timeout_s, _timeout_s),
-        "budget": budgets_of(factors, study.price),
+        "budget": [study.budget],
         "propagation": factors.deadline_propagation,
         "policies": values_of("policies", factors.policies, TimePolicies.parse),
         "alternative": alternatives,
