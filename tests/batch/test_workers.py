@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import cloudpickle
 import pytest
+from job_program import eventually, is_alive
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
@@ -73,15 +73,6 @@ PARENT = f"""
 import subprocess, sys
 subprocess.run([sys.executable, "-c", {WORKER!r}])
 """
-# The watch looks once a second; the rest is room for a busy machine.
-PATIENCE_S = 30.0
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.full
@@ -93,10 +84,8 @@ def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:
         worker = int(parent.stdout.readline())
         assert is_alive(worker)
         parent.send_signal(signal.SIGKILL)
-    until = time.monotonic() + PATIENCE_S
-    while is_alive(worker) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not is_alive(worker)
+    # The watch looks once a second.
+    eventually(lambda: not is_alive(worker))
 
 
 def test_every_pool_of_processes_has_its_workers_watch_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:

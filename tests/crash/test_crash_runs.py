@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypedDict
 
 import pandas as pd
 import pytest
+from job_program import eventually, is_alive
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from often import often
@@ -266,7 +267,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from docmind_lab.views.cli import main
 main()
 """
-PATIENCE_S = 120.0
 
 
 def given_to(graph: str, tmp_path: Path, *words: str) -> list[str]:
@@ -356,10 +356,10 @@ def test_ctrl_c_ends_a_crash_test_with_its_workers_and_writes_nothing(tmp_path: 
         start_new_session=True,
     )
     try:
-        until(lambda: process.poll() is not None or (steps.exists() and len(pids_in(steps)) > 1))
+        eventually(lambda: process.poll() is not None or (steps.exists() and len(pids_in(steps)) > 1))
         # As a terminal does: to every process of the group.
         os.killpg(process.pid, signal.SIGINT)
-        said, complaints = process.communicate(timeout=PATIENCE_S)
+        said, complaints = process.communicate(timeout=120.0)
     finally:
         process.kill()
     assert process.returncode == 130, complaints
@@ -367,24 +367,8 @@ def test_ctrl_c_ends_a_crash_test_with_its_workers_and_writes_nothing(tmp_path: 
     assert "Traceback" not in complaints
     assert said == ""
     assert sorted(tmp_path.iterdir()) == sorted([steps, tmp_path / "inputs.jsonl"])
-    until(lambda: not any(map(lives, pids_in(steps))))
+    eventually(lambda: not any(map(is_alive, pids_in(steps))))
 
 
 def pids_in(steps: Path) -> set[int]:
     return {int(line) for line in steps.read_text().splitlines() if line}
-
-
-def lives(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def until(holds: Any) -> None:
-    """Wait until something holds that another process brings about."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end_s
-        time.sleep(0.05)

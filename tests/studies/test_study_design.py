@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_studies import DESIGN, small_cells
+from small_studies import small_cells
 
 import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative, HardTimeout
@@ -108,13 +108,6 @@ def toml(values: dict[str, Any]) -> str:
     tables = "".join(f"[{name}]\n{toml(value)}" for name, value in values.items() if isinstance(value, dict))
     plain = {name: value for name, value in values.items() if not isinstance(value, dict)}
     return "".join(f"{name} = {json.dumps(value)}\n" for name, value in plain.items()) + tables
-
-
-def test_a_file_and_python_make_the_same_study(tmp_path: Path) -> None:
-    file = tmp_path / "study.toml"
-    file.write_text(toml({**DESIGN, "seed": 3, "factors": {**DESIGN["factors"], "fault": ["none", "hang:planner"]}}))
-    factors = {**DESIGN["factors"], "fault": ["none", "hang:planner"]}
-    assert StudyDesign.read(file).study_id == StudyDesign.of({**DESIGN, "seed": 3, "factors": factors}).study_id
 
 
 def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:

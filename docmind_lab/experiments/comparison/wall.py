@@ -63,12 +63,29 @@ class WallLaboratory:
     carried_out_by: Callable[[Alternative], Any] = itself
 
     def measure_all(self, orders: Sequence[RunOrder], use: MachineUse | None = None) -> Generator[MeasuredRun]:
-        """The runs as they end, side by side; `use` counts from their begin. Raises: what a run raises."""
+        """The runs as they end, side by side; `use` counts from their begin. Raises: what a run raises.
+
+        Ends are handed over in a queue: `concurrent.futures.wait` takes the locks of all futures at each call, and a
+        Ctrl-C in the middle of that would leave some of them taken for ever.
+        """
         warm_up(orders[0], self.workload, self.log, self.carried_out_by)
+        ended: queue.SimpleQueue[Future[MeasuredRun]] = queue.SimpleQueue()
         with frozen_garbage():
             if use is not None:
                 use.runs_begin()
-            yield from _measure_all(orders, self.workload, self.log, self.pool)
+            futures = [self.pool.submit(measure, order, self.workload, self.log) for order in orders]
+            for future in futures:
+                future.add_done_callback(ended.put)
+            for _ in orders:
+                future = _next_end(ended)
+                if future.cancelled():
+                    continue
+                try:
+                    yield future.result()
+                except CapReached:
+                    # Its run is no measurement, and no other begins; those under way may still come to their end.
+                    for waiting in futures:
+                        waiting.cancel()
 
 
 @contextlib.contextmanager
@@ -122,30 +139,6 @@ def warm_up(
                 horizon_s=_WARM_UP_S + 1.0,
             )
             pool.submit(measure, RunOrder(facts, carried_out_by(alternative), order.question), workload, log)
-
-
-def _measure_all(
-    orders: Sequence[RunOrder], workload: Workload, log: LogClient, pool: ThreadPoolExecutor
-) -> Iterator[MeasuredRun]:
-    """The runs as they end. Raises what a run raises.
-
-    Ends are handed over in a queue: `concurrent.futures.wait` takes the locks of all futures at each call, and a
-    Ctrl-C in the middle of that would leave some of them taken for ever.
-    """
-    ended: queue.SimpleQueue[Future[MeasuredRun]] = queue.SimpleQueue()
-    futures = [pool.submit(measure, order, workload, log) for order in orders]
-    for future in futures:
-        future.add_done_callback(ended.put)
-    for _ in orders:
-        future = _next_end(ended)
-        if future.cancelled():
-            continue
-        try:
-            yield future.result()
-        except CapReached:
-            # Its run is no measurement, and no other begins; those under way may still come to their end.
-            for waiting in futures:
-                waiting.cancel()
 
 
 def _next_end(ended: queue.SimpleQueue[Future[MeasuredRun]]) -> Future[MeasuredRun]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -156,7 +155,7 @@ class CrashReport(MakesFinding):
             broken = sum(violation.invariant == name for violation in self.findings)
             status = count_of(broken, "finding") if broken else "holds" if self.judged[name] else "not judged"
             words.append(f"{name:<13} {status:<12} {meaning} ({count_of(self.judged[name], 'trial')})")
-        words += [*(line for each in self.coverage for line in each.lines()), self._kinds(), *self.notes]
+        words += [*(line for each in self.coverage for line in each.lines()), *self.notes]
         numbers = {
             "graph": self.graph,
             "holds": self.holds,
@@ -177,16 +176,6 @@ class CrashReport(MakesFinding):
         if self.findings:
             return f"{self.graph}: {count_of(len(self.findings), 'finding')} in {trials}."
         return f"{self.graph}: every invariant held in {trials}."
-
-    def _kinds(self) -> tuple[str, ...]:
-        """Return how many cut points of each kind there are and were tried, over all inputs and alternatives."""
-        counted: Counter[str] = Counter()
-        counted_tried: Counter[str] = Counter()
-        for each in self.coverage:
-            for kind, (points, tried) in each.kinds.items():
-                counted[kind] += points
-                counted_tried[kind] += tried
-        return tuple(f"{kind:<22} {counted_tried[kind]} of {points}" for kind, points in sorted(counted.items()))
 
 
 def plain_input(graph_input: Mapping[str, Any]) -> Any:
