@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import cloudpickle
 import pytest
-from job_program import eventually, is_alive
+from job_program import eventually
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
@@ -73,6 +73,14 @@ PARENT = f"""
 import subprocess, sys
 subprocess.run([sys.executable, "-c", {WORKER!r}])
 """
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process has not ended. Looks at /proc."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @pytest.mark.full

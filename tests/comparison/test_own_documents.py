@@ -230,7 +230,7 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
     design = StudyDesign.of(asked)
     assert str(harbour) not in json.dumps(design.to_dict())
     assert design.to_dict()["library"]["documents"] == 7
-    assert all(item.comparison.documents == design.library for item in design.plan.combinations)
+    assert all(item.documents == design.library for item in design.plan.combinations)
     made = dl.sweep(design)
     assert set(made.runs["question_id"]) == {comparison(harbour, runs=1).questions()[0][1].id}
     assert set(made.runs["alternative"]) == {"cooperative", "hard_timeout"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import operator
 import os
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Annotated, Any, TypedDict
 
 import pandas as pd
 import pytest
-from job_program import eventually, is_alive
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from often import often
@@ -258,15 +255,7 @@ def test_the_figure_has_each_cut_at_its_place_with_its_worst_verdict() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.500", "4.000"]
 
 
-# ---- the command: what it is given, how wide its lines are, and how Ctrl-C ends it
-
-# A shell that starts the tests in the background has them ignore Ctrl-C, and their children after them.
-LISTENING_TO_CTRL_C = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from docmind_lab.views.cli import main
-main()
-"""
+# ---- the command: what it is given, and how wide its lines are
 
 
 def given_to(graph: str, tmp_path: Path, *words: str) -> list[str]:
@@ -341,34 +330,3 @@ def test_worker_processes_have_one_order_of_sets(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     with kept_warm(1) as workers:
         assert workers.submit(os.getenv, "PYTHONHASHSEED").result() == "0"
-
-
-@pytest.mark.full
-def test_ctrl_c_ends_a_crash_test_with_its_workers_and_writes_nothing(tmp_path: Path) -> None:
-    steps, tests = tmp_path / "steps", tmp_path / "test_found.py"
-    words = given_to("given_graph.py:make_waiting", tmp_path, "--workers", "2", "--tests", str(tests))
-    process = subprocess.Popen(
-        [sys.executable, "-c", LISTENING_TO_CTRL_C, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TEST_STEPS_FILE": str(steps)},
-        start_new_session=True,
-    )
-    try:
-        eventually(lambda: process.poll() is not None or (steps.exists() and len(pids_in(steps)) > 1))
-        # As a terminal does: to every process of the group.
-        os.killpg(process.pid, signal.SIGINT)
-        said, complaints = process.communicate(timeout=120.0)
-    finally:
-        process.kill()
-    assert process.returncode == 130, complaints
-    assert "interrupted" in complaints
-    assert "Traceback" not in complaints
-    assert said == ""
-    assert sorted(tmp_path.iterdir()) == sorted([steps, tmp_path / "inputs.jsonl"])
-    eventually(lambda: not any(map(is_alive, pids_in(steps))))
-
-
-def pids_in(steps: Path) -> set[int]:
-    return {int(line) for line in steps.read_text().splitlines() if line}

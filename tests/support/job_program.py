@@ -84,14 +84,6 @@ def eventually(holds: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process has not ended. Looks at /proc."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def serve_jobs(run: Callable[[dict[str, Any]], int]) -> None:
     """Serve jobs until standard input ends, each in a forked process and process group of its own.
 

@@ -117,10 +117,19 @@ def crash_test(
         **of_runs,
     )
     names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only)
+    # Each input runs undisturbed under every alternative, and once as its control; then its cuts are known.
+    done, runs_known = 0, len(subject.inputs) * (len(names) + 1)
+
+    def note(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, runs_known)
+
     with _workers(subject, checkpointer, workers) as pool:
-        counted = _Counter(progress)
-        observe = functools.partial(observe_all, subject, workers=pool, done=counted.add)
-        plan = _plan(subject, names, runs, observe, counted)
+        observe = functools.partial(observe_all, subject, workers=pool, done=note)
+        plan = _plan(subject, names, runs, observe)
+        runs_known += len(plan.trials())
         observations = list(observe(plan.trials()))
     return _report(
         graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name()), plan, observations
@@ -149,27 +158,11 @@ def _workers(subject: Subject, checkpointer: Any, count: int | None) -> Workers:
     return Workers(InThisProcess) if is_live else workers_for(1_000, count)
 
 
-@dataclass
-class _Counter:
-    """Tells of progress. all: how many runs are known to come."""
-
-    progress: Progress | None
-    done: int = 0
-    all: int = 0
-
-    def add(self, count: int) -> None:
-        """Note that runs are done."""
-        self.done += count
-        if self.progress is not None:
-            self.progress(self.done, max(self.all, self.done))
-
-
-def _plan(subject: Subject, names: Sequence[str], runs: int | None, observe: _Observe, counted: _Counter) -> _Plan:
+def _plan(subject: Subject, names: Sequence[str], runs: int | None, observe: _Observe) -> _Plan:
     """Run each input undisturbed, and choose at which of its cut points it is tried."""
     places = tuple((one.id, name) for one in subject.inputs for name in names)
     undisturbed = [Trial(name, math.inf, one) for one, name in places]
     controls = {one.id: Trial(names[0], math.inf, one.id, is_control=True) for one in subject.inputs}
-    counted.all = len(undisturbed) + len(controls)
     seen: dict[Trial, Observation] = {}
     for observation in observe([*controls.values(), *undisturbed]):
         require_usable(observation)
@@ -181,7 +174,6 @@ def _plan(subject: Subject, names: Sequence[str], runs: int | None, observe: _Ob
     points = {(one, name): cut_points(seen[Trial(name, math.inf, one)]) for one, name in places}
     each = None if runs is None else max(1, runs // len(places))
     tried = {place: in_turn(points[place], each) for place in places}
-    counted.all += sum(len(of_place) for of_place in tried.values())
     return _Plan(subject, places, references, points, tried)
 
 

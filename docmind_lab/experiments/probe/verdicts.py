@@ -152,15 +152,12 @@ class ServerProbe(MakesFinding):
         words: list[Block] = [f"{self.server}: a client leaves", pd.DataFrame(rows), *notes, source]
         return Finding(tuple(words), {"server": self.server}, {"trials": self.trials})
 
-    def behaviour(self, name: str, command: str = "", server: str = "") -> ServerBehaviour:
-        """The profile that simulated services play.
-
-        command: what repeats the measurement. server: the server and its version, where it does not say them itself.
-        """
+    def behaviour(self, name: str, command: str = "") -> ServerBehaviour:
+        """The profile that simulated services play. command: what repeats the measurement."""
         return ServerBehaviour.of(
             {
                 "name": name,
-                "server": server or self.server,
+                "server": self.server,
                 "measured_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
                 "command": command,
                 "phases": {phase: self.phase(phase).model_dump() for phase in PHASES},

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
@@ -39,14 +39,16 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
     """
     grouped: dict[tuple[str, Simulated], list[tuple[float, RunOrder]]] = {}
     comparisons: dict[tuple[str, Simulated], Comparison] = {}
-    for number, combination in enumerate(design.plan.combinations):
-        comparison = combination.comparison
+    for number, comparison in enumerate(design.plan.combinations):
         own = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
         check_settings(comparison, own)
         services: tuple[str, Simulated] = (comparison.clock, system_for(comparison, own))
         comparisons.setdefault(services, comparison)
         has_server_log = not asks_live_endpoints(comparison, own)
-        orders = combination.orders(design.study_id, number, has_server_log=has_server_log)
+        orders = [
+            replace(order, facts=replace(order.facts, study_id=design.study_id))
+            for order in comparison.orders_of(0, f"{design.study_id}-{number:04}", has_server_log=has_server_log)
+        ]
         grouped.setdefault(services, []).extend(
             (keyed_uniform(design.seed, "order", order.facts.run_id) if comparison.clock == "wall" else repeat, order)
             for repeat, order in enumerate(orders)
@@ -151,7 +153,7 @@ def sweep(
         if folder is not None:
             return folder.finish(sorted(work.done), manifest, lambda study: notes_on(study, parts))
         study = Study.of(work.measured, manifest)
-        return dataclasses.replace(study, manifest={**manifest, **notes_on(study, parts)})
+        return replace(study, manifest={**manifest, **notes_on(study, parts)})
 
 
 def _checked_design(
@@ -184,7 +186,7 @@ class _StudyWork:
         self.sizes = {cell.id: len(cell.orders) for bench in benches for cell in bench.cells}
         self.done = set() if folder is None else folder.done() & self.sizes.keys()
         self.missing = [
-            dataclasses.replace(bench, cells=missing)
+            replace(bench, cells=missing)
             for bench in benches
             if (missing := tuple(cell for cell in bench.cells if cell.id not in self.done))
         ]

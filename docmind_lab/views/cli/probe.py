@@ -30,9 +30,6 @@ def server(
     repeats: Annotated[int, typer.Option(help="Trials of each phase and way of leaving.")] = 3,
     seconds: Annotated[float, typer.Option(help="How long an answer should take, about.")] = 3.0,
     max_tokens: Annotated[int, typer.Option(help="Limit of the tokens of each answer.")] = 2048,
-    by_waiting: Annotated[
-        bool, typer.Option("--by-waiting", help="Judge by the wait of other requests, whatever the server counts.")
-    ] = False,
     name: Annotated[str, typer.Option(help="Name of the profile; that of its file when left out.")] = "",
     out: Annotated[str, typer.Option(help="File for the profile, ending in .json.")] = "",
     trials: Annotated[str, typer.Option(help="File for a row of each trial, ending in .csv.")] = "",
@@ -61,17 +58,9 @@ def server(
         if not typer.confirm("Send them?", err=True):
             raise typer.Exit(INTERRUPTED)
     with showing_progress("trials", "probing", as_json=as_json) as progress:
-        probed = probe_server(
-            target,
-            repeats=repeats,
-            seconds=seconds,
-            most_tokens=max_tokens,
-            by_waiting=by_waiting,
-            progress=progress,
-        )
+        probed = probe_server(target, repeats=repeats, seconds=seconds, most_tokens=max_tokens, progress=progress)
     options = {"model": model, "repeats": repeats, "seconds": seconds, "max-tokens": max_tokens}
     words = [f"--{option}={value}" for option, value in options.items() if value != ""]
-    words += ["--by-waiting"] * by_waiting
     profile = probed.behaviour(
         name or Path(out).stem.lower() or "probed", shlex.join(["docmind-lab", "probe", "server", "URL", *words])
     )
