@@ -23,7 +23,7 @@ from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.virtual import replaying, require_simulated, simulated
 from docmind_lab.experiments.comparison.wall import asks_live_endpoints, runs_on_the_wall_clock
-from docmind_lab.experiments.measurement.measured_run import MeasuredRun
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.network.taps import Tap
 from docmind_lab.tables.manifest import MachineUse
 
@@ -43,6 +43,11 @@ class Bench:
     def is_virtual(self) -> bool:
         """Whether its runs are in virtual time."""
         return self.comparison.clock == "virtual"
+
+    @property
+    def orders(self) -> list[RunOrder]:
+        """Its runs, cell by cell."""
+        return [order for cell in self.cells for order in cell.orders]
 
 
 def system_for(comparison: Comparison, settings: Settings, replay: Path | None = None) -> Simulated:
@@ -90,12 +95,12 @@ def run_benches(
 
 
 def _workers_for(benches: Sequence[Bench], count: int | None) -> Workers:
-    if any(map(stays_in_this_process, {bench.comparison.workload: bench.comparison for bench in benches}.values())):
+    if any(map(_stays_in_this_process, {bench.comparison.workload: bench.comparison for bench in benches}.values())):
         return Workers(InThisProcess)
-    return workers_for(sum(len(cell.orders) for bench in benches for cell in bench.cells), count)
+    return workers_for(sum(len(bench.orders) for bench in benches), count)
 
 
-def stays_in_this_process(comparison: Comparison) -> bool:
+def _stays_in_this_process(comparison: Comparison) -> bool:
     """Return whether no worker process finds the graph, or can be sent its inputs: a context may hold anything."""
     if comparison.kind.in_this_process or not comparison.kind.parts:
         return comparison.kind.in_this_process
@@ -108,10 +113,9 @@ def stays_in_this_process(comparison: Comparison) -> bool:
 
 def _on_the_wall_clock(bench: Bench, use: MachineUse | None, taps: Iterable[Tap]) -> Generator[CellResult]:
     """Yield each cell when the last of its runs has ended; they end in any order."""
-    orders = [order for cell in bench.cells for order in cell.orders]
     cell_of = {order.facts.run_id: cell for cell in bench.cells for order in cell.orders}
     ended: defaultdict[str, list[MeasuredRun]] = defaultdict(list)
-    arriving = runs_on_the_wall_clock(bench.comparison, bench.system.settings, orders, taps=taps, use=use)
+    arriving = runs_on_the_wall_clock(bench.comparison, bench.system.settings, bench.orders, taps=taps, use=use)
     with contextlib.closing(arriving) as runs:
         for measured in runs:
             cell = cell_of[measured.run.run_id]

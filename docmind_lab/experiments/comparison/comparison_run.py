@@ -280,8 +280,9 @@ def run_comparison(
     measured: list[MeasuredRun] = []
     interrupted: KeyboardInterrupt | None = None
     use = MachineUse()
-    unfinished = comparison_manifest(comparison, settings, complete=False)
-    with LiveStudy.open(world, unfinished, [order.facts.run_id for order in comparison.orders()]) as live:
+    # What only a recording says: to look for versions and the state of the code takes a while.
+    unfinished = comparison_manifest(comparison, settings, complete=False) if isinstance(world, Live) else {}
+    with LiveStudy.open(world, unfinished, [order.facts.run_id for order in bench.orders]) as live:
         try:
             # Closed by the block, whatever raises in it: services and workers end before the study is made.
             with contextlib.closing(_runs(bench, workers, folder, live, use)) as arriving:
