@@ -52,7 +52,7 @@ def four_nodes() -> Any:
 
 
 def run() -> Iterator[Figure]:
-    """The seconds of one crash test with warm workers, its shrinking left out."""
+    """The seconds of one crash test with warm workers."""
     # Worker processes start and import the stack first, once.
     _seconds(runs=12)
     yield sampled("300 cuts of an agent of four nodes", [_seconds(runs=3 * POINTS)], at_most=TARGET_S)
@@ -65,6 +65,5 @@ def _seconds(runs: int) -> float:
         alternatives=ALTERNATIVES,
         runs=runs,
         durability="sync",
-        shrink=False,
     )
     return time.monotonic() - begun_s

@@ -1,8 +1,9 @@
 """What a sweep costs over its runs, what a second worker is worth, and what common random numbers are.
 
 The same runs are computed three ways in turn, a part of the sweep at a time: in a plain loop, by a sweep with one
-worker, and by a sweep with two. Seconds are real ones, since that is what a person waits for; what else the machine
-does in them strikes all three alike. Workers have built their systems before, and every sweep writes its folder.
+worker, which is this process, and by a sweep with two processes. Seconds are real ones, since that is what a person
+waits for; what else the machine does in them strikes all three alike. Workers have built their systems before, and
+every sweep writes its folder.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import math
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import DifferentWork
 from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import processes
+from docmind_lab.experiments.batch import workers_for
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
@@ -62,10 +62,10 @@ class _Part:
 
 def run(timeouts_s: Sequence[float] = TIMEOUTS_S, seeds: int = SEEDS) -> Iterator[Figure]:
     """Ratios of real time over parts of the sweep, and variance factors of differences. seeds: for each budget."""
-    with closing(SimulatedSystem(Settings(), corpus=named_corpus(_CORPUS))) as system, _pool(1) as one, _pool(2) as two:
+    with closing(SimulatedSystem(Settings(), corpus=named_corpus(_CORPUS))) as system:
         # Untimed: workers import and build, and the first use of a code path costs what no later one does.
-        _measured(_design(timeouts_s[-1], min(seeds, 10)), system, one, two)
-        parts = [_measured(_design(timeout_s, seeds), system, one, two) for timeout_s in timeouts_s]
+        _measured(_design(timeouts_s[-1], min(seeds, 10)), system)
+        parts = [_measured(_design(timeout_s, seeds), system) for timeout_s in timeouts_s]
     yield Figure("runs of the sweep", sum(len(part.study.runs) for part in parts), "runs")
     yield Figure("  in a plain loop", 1000 * sum(part.loop_s for part in parts), "ms")
     overheads = [part.one_worker_s / part.loop_s for part in parts]
@@ -84,48 +84,40 @@ def _design(timeout_s: float, seeds: int) -> StudyDesign:
     return StudyDesign.of({"name": "benchmark", "documents": _CORPUS, "repeats": seeds, "factors": factors})
 
 
-@contextmanager
-def _pool(workers: int) -> Iterator[Executor]:
-    pool = processes(workers)()
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=True)
-
-
-def _measured(design: StudyDesign, system: SimulatedSystem, one: Executor, two: Executor) -> _Part:
+def _measured(design: StudyDesign, system: SimulatedSystem) -> _Part:
     """The part computed each way. Raises: DifferentWork when the tables are not the same."""
     plain, loop_s = _in_a_loop(design, system)
-    by_one, one_worker_s = _swept(design, one)
-    by_two, two_workers_s = _swept(design, two)
+    by_one, one_worker_s = _swept(design, 1)
+    by_two, two_workers_s = _swept(design, 2)
     for other in (by_one, by_two):
         for name in TABLES:
             if not getattr(plain, name).equals(getattr(other, name)):
                 raise DifferentWork(f"the {name} of {design.study_id} are not those of its runs in a loop")
-    return _Part(plain, loop_s, one_worker_s, two_workers_s, _counting_s(two) / _counting_s(one))
+    return _Part(plain, loop_s, one_worker_s, two_workers_s, _counting_s(2) / _counting_s(1))
 
 
-def _counting_s(pool: Executor) -> float:
+def _counting_s(workers: int) -> float:
     """Seconds for eight loops that only count."""
-    begun_s = time.perf_counter()
-    for future in [pool.submit(sum, range(_COUNT)) for _ in range(8)]:
-        future.result()
-    return time.perf_counter() - begun_s
+    began_s = time.perf_counter()
+    with workers_for(8, workers) as crew:
+        for future in [crew.submit(sum, range(_COUNT)) for _ in range(8)]:
+            future.result()
+    return time.perf_counter() - began_s
 
 
 def _in_a_loop(design: StudyDesign, system: SimulatedSystem) -> tuple[Study, float]:
     cells = [cell for bench in benches_of(design, Settings()) for cell in bench.cells]
-    begun_s = time.perf_counter()
+    began_s = time.perf_counter()
     measured = [system.measure(order, cell.system.options) for cell in cells for order in cell.orders]
-    took_s = time.perf_counter() - begun_s
+    took_s = time.perf_counter() - began_s
     return Study.of(measured, {}), took_s
 
 
-def _swept(design: StudyDesign, pool: Executor) -> tuple[Study, float]:
+def _swept(design: StudyDesign, workers: int) -> tuple[Study, float]:
     with tempfile.TemporaryDirectory() as folder:
-        begun_s = time.perf_counter()
-        study = sweep(design, out=Path(folder) / "study", executor=pool, progress=lambda done, total: None)
-        took_s = time.perf_counter() - begun_s
+        began_s = time.perf_counter()
+        study = sweep(design, out=Path(folder) / "study", workers=workers, progress=lambda done, total: None)
+        took_s = time.perf_counter() - began_s
     assert study.manifest["complete"], study.manifest["failed_cells"]
     return study, took_s
 

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.figures import Figure
-from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.findings.study import MANIFEST, Study
 from docmind_lab.tables.records import TABLES
@@ -48,7 +47,7 @@ print(json.dumps({**found, "read_s": read_s, "took_s": took_s, "cpu_s": cpu_s, "
 
 def run(calls: int = CALLS) -> Iterator[Figure]:
     """Seconds to read and sum up a study of at least so many calls, and the most memory that it took."""
-    small = sweep(_SMALL, executor=InThisProcess(), progress=lambda done, total: None)
+    small = sweep(_SMALL, workers=1, progress=lambda done, total: None)
     copies = -(-calls // len(small.calls))
     with tempfile.TemporaryDirectory() as folder:
         _write(small, copies, Path(folder))

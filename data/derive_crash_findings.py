@@ -161,7 +161,6 @@ def main() -> None:
                     seed=seed,
                     durability=durability,
                     checkpointer=f"{ROOT}/examples/crash/savers.py:{maker}" if maker else None,
-                    shrink=False,
                     workers=given.workers,
                 )
                 for seed in given.seeds

@@ -42,8 +42,10 @@ def behaviour_of_trials(name: str) -> ServerBehaviour:
     rows = rows.where(rows.notna(), None)
     trials = tuple(Trial(**{**row, "note": row["note"] or ""}) for row in rows.to_dict("records"))
     usual = Undisturbed(0, 0, 0, 0.0, 0.0, 0.0, (0.0,), 0.0)
-    probe = ServerProbe(about["server"], "URL", usual, trials, about["limits"])
-    return probe.behaviour(name, about["command"]).model_copy(update={"measured_on": about["measured_on"]})
+    probe = ServerProbe(about["server"], "URL", usual, trials)
+    return probe.behaviour(name, about["command"]).model_copy(
+        update={each: about[each] for each in ("measured_on", "limits")}
+    )
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
@@ -18,7 +20,9 @@ from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.experiments.system_options import LAB_SYSTEMS, system_of_kind
 from docmind_lab.systems.kinds import WORKLOADS
+from docmind_lab.views.cli.app import app
 from docmind_lab.views.cli.options import PARAMETERS
+from docmind_lab.views.telemetry import Telemetry
 
 NOUNS = [
     dl.graph("my_app:graph", ["a"], context={"user": "ada"}, enforced=True),
@@ -161,6 +165,26 @@ def test_each_field_of_a_system_and_a_world_has_an_option_with_its_own_words() -
     helps = {name: each.annotation.__metadata__[0].help for name, each in PARAMETERS.items()}
     assert all(text.endswith(".") and "None means" not in text for text in helps.values())
     assert "drawn by seed" in helps["adoption"]
+
+
+def test_each_budget_each_way_out_and_documents_of_ones_own_have_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[dict[str, Any]] = []
+
+    @functools.wraps(dl.compare)
+    def compare(**keywords: Any) -> None:
+        calls.append(keywords)
+        raise ConfigurationError("it is not run")
+
+    monkeypatch.setattr("docmind_lab.experiments.comparison.comparison_run.compare", compare)
+    words = "--budget-tokens 6000 --budget-calls 12 --budget-cost 0.02 --price 0.15/0.60 --otlp --metrics-file x.prom "
+    words += "--documents papers --questions questions.jsonl"
+    for options in ("", words):
+        CliRunner().invoke(app, ["compare", "--json", *options.split()])
+    plain, full = calls
+    assert (plain["system"], plain["world"], plain["telemetry"]) == (dl.docmind(), dl.World(), Telemetry())
+    budget = dl.Budget(tokens=6000, calls=12, cost=0.02, price=dl.Price(0.15, 0.60))
+    assert full["system"] == dl.docmind("papers", "questions.jsonl", budget=budget)
+    assert full["telemetry"] == Telemetry(spans="otlp")
 
 
 # ---- studies

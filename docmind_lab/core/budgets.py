@@ -64,11 +64,6 @@ class Price(ShownAsCode):
             ) from error
         return cls(read, written)
 
-    @property
-    def written(self) -> str:
-        """The price as "INPUT/OUTPUT", the notation that `Price.parse` reads."""
-        return f"{self.input_per_million}/{self.output_per_million}"
-
     def cost(self, input_tokens: float, output_tokens: float) -> float:
         """Return the cost of tokens read and tokens written, in the currency of the price."""
         return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / _MILLION

@@ -72,17 +72,14 @@ def assert_survives_cuts(system: Any, **options: Any) -> CrashReport:
     return report
 
 
-def cut_at(
-    graph: Any, given: Any, alternative: str, at_s: float, *, schedule: int | None = None, **options: Any
-) -> Observation:
+def cut_at(graph: Any, graph_input: Any, alternative: str, at_s: float, **options: Any) -> Observation:
     """Cut one run of a graph at one instant, go on with its thread, and fail the test if an invariant does not hold.
 
     Args:
         graph: As `crash_test` takes it.
-        given: The input of the run.
+        graph_input: The input of the run.
         alternative: What enforces the deadline, such as "A"; "kill" for a process that is killed.
         at_s: Instant of the deadline or the kill, in virtual seconds from the start of the run.
-        schedule: Draws another order of threads and tasks; None for first come, first served.
         options: What `crash_test` gives each run, by the same names: seed, profile, checkpointer, durability,
             deadline_key, context, config, resume, endpoints.
 
@@ -93,9 +90,9 @@ def cut_at(
     """
     __tracebackhide__ = True
     require_seconds("at_s", at_s)
-    subject = Subject.of(graph, [given], **options)
+    subject = Subject.of(graph, [graph_input], **options)
     with contextlib.closing(CrashBench(subject)) as bench:
-        trial = Trial(alternative, at_s, subject.inputs[0].id, schedule=schedule)
+        trial = Trial(alternative, at_s, subject.inputs[0].id)
         undisturbed = observe(bench, trial.undisturbed)
         require_usable(undisturbed)
         control = observe(bench, Trial(alternative, math.inf, trial.question_id, is_control=True))

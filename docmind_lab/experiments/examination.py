@@ -35,9 +35,8 @@ class Trial:
 
     alternative: as `parse_alternatives` takes it, or `KILL`. decision_timeout_s: instant of the deadline or the kill,
     in virtual seconds; infinite for a run that is not cut. fault: what strikes its requests; several are joined by " +
-    ". awaited: whether its caller is on the event loop that the graph runs on; else as `compare` has it. schedule:
-    draws another order of threads and tasks that are ready; None for first come, first served. is_control: whether time
-    and latencies are others, which tells what of an answer depends on them.
+    ". awaited: whether its caller is on the event loop that the graph runs on; else as `compare` has it. is_control:
+    whether time and latencies are others, which tells what of an answer depends on them.
     """
 
     alternative: str
@@ -45,7 +44,6 @@ class Trial:
     question_id: str
     fault: str = "none"
     awaited: bool = False
-    schedule: int | None = None
     is_control: bool = False
 
     @property
@@ -101,9 +99,9 @@ class Bench:
 
         Raises: ConfigurationError for one that a user's graph cannot have.
         """
-        found = parse_alternatives(alternatives, budgeted_retries=self.settings.agents.max_retries)
-        require_whole_budget(found)
-        return tuple(map(on_event_loop, found)) if self.kind.async_only else found
+        parsed = parse_alternatives(alternatives, budgeted_retries=self.settings.agents.max_retries)
+        require_whole_budget(parsed)
+        return tuple(map(on_event_loop, parsed)) if self.kind.async_only else parsed
 
     def close(self) -> None:
         """Close the simulated services."""

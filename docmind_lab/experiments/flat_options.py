@@ -54,9 +54,9 @@ def nouns_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def system_in(options: Mapping[str, Any]) -> System:
     """Return the system that options mean. Raises: ConfigurationError for an option of another system."""
     own = [name for name in OWN_SYSTEMS if name in options]
-    named = [*(["system"] if "system" in options else []), *own]
-    if len(named) > 1:
-        raise ConfigurationError(f"{' and '.join(named)} name {len(named)} systems; leave one out")
+    names = [*(["system"] if "system" in options else []), *own]
+    if len(names) > 1:
+        raise ConfigurationError(f"{' and '.join(names)} name {len(names)} systems; leave one out")
     values = {name: value for name, value in options.items() if name != "system"}
     if own:
         noun = OWN_SYSTEMS[own[0]]
@@ -66,9 +66,9 @@ def system_in(options: Mapping[str, Any]) -> System:
         if noun is OtherSystem:
             _require_elsewhere(name)
             values["kind"] = name
-    known = fields_of(noun)
+    fields = fields_of(noun)
     for name in values:
-        if name not in known:
+        if name not in fields:
             having = ", ".join(_called(other) for other in SYSTEMS if name in fields_of(other))
             raise ConfigurationError(f"{name} is an option of {having}, and not of {_called(noun)}; leave it out")
     return noun(**values)
@@ -104,8 +104,8 @@ def world_in(options: Mapping[str, Any]) -> AnyWorld:
     is_live = any(name in only_live and value is not False and value != "simulated" for name, value in values.items())
     if is_live:
         if values.get("clock", "wall") != "wall":
-            named = next(name for name in values if name in only_live)
-            raise ConfigurationError(f"{named}: in virtual time nothing is sent; use the wall clock (--clock wall)")
+            option = next(name for name in values if name in only_live)
+            raise ConfigurationError(f"{option}: in virtual time nothing is sent; use the wall clock (--clock wall)")
         return Live(**{"services": "simulated"} | values)
     return World(**{name: value for name, value in values.items() if name not in only_live})
 

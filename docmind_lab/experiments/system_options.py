@@ -225,17 +225,17 @@ LAB_SYSTEMS: Final[dict[str, type[LabSystem]]] = {
 """The lab's own systems by the names that users call them."""
 
 
-def system_of(given: Any) -> System:
+def system_of(value: Any) -> System:
     """Return the system that is meant: itself, a graph or a reference to one, and DocMind for None."""
-    if given is None:
+    if value is None:
         return DocMind()
-    return given if isinstance(given, System) else Graph(given)
+    return value if isinstance(value, System) else Graph(value)
 
 
 def system_of_kind(kind: str, **options: Any) -> Any:
     """Return the lab's system, or another's, of a workload kind. options: its fields."""
-    known = next((system for system in LAB_SYSTEMS.values() if system.kind == kind), None)
-    return OtherSystem(kind=kind, **options) if known is None else known(**options)
+    noun = next((system for system in LAB_SYSTEMS.values() if system.kind == kind), None)
+    return OtherSystem(kind=kind, **options) if noun is None else noun(**options)
 
 
 agent, command, docmind, graph, hops = Agent, Command, DocMind, Graph, Hops

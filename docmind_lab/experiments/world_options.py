@@ -124,6 +124,11 @@ class Live(World):
         if self.clock != "wall":
             raise ConfigurationError("clock: live endpoints answer in real time; leave the clock out of Live(…)")
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a recording or a cap needs every request to be seen."""
+        return any(option is not None for option in (self.record, self.max_requests, self.max_tokens))
+
 
 @answers_wrong_names
 @dataclass(frozen=True, repr=False)

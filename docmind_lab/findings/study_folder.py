@@ -1,11 +1,9 @@
 """The folder of a study: its design, a file for each finished cell, and at the end the tables.
 
-    design.json       what the study is; a folder belongs to one study
-    cells/NNN.parquet a finished cell, there whole or not at all
-    cells/NNN.lock    held by the process that computes the cell; the system frees it when that process ends
-    runs.parquet, calls.parquet, events.parquet, manifest.json    the study; the manifest last
-
-Several processes may work on one folder, on one machine: each computes cells that no other has claimed.
+design.json       what the study is; a folder belongs to one study
+cells/NNN.parquet a finished cell, there whole or not at all
+runs.parquet, calls.parquet, events.parquet, manifest.json    the study; the manifest last
+.study.lock       held by the process that works on the study; the system frees it when that process ends
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ import contextlib
 import dataclasses
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
@@ -35,24 +33,15 @@ from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.manifest import flatten
 from docmind_lab.tables.records import TABLES, RunRows
 
-_FINISHING = ".finishing.lock"
-
-
-# A forked process shares the locks of its parent, and would keep them after the parent's end.
-_locks_held: set[int] = set()
-
-
-def _forget_the_parents_locks() -> None:
-    for descriptor in _locks_held:
-        os.close(descriptor)
-    _locks_held.clear()
-
-
-os.register_at_fork(after_in_child=_forget_the_parents_locks)
+_LOCK = ".study.lock"
 
 
 class StudyFolder:
-    """The folder of one study. Raises: ConfigurationError if it cannot be written, or is another study's."""
+    """The folder of one study, which a process holds while the block lasts: it is a context manager.
+
+    A study that is interrupted before its first cell leaves no folder.
+    Raises: ConfigurationError if it cannot be written, is another study's, or another process works on it.
+    """
 
     def __init__(
         self, path: str | os.PathLike[str], study_id: str, design: Mapping[str, Any], settings: Settings
@@ -60,13 +49,23 @@ class StudyFolder:
         self.path = require_writable(path)
         self.study_id, self.design, self.settings = study_id, design, _settings_of_runs(settings)
         self.store = CellStore(self.path / CELLS, study_id)
-        self._claims: dict[str, int] = {}
-        with self._locked_folder():
+        self._held = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as until_held:
+            until_held.callback(os.close, self._locked_file())
             self._belongs_to_us()
             if self.finished():
                 self._tidy()
             else:
                 self._make_folder(self.store.folder)
+            self._held = until_held.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._discard_without_cells()
+        self._held.close()
 
     def _belongs_to_us(self) -> None:
         known = read_design(self.path)
@@ -81,8 +80,8 @@ class StudyFolder:
                 "seed, repeats, factors, documents or questions differ; choose another folder or remove it"
             )
         elif known["settings"] != self.settings:
-            begun, ours = flatten(known["settings"]), flatten(self.settings)
-            names = ", ".join(sorted(name for name in begun | ours if begun.get(name) != ours.get(name)))
+            earlier, ours = flatten(known["settings"]), flatten(self.settings)
+            names = ", ".join(sorted(name for name in earlier | ours if earlier.get(name) != ours.get(name)))
             raise ConfigurationError(
                 f"--out {self.path} was begun with other settings ({names}), and runs of both would be mixed; set them "
                 "as they were, or choose another folder"
@@ -96,31 +95,6 @@ class StudyFolder:
         """Return the ids of the cells that are done."""
         return self.store.done()
 
-    def claim(self, cell_id: str) -> bool:
-        """Claim a cell for this process; return False if it is done, or another process works on it."""
-        try:
-            descriptor = os.open(self.store.folder / f"{cell_id}.lock", os.O_RDWR | os.O_CREAT, 0o666)
-        except FileNotFoundError:  # another process has finished the study
-            if not self.finished():
-                raise RecordError(
-                    f"{self.path} was removed while the study went on; run the same study again, from the beginning"
-                ) from None
-            return False
-        except OSError as error:
-            raise _unwritable(self.store.folder, error) from error
-        _locks_held.add(descriptor)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _unlock(descriptor)
-            return False
-        # Looked at under the lock: since we last looked another process may have finished the cell, or the study.
-        if self.store.has(cell_id) or self.finished():
-            _unlock(descriptor)
-            return False
-        self._claims[cell_id] = descriptor
-        return True
-
     def keep(self, cell_id: str, measured: Sequence[RunRows]) -> None:
         """Write a finished cell. Raises: RecordError if it cannot be written; the other cells are intact."""
         try:
@@ -128,33 +102,14 @@ class StudyFolder:
         except OSError as error:
             raise _unwritable(self.store.folder, error) from error
 
-    def release(self, cell_id: str) -> None:
-        """Release the claim on a cell, done or not."""
-        with contextlib.suppress(KeyError):
-            _unlock(self._claims.pop(cell_id))
-
-    def release_all(self) -> None:
-        """Release the claims on all cells that are not done."""
-        for cell_id in list(self._claims):
-            self.release(cell_id)
-
-    def discard_without_cells(self) -> None:
-        """Remove the folder of a study stopped before its first cell, unless another process works on one."""
-        with self._locked_folder():
-            if self.done() or self.finished() or not self._all_are_free():
-                return
-            with contextlib.suppress(OSError):
-                for path in (*self.store.folder.glob("*.lock"), self.path / DESIGN, self.path / _FINISHING):
-                    path.unlink(missing_ok=True)
-                self.store.folder.rmdir()
-                self.path.rmdir()
-
-    def _all_are_free(self) -> bool:
-        """Whether no process works on a cell of this folder."""
-        names = [path.name.removesuffix(".lock") for path in self.store.folder.glob("*.lock")]
-        claims = [self.claim(name) for name in names]
-        self.release_all()
-        return all(claims)
+    def _discard_without_cells(self) -> None:
+        if self.done() or self.finished():
+            return
+        with contextlib.suppress(OSError):
+            for path in (self.path / DESIGN, self.path / _LOCK):
+                path.unlink(missing_ok=True)
+            self.store.folder.rmdir()
+            self.path.rmdir()
 
     def finish(
         self,
@@ -167,23 +122,19 @@ class StudyFolder:
         facts_of: study → what its manifest says besides, of the tables.
         Raises: RecordError when they cannot be written.
         """
-        with self._locked_folder():
-            if self.finished():  # by another process, since we looked
-                self._tidy()
-                return Study.load(self.path)
-            tables = self.store.read(cell_ids)
-            study = Study(tables.runs, tables.calls, tables.events, manifest)
-            study = dataclasses.replace(study, manifest={**manifest, **facts_of(study)})
-            for name, write in files_of(study, TABLES):
-                self._write(self.path / name, write)
-            if study.manifest["complete"]:
-                self._tidy()
+        tables = self.store.read(cell_ids)
+        study = Study(tables.runs, tables.calls, tables.events, manifest)
+        study = dataclasses.replace(study, manifest={**manifest, **facts_of(study)})
+        for name, write in files_of(study, TABLES):
+            self._write(self.path / name, write)
+        if study.manifest["complete"]:
+            self._tidy()
         return study
 
     def _tidy(self) -> None:
         """Remove the cells of a finished study, and temporary files of interrupted writes."""
-        self.release_all()
         leftovers = [path for name in (*TABLES, MANIFEST, DESIGN) for path in self.path.glob(f".{name}.*")]
+        # Earlier versions had a lock for each cell.
         for path in (*leftovers, *self.store.folder.glob("*.lock")):
             path.unlink(missing_ok=True)
         self.store.remove()
@@ -200,18 +151,20 @@ class StudyFolder:
         except OSError as error:
             raise _unwritable(path.parent, error) from error
 
-    @contextlib.contextmanager
-    def _locked_folder(self) -> Iterator[None]:
+    def _locked_file(self) -> int:
+        """Return the descriptor of the lock file; the lock lasts until it is closed."""
         try:
-            descriptor = os.open(self.path / _FINISHING, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise _unwritable(self.path, error) from error
-        _locks_held.add(descriptor)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            _unlock(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise ConfigurationError(
+                f"--out {self.path}: another process works on this study; wait for its end, or choose another folder"
+            ) from error
+        return descriptor
 
 
 def _settings_of_runs(settings: Settings) -> dict[str, Any]:
@@ -219,13 +172,6 @@ def _settings_of_runs(settings: Settings) -> dict[str, Any]:
     return settings.recorded(
         {"agents": {"decision_timeout", "enable_router_injection"}, "security": True, "log_level": True}
     )
-
-
-def _unlock(descriptor: int) -> None:
-    """Release a lock, even if another process has its descriptor."""
-    _locks_held.discard(descriptor)
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
 
 
 def _unwritable(folder: Path, error: OSError) -> RecordError:

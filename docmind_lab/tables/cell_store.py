@@ -52,10 +52,6 @@ class CellStore:
         """Return the ids of the cells in the store."""
         return {path.name.removesuffix(_SUFFIX) for path in self.folder.glob(f"[!.]*{_SUFFIX}")}
 
-    def has(self, cell_id: str) -> bool:
-        """Whether the store has this cell."""
-        return (self.folder / f"{cell_id}{_SUFFIX}").exists()
-
     def write(self, cell_id: str, measured: Sequence[RunRows]) -> Path:
         """Write a cell, and replace one with the same id. Raises: OSError if the file cannot be written."""
         # Records are flat, and `asdict` would copy each of their values.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from small_studies import Scripted
 
 from docmind_lab.core.errors import ConfigurationError, SimulationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, processes, run_cells
+from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, kept_warm, run_cells
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.services.server import ServiceOptions
 
@@ -112,14 +112,6 @@ class Ended(Executor):
         return future
 
 
-def test_somebody_elses_executor_is_neither_ended_nor_replaced() -> None:
-    executor = Scripted(losing(SimulationStalled("a socket"), times=9)[0])
-    with Workers.of(executor, window=2) as workers:
-        assert len(list(run_cells(CELLS, workers))) == len(CELLS)
-    with Workers.of(Ended(), window=2) as workers, pytest.raises(ShutdownExecutorError, match="after shutdown"):
-        list(run_cells(CELLS, workers))
-
-
 @pytest.mark.parametrize("takes", [0, 2])
 def test_a_pool_that_somebody_else_ended_is_replaced_and_every_cell_is_computed(takes: int) -> None:
     pools = iter([Ended(takes), Scripted()])
@@ -180,8 +172,6 @@ def test_an_executor_without_processes_gives_results_and_errors_as_any_does() ->
             executor.submit(lambda: 1 / 0).result()
 
 
-def test_threads_and_no_worker_at_all_are_refused() -> None:
-    with ThreadPoolExecutor(1) as pool, pytest.raises(ConfigurationError, match="a pool of threads"):
-        Workers.of(pool)
+def test_no_worker_at_all_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="workers must be 1 or more, not 0"):
-        processes(0)
+        kept_warm(0)

@@ -49,16 +49,6 @@ def test_tables_come_back_as_the_records_make_them(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(getattr(tables, name), to_frame(name, expected[name]), check_exact=True)
 
 
-def test_runs_are_ordered_by_id_whatever_cell_they_are_in(tmp_path: Path) -> None:
-    one, other = CellStore(tmp_path / "one"), CellStore(tmp_path / "other")
-    runs = [measured("cooperative", number) for number in range(4)]
-    one.write("000", runs)
-    for number, run in enumerate(reversed(runs)):
-        other.write(f"{number:03}", [run])
-    for name in TABLES:
-        pd.testing.assert_frame_equal(getattr(one.read(), name), getattr(other.read(), name), check_exact=True)
-
-
 def test_cells_that_are_done_are_known_and_half_written_ones_are_not_among_them(tmp_path: Path) -> None:
     store = CellStore(tmp_path)
     store.write("000", [measured("cooperative", 1)])

@@ -8,19 +8,19 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import cloudpickle
 import pytest
+from job_program import eventually
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, Simulated, Workers, processes, run_cells, workers
+from docmind_lab.experiments.batch import Cell, Simulated, Workers, run_cells, workers
 from docmind_lab.experiments.batch.workers import kept_warm, workers_for
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
@@ -73,13 +73,12 @@ PARENT = f"""
 import subprocess, sys
 subprocess.run([sys.executable, "-c", {WORKER!r}])
 """
-# The watch looks once a second; the rest is room for a busy machine.
-PATIENCE_S = 30.0
 
 
 def is_alive(pid: int) -> bool:
+    """Whether a process has not ended. Looks at /proc."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
@@ -93,18 +92,16 @@ def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:
         worker = int(parent.stdout.readline())
         assert is_alive(worker)
         parent.send_signal(signal.SIGKILL)
-    until = time.monotonic() + PATIENCE_S
-    while is_alive(worker) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not is_alive(worker)
+    # The watch looks once a second.
+    eventually(lambda: not is_alive(worker))
 
 
 def test_every_pool_of_processes_has_its_workers_watch_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        "docmind_lab.experiments.batch.workers.ProcessPoolExecutor", lambda **options: seen.append(options)
+        "docmind_lab.experiments.batch.workers.get_reusable_executor", lambda **options: seen.append(options)
     )
-    processes(1)()
+    kept_warm(1)
     assert [(options["initializer"], options["initargs"]) for options in seen] == [
         (workers.begin_worker, (os.getpid(),))
     ]
@@ -147,7 +144,7 @@ def test_a_stalled_run_is_named_its_worker_replaced_and_every_other_cell_compute
         Cell(f"{number:03}", (dataclasses.replace(order, alternative=Spinning()) if number == 1 else order,), system)
         for number in range(4)
     ]
-    with Workers(processes(2)) as workers:
+    with kept_warm(2) as workers:
         results = {result.cell_id: result for result in run_cells(cells, workers)}
     assert set(results) == {"000", "001", "002", "003"}
     assert order.facts.run_id in str(results["001"].error)

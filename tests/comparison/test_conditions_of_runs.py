@@ -29,7 +29,6 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import handbook
 from docmind_lab.tables.frames import to_frame
-from docmind_lab.tables.manifest import MachineUse
 
 
 def studied(**options: object) -> Study:
@@ -73,7 +72,7 @@ def test_a_charge_is_for_virtual_time_and_a_number_of_seconds() -> None:
 def test_a_study_charges_each_of_its_combinations_in_virtual_time() -> None:
     factors = {"clock": ["virtual", "wall"], "alternative": "A"}
     design = StudyDesign.of({"cpu_charge": 0.2, "factors": factors, "documents": "handbook"})
-    charges = {item.comparison.clock: item.comparison.cpu_charge for item in design.plan.combinations}
+    charges = {item.clock: item.cpu_charge for item in design.plan.combinations}
     assert charges == {"virtual": 0.2, "wall": 0.0}
     assert design.to_dict()["cpu_charge"] == 0.2
     assert "cpu_charge" not in StudyDesign.of({}).to_dict()
@@ -189,12 +188,3 @@ def test_the_manifest_says_how_busy_the_machine_was_and_what_a_run_cost() -> Non
     assert len(use["load_per_core"]) == 2
     limits = next(line for line in summarise(study.runs, study.manifest).advice if line.startswith("Limits:"))
     assert f"A run took {use['cpu_s_per_run']:.2g} s of it on this machine" in limits
-
-
-def test_cpu_time_of_a_run_is_none_without_runs_and_that_of_workers_where_there_are_any() -> None:
-    use = MachineUse()
-    assert use.to_dict(0)["cpu_s_per_run"] is None
-    assert use.to_dict(1)["cpu_s_per_run"] is not None
-    use.add_workers(1.0)
-    use.add_workers(0.5)
-    assert use.to_dict(3)["cpu_s_per_run"] == 0.5

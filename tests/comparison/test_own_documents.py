@@ -227,21 +227,10 @@ def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: 
     design = StudyDesign.of(asked)
     assert str(harbour) not in json.dumps(design.to_dict())
     assert design.to_dict()["library"]["documents"] == 7
-    assert all(item.comparison.documents == design.library for item in design.plan.combinations)
+    assert all(item.documents == design.library for item in design.plan.combinations)
     made = dl.sweep(design)
     assert set(made.runs["question_id"]) == {comparison(harbour, runs=1).questions()[0][1].id}
     assert set(made.runs["alternative"]) == {"cooperative", "hard_timeout"}
-
-
-def test_a_study_over_a_recording_of_them_names_them_again(harbour: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    live = comparison(harbour, clock="wall")
-    monkeypatch.setattr(StudyDesign, "recording", Recorded(live.design()))
-    values = {"replay": "monday", "factors": {"alternative": "A"}}
-    with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):
-        StudyDesign.of(values)
-    design = StudyDesign.of(values | {"documents": str(harbour), "questions": str(QUESTIONS)})
-    assert [item.comparison.documents for item in design.plan.combinations] == [live.documents]
-    assert design.to_dict()["library"] == live.design()["library"]
 
 
 def test_a_design_of_the_lab_s_own_documents_is_the_one_that_it_was() -> None:

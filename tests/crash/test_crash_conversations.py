@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from docmind_lab.services.conversation_rules import refusal_of
-from docmind_lab.services.dialects import Route
-from docmind_lab.services.dialects.anthropic_messages import AnthropicMessages
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Headers, ServiceRequest
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -17,56 +15,48 @@ CALL = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f"
 QUESTION = {"role": "user", "content": "Hello"}
 
 
+USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+DONE = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}]}
+TWICE = {"role": "user", "content": [*DONE["content"], *DONE["content"]]}
+CALLED, OUTPUT = {"type": "function_call", "call_id": "c"}, {"type": "function_call_output", "call_id": "c"}
+ASKS, ANSWERS = {"parts": [{"functionCall": {}}]}, {"parts": [{"functionResponse": {}}]}
+KEYS = {"openai_responses": "input", "gemini": "contents"}
+
+
 def result(call_id: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": "done"}
 
 
-def words(messages: list[Any], dialect: str = "openai_chat", key: str = "messages") -> str:
-    refusal = refusal_of({key: messages}, dialect)
-    return "" if refusal is None else str(refusal)
-
-
 @pytest.mark.parametrize(
-    ("messages", "said"),
+    ("dialect", "messages", "words"),
     [
-        ([QUESTION, CALL, result("a"), QUESTION], ""),
-        ([QUESTION, CALL, result("a"), CALL, result("a")], ""),
-        ([QUESTION, CALL], "did not have response messages: a"),
-        ([QUESTION, CALL, QUESTION, result("a")], "did not have response messages: a"),
-        ([QUESTION, result("a")], "must be a response to a preceeding message"),
-        ([QUESTION, CALL, result("b")], "must be a response to a preceeding message"),
-        ([QUESTION, CALL, result("a"), result("a")], "Duplicate value for 'tool_call_id' of 'a'"),
+        # Each result once, and at once.
+        ("openai_chat", [QUESTION, CALL, result("a"), QUESTION], ""),
+        ("openai_chat", [QUESTION, CALL, result("a"), CALL, result("a")], ""),
+        ("openai_chat", [QUESTION, CALL], "did not have response messages: a"),
+        ("openai_chat", [QUESTION, CALL, QUESTION, result("a")], "did not have response messages: a"),
+        ("openai_chat", [QUESTION, result("a")], "must be a response to a preceeding message"),
+        ("openai_chat", [QUESTION, CALL, result("b")], "must be a response to a preceeding message"),
+        ("openai_chat", [QUESTION, CALL, result("a"), result("a")], "Duplicate value for 'tool_call_id' of 'a'"),
+        # In the next message.
+        ("anthropic_messages", [QUESTION, USE, DONE], ""),
+        ("anthropic_messages", [QUESTION, USE, QUESTION], "messages.1: `tool_use` ids were found"),
+        ("anthropic_messages", [QUESTION, DONE], "unexpected `tool_use_id`"),
+        ("anthropic_messages", [QUESTION, USE, TWICE], "must have a single result"),
+        ("openai_responses", [CALLED, OUTPUT], ""),
+        ("openai_responses", [CALLED], "No tool output found for function call c."),
+        ("openai_responses", [OUTPUT], "No tool call found"),
+        ("gemini", [ASKS, ANSWERS], ""),
+        ("gemini", [ASKS, QUESTION], "number of function response parts"),
+        ("ollama", [QUESTION, CALL], ""),
     ],
 )
-def test_a_chat_completion_needs_each_result_once_and_at_once(messages: list[Any], said: str) -> None:
-    found = words(messages)
-    assert said in found if said else found == ""
-
-
-def test_a_message_of_anthropic_needs_each_result_in_the_next_message() -> None:
-    use = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
-    done = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}]}
-    twice = {"role": "user", "content": [*done["content"], *done["content"]]}
-    for messages, said in (
-        ([QUESTION, use, QUESTION], "`tool_use` ids were found without `tool_result` blocks immediately after: t."),
-        ([QUESTION, done], "unexpected `tool_use_id` found in `tool_result` blocks: t."),
-        ([QUESTION, use, twice], "must have a single result"),
-        ([QUESTION, use, done], ""),
-    ):
-        chat = AnthropicMessages().chat(Route("generate"), {"messages": messages})
-        found = words(chat["messages"], "anthropic_messages")
-        assert said in found if said else found == ""
-
-
-def test_the_other_dialects_have_rules_of_their_own() -> None:
-    called, output = {"type": "function_call", "call_id": "c"}, {"type": "function_call_output", "call_id": "c"}
-    assert words([called, output], "openai_responses", "input") == ""
-    assert words([called], "openai_responses", "input") == "No tool output found for function call c."
-    assert "No tool call found" in words([output], "openai_responses", "input")
-    asks, answers = {"parts": [{"functionCall": {}}]}, {"parts": [{"functionResponse": {}}]}
-    assert words([asks, answers], "gemini", "contents") == ""
-    assert "number of function response parts" in words([asks, QUESTION], "gemini", "contents")
-    assert words([QUESTION, CALL], "ollama") == ""
+def test_each_dialect_refuses_a_conversation_by_its_own_rules_and_words(
+    dialect: str, messages: list[Any], words: str
+) -> None:
+    refusal = str(refusal_of({KEYS.get(dialect, "messages"): messages}, dialect) or "")
+    assert words in refusal
+    assert bool(words) == bool(refusal)
 
 
 @pytest.mark.parametrize(("checks", "status"), [(False, 200), (True, 400)])

@@ -32,7 +32,7 @@ def _beside_the_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 def report_on(name: str, which: str, runs: int | None) -> CrashReport:
     system = dl.graph(f"{name}.{which}", ALL[name].inputs)
     world = dl.World(endpoints="crash_services.toml")
-    return crash_test(system, world=world, runs=runs, workers=1, shrink=False)
+    return crash_test(system, world=world, runs=runs, workers=1)
 
 
 EVERY = [pytest.param(name, None, None, marks=pytest.mark.full) for name in ALL]

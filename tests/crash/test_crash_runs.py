@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import os
-import signal
-import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -23,7 +20,7 @@ from own_runs import graph_of
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.assertions import assert_survives_cuts, cut_at
-from docmind_lab.experiments.batch.workers import Workers, processes
+from docmind_lab.experiments.batch.workers import kept_warm
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
 from docmind_lab.views.cli import main
@@ -97,9 +94,7 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_
 
 
 def lost_update(workers: int) -> CrashReport:
-    return crash_test(
-        dl.graph(f"{LOST}.broken", [{"topic": "tides", "notes": []}]), runs=24, workers=workers, shrink=False
-    )
+    return crash_test(dl.graph(f"{LOST}.broken", [{"topic": "tides", "notes": []}]), runs=24, workers=workers)
 
 
 @pytest.mark.parametrize("workers", often((1, 2), 1))
@@ -107,19 +102,11 @@ def test_the_same_test_finds_the_same_every_time_in_worker_processes_too(workers
     assert lost_update(workers).finding().as_json() == lost_update(1).finding().as_json()
 
 
-def test_schedules_try_each_cut_under_further_orders() -> None:
-    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A", runs=12, schedules=3)
-    (coverage,) = report.coverage
-    assert coverage.schedules == 3
-    assert report.trials == 3 * coverage.tried
-    assert report.holds
-
-
-def test_a_finding_is_shrunk_to_a_small_input_and_a_test_that_repeats_it() -> None:
-    given = [{"topic": "the tides of the western harbour", "notes": []}]
-    report = crash_test(dl.graph(f"{LOST}.broken", given), alternatives="D", runs=16, workers=1)
+def test_a_finding_has_its_smallest_input_its_timeline_and_a_test_that_repeats_it() -> None:
+    given = [{"topic": topic, "notes": []} for topic in ("the tides of the western harbour", "the tides")]
+    report = crash_test(dl.graph(f"{LOST}.broken", given), alternatives="D", runs=32, workers=1)
     (finding,) = report.findings
-    assert finding.given["topic"] == "the"
+    assert finding.graph_input["topic"] == "the tides"
     assert any("the deadline" in line for line in finding.timeline)
     names: dict[str, Any] = {}
     exec(compile(report.pytest_functions(), "repeated", "exec"), names)
@@ -150,9 +137,7 @@ def test_a_checkpointer_that_cannot_be_read_is_found() -> None:
                 raise ValueError("unknown version")
             return super().get_tuple(config)
 
-    report = crash_test(
-        dl.graph(steps("a", "b"), GIVEN), alternatives="D", runs=9, checkpointer=Unreadable, shrink=False
-    )
+    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="D", runs=9, checkpointer=Unreadable)
     assert "the thread cannot be read" in {finding.what for finding in report.findings}
 
 
@@ -166,24 +151,10 @@ def test_an_answer_that_depends_on_time_is_not_compared() -> None:
     assert any("depends on time or chance: said" in note for note in report.notes)
 
 
-def test_a_stopped_test_reports_what_is_done() -> None:
-    stop, seen = threading.Event(), []
-
-    def progress(done: int, all_runs: int) -> None:
-        seen.append((done, all_runs))
-        if done > 6:
-            stop.set()
-
-    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,kill", progress=progress, stop=stop)
-    assert 0 < report.trials < seen[-1][1]
-    assert any("it was stopped" in each.skipped for each in report.coverage)
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [
         ({"runs": 0}, "runs must be"),
-        ({"schedules": 0}, "schedules must be"),
         ({"durability": "never"}, "durability must be one of"),
         ({"alternatives": ""}, "alternatives: name at least one"),
         ({"alternatives": "Z"}, "unknown alternative"),
@@ -271,30 +242,20 @@ def exit_code(words: list[str]) -> int:
 
 def test_the_figure_has_each_cut_at_its_place_with_its_worst_verdict() -> None:
     rows = [
-        ("1", "A", None, 0.5, "begins", "holds", ""),
-        ("1", "A", None, 0.5, "effects", "broken", "twice"),
-        ("1", "A", None, 4.0, "begins", "left", "a thread"),
-        ("1", "kill", None, 0.5, "begins", "not judged", ""),
-        ("1", "kill", None, 0.5, "effects", "holds", ""),
+        ("1", "A", 0.5, "begins", "holds", ""),
+        ("1", "A", 0.5, "effects", "broken", "twice"),
+        ("1", "A", 4.0, "begins", "left", "a thread"),
+        ("1", "kill", 0.5, "begins", "not judged", ""),
+        ("1", "kill", 0.5, "effects", "holds", ""),
     ]
-    columns = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
-    verdicts = pd.DataFrame(rows, columns=columns).astype({"schedule": "Int64"})
+    verdicts = pd.DataFrame(rows, columns=["input_id", "alternative", "at_s", "invariant", "status", "what"])
     assert dl.plots.cut_frame(verdicts)["status"].tolist() == ["broken", "left", "holds"]
     axes = dl.plots.cut_points(verdicts)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["deadline, A", "kill"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.500", "4.000"]
 
 
-# ---- the command: what it is given, how wide its lines are, and how Ctrl-C ends it
-
-# A shell that starts the tests in the background has them ignore Ctrl-C, and their children after them.
-LISTENING_TO_CTRL_C = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from docmind_lab.views.cli import main
-main()
-"""
-PATIENCE_S = 120.0
+# ---- the command: what it is given, and how wide its lines are
 
 
 def given_to(graph: str, tmp_path: Path, *words: str) -> list[str]:
@@ -332,7 +293,6 @@ def test_the_key_of_an_endpoint_says_whether_it_changes_something(row: str, effe
         world=dl.World(endpoints=services),
         runs=6,
         workers=1,
-        shrink=False,
     )
     assert any("No side effect was seen" in note for note in report.notes) is not effects
 
@@ -368,52 +328,5 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
 @pytest.mark.full
 def test_worker_processes_have_one_order_of_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
-    with Workers(processes(1)) as workers:
+    with kept_warm(1) as workers:
         assert workers.submit(os.getenv, "PYTHONHASHSEED").result() == "0"
-
-
-@pytest.mark.full
-def test_ctrl_c_ends_a_crash_test_with_its_workers_and_writes_nothing(tmp_path: Path) -> None:
-    steps, tests = tmp_path / "steps", tmp_path / "test_found.py"
-    words = given_to("given_graph.py:make_waiting", tmp_path, "--workers", "2", "--tests", str(tests))
-    process = subprocess.Popen(
-        [sys.executable, "-c", LISTENING_TO_CTRL_C, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TEST_STEPS_FILE": str(steps)},
-        start_new_session=True,
-    )
-    try:
-        until(lambda: process.poll() is not None or (steps.exists() and len(pids_in(steps)) > 1))
-        # As a terminal does: to every process of the group.
-        os.killpg(process.pid, signal.SIGINT)
-        said, complaints = process.communicate(timeout=PATIENCE_S)
-    finally:
-        process.kill()
-    assert process.returncode == 130, complaints
-    assert "interrupted" in complaints
-    assert "Traceback" not in complaints
-    assert said == ""
-    assert sorted(tmp_path.iterdir()) == sorted([steps, tmp_path / "inputs.jsonl"])
-    until(lambda: not any(map(lives, pids_in(steps))))
-
-
-def pids_in(steps: Path) -> set[int]:
-    return {int(line) for line in steps.read_text().splitlines() if line}
-
-
-def lives(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def until(holds: Any) -> None:
-    """Wait until something holds that another process brings about."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end_s
-        time.sleep(0.05)

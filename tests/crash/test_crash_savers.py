@@ -73,17 +73,19 @@ def never_committed(folder: str) -> SqliteSaver:
     return SqliteSaver(sqlite3.connect(file_in(folder), check_same_thread=False, factory=Uncommitted))
 
 
-@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_a_thread_in_a_file_survives_cuts_and_kills(durability: str) -> None:
-    report = assert_survives_cuts(
-        dl.graph(two_steps(), GIVEN), alternatives="A,D,kill", checkpointer=sqlite, durability=durability, runs=18
-    )
-    assert report.judged["resume"] == report.trials
-
-
-def test_a_thread_in_a_file_survives_on_an_event_loop() -> None:
-    graph = two_steps(is_async=True)
-    report = assert_survives_cuts(dl.graph(graph, GIVEN), alternatives="A,kill", checkpointer=async_sqlite, runs=16)
+@pytest.mark.parametrize(
+    ("checkpointer", "alternatives", "durability"),
+    [
+        (sqlite, "A,D,kill", "sync"),
+        (sqlite, "A,D,kill", "async"),
+        (sqlite, "A,D,kill", "exit"),
+        (async_sqlite, "A,kill", "async"),
+    ],
+)
+def test_a_thread_in_a_file_survives_cuts_and_kills(checkpointer: Any, alternatives: str, durability: str) -> None:
+    system = dl.graph(two_steps(is_async=checkpointer is async_sqlite), GIVEN)
+    options: dict[str, Any] = {"checkpointer": checkpointer, "durability": durability}
+    report = assert_survives_cuts(system, alternatives=alternatives, runs=18, **options)
     assert report.judged["resume"] == report.trials
 
 

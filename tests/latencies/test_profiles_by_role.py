@@ -124,7 +124,7 @@ def test_a_study_file_names_profiles_by_role_as_text_or_as_a_table() -> None:
     table = {"*": "typical", "synthesis": "fast"}
     design = StudyDesign(factors={"latency_profile": ["typical,synthesis=fast", table], "alternative": "A"}, repeats=1)  # type: ignore[arg-type]
     assert len(design.plan.combinations) == 1, "they are one level"
-    assert design.plan.combinations[0].comparison.profile.level == "typical,synthesis=fast"
+    assert design.plan.combinations[0].profile.level == "typical,synthesis=fast"
     unknown = StudyDesign(factors={"latency_profile": "typical,judge=fast", "alternative": "A"}, repeats=1)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="no role is 'judge'; name one of supervisor"):
         _ = unknown.plan

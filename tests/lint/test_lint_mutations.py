@@ -51,30 +51,32 @@ def test_the_graph_itself_keeps_its_deadline_and_nothing_defeats_an_alternative(
     assert kinds(unbroken()) == {("draft", "call"), ("answer", "call")}
 
 
+KEEPS, LATE = "keeps", "does not keep"
+
+
 @pytest.mark.parametrize(
-    ("mutation", "found", "of_a"),
+    ("mutation", "found", "verdicts"),
     [
-        ({"retries": 2}, {("draft", "retries"), ("answer", "retries")}, "does not keep"),
-        ({"drops_key": True}, {("answer", "key")}, "keeps"),
+        ({"retries": 2}, {("draft", "retries"), ("answer", "retries")}, (LATE, KEEPS, KEEPS)),
+        ({"drops_key": True}, {("answer", "key")}, (KEEPS, KEEPS, KEEPS)),
+        # Outside the loop, a caller of E leaves it behind; one that awaits E cannot.
+        ({"blocks": True}, {("answer", "blocks_loop")}, (KEEPS, LATE, LATE)),
     ],
+    ids=["a retry that was added", "a key that was dropped", "a call that blocks the loop"],
 )
-def test_a_retry_that_was_added_and_a_key_that_was_dropped_are_found_where_they_are(
-    mutation: dict[str, Any], found: set[tuple[str, str]], of_a: str
+def test_a_mutation_is_found_where_it_is_and_defeats_what_it_makes_late(
+    mutation: dict[str, Any], found: set[tuple[str, str]], verdicts: tuple[str, str, str]
 ) -> None:
     report = linted(graphs_to_mutate.made(**mutation))
     assert new(report) == found
-    assert keeping(report) == {"A": of_a, "C": "keeps", "E": "keeps"}
-    is_key = "drops_key" in mutation
-    assert {facts.node: facts.has_key for facts in report.nodes} == {"draft": True, "answer": not is_key}
-
-
-def test_a_call_that_blocks_the_loop_is_found_and_defeats_what_is_async() -> None:
-    report = linted(graphs_to_mutate.made(blocks=True))
-    assert new(report) == {("answer", "blocks_loop")}
-    # Outside the loop, a caller of E leaves it behind; one that awaits E cannot.
-    assert keeping(report) == {"A": "keeps", "C": "does not keep", "E": "does not keep"}
+    assert tuple(keeping(report).values()) == verdicts
+    assert {facts.node: facts.has_key for facts in report.nodes} == {
+        "draft": True,
+        "answer": "drops_key" not in mutation,
+    }
     late = [overrun.trial for overrun in report.overruns if overrun.caller_s > 0.15]
-    assert {(trial.alternative, trial.awaited) for trial in late} == {("C", False), ("E", True)}
+    if "blocks" in mutation:
+        assert {(trial.alternative, trial.awaited) for trial in late} == {("C", False), ("E", True)}
 
 
 def test_a_cap_for_each_read_is_found_with_what_it_let_through() -> None:

@@ -615,22 +615,23 @@ def test_a_sweep_of_an_agent_varies_its_timeout(tmp_path: Path) -> None:
         pytest.param({"agent": echo, "inputs": ["a"]}, marks=pytest.mark.full),
     ],
 )
-def test_a_sweep_goes_over_a_recording_of_a_graph_of_ones_own(names: dict[str, Any], tmp_path: Path) -> None:
+def test_a_recording_of_a_graph_of_ones_own_is_replayed_at_other_decision_timeouts(
+    names: dict[str, Any], tmp_path: Path
+) -> None:
     """How long should the timeout be, for calls as they were."""
     live = {"clock": "wall", "latencies": "fast", "record": tmp_path / "r", "decision_timeout_s": 5}
     recorded = compare_by(**names, **live, runs=3, alternatives="unguarded")
     longest_s = float(recorded.runs["returned_at_s"].max())
-    design = {
-        "replay": str(tmp_path / "r"),
-        "factors": {"alternative": "unguarded,A", "decision_timeout_s": [longest_s / 20, 60]},
-    }
-    study = dl.sweep({**design, **names})
-    in_time = study.runs.groupby("decision_timeout_s", observed=True)["answered_in_time"].sum()
-    assert list(in_time) == [0, 6]
+    replay = {"replay": tmp_path / "r", "alternatives": "unguarded,A"}
+    in_time = [
+        compare_by(**names, **replay, decision_timeout_s=timeout_s).runs["answered_in_time"].sum()
+        for timeout_s in (longest_s / 20, 60)
+    ]
+    assert in_time == [0, 6]
     with pytest.raises(ConfigurationError, match="name it and its inputs again"):
-        dl.sweep(design)
+        compare_by(**replay)
     with pytest.raises(ConfigurationError, match="not those of the recording"):
-        dl.sweep({**design, **names, "inputs": [{"question": "b"}] if "graph" in names else ["b"]})
+        compare_by(**{**names, **replay, "inputs": [{"question": "b"}] if "graph" in names else ["b"]})
 
 
 # ---- what to do with the answer

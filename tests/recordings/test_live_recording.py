@@ -112,17 +112,6 @@ def test_a_replay_says_what_was_recorded(recorded: Recorded, replay: Study) -> N
     assert tokens[0] == tokens[1] > 0
 
 
-def test_another_alternative_and_a_budget_of_its_own_replay_too_and_the_manifest_says_what_was_not_recorded(
-    recorded: Recorded,
-) -> None:
-    study = dl.compare(decision_timeout_s=0.2, alternatives="B", world=dl.Replay(recorded.folder), runs=1)
-    counts = study.manifest["replayed_calls"]
-    assert counts["recorded"] == 0
-    assert counts["of_another_alternative"] > 0
-    assert list(study.runs["outcome"]) == ["timed_out"]
-    assert list(study.runs["latency_profile"]) == ["recorded"]
-
-
 def model_requests(live: ServiceAddresses, run_ids: list[str]) -> int:
     """What the server itself counts."""
     log = LogClient(live.log_url)

@@ -14,7 +14,6 @@ from langgraph.graph import START, StateGraph
 from stub_server import StubConnection, StubRequest, StubServer
 from typing_extensions import TypedDict
 
-import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 
 pytestmark = pytest.mark.wall
@@ -68,9 +67,6 @@ def test_a_graph_that_parses_what_its_model_says_is_refused_with_the_remedy(
     said = r"has no texts, and on simulated ones the graph fails with JSONDecodeError in node judge.*--record-text"
     with pytest.raises(ConfigurationError, match=said):
         compare_by(**named, replay=tmp_path / "recording")
-    world = dl.Replay(tmp_path / "recording")
-    with pytest.raises(ConfigurationError, match=said):
-        dl.sweep(dl.graph(**named), {"decision_timeout_s": [3, 5]}, world=world)
 
 
 @pytest.mark.full

@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from recorded_runs import recorded_call, recorded_run, recording_of
 
@@ -13,19 +14,17 @@ import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.comparison import Comparison
+from docmind_lab.experiments.comparison.cell_runner import bench_of, run_benches
 from docmind_lab.experiments.comparison.comparison_run import comparison_manifest
-from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.live_study import RecordingWriter
 from docmind_lab.experiments.recordings.replay import drawn_wait_s, find
 from docmind_lab.experiments.recordings.timings import timings_of
-from docmind_lab.experiments.sweeps.study_design import StudyDesign
-from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.findings.recommendation import recommend
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.statistics.shares import share_interval
+from docmind_lab.tables.manifest import MachineUse
 
 RUNS = 40
 
@@ -127,8 +126,8 @@ def record(folder: Path, comparison: Comparison) -> Path:
     manifest = comparison_manifest(comparison, settings, complete=True)
     run_ids = [order.facts.run_id for order in comparison.orders()]
     with RecordingWriter.begin(folder, manifest, run_ids) as writer:
-        for finished in runs_in_virtual_time(comparison, settings):
-            for measured in finished:
+        for finished in run_benches([bench_of(comparison, settings)], MachineUse()):
+            for measured in finished.measured:
                 writer.add(measured)
     return folder
 
@@ -147,10 +146,11 @@ def test_a_recording_of_a_short_deadline_recommends_no_longer_one_that_does_not_
         ).runs
         truth[timeout_s] = int(runs["answered_in_time"].sum())
     folder = record(tmp_path / "recording", comparison)
-    factors = {"alternative": "A", "decision_timeout_s": timeouts_s}
-    study = sweep(StudyDesign.of({"replay": str(folder), "factors": factors}), executor=InThisProcess())
-    in_time = study.runs.groupby("decision_timeout_s")["answered_in_time"].sum()
-    for timeout_s, true_runs in truth.items():
-        assert share_interval(int(in_time[timeout_s]), RUNS).low <= true_runs / RUNS
-    assert study.manifest["replayed_calls"]["longer_than_observed"] > 0
-    assert set(recommend(study.runs, 0.9).frame["verdict"]) == {"not known"}
+    replays = [
+        dl.compare(decision_timeout_s=timeout_s, alternatives="A", world=dl.Replay(folder)) for timeout_s in timeouts_s
+    ]
+    for replay, true_runs in zip(replays, truth.values(), strict=True):
+        assert share_interval(int(replay.runs["answered_in_time"].sum()), RUNS).low <= true_runs / RUNS
+    assert replays[-1].manifest["replayed_calls"]["longer_than_observed"] > 0
+    runs = pd.concat([replay.runs for replay in replays], ignore_index=True)
+    assert set(recommend(runs, 0.9).frame["verdict"]) == {"not known"}

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from golden import assert_golden
 from sample_runs import MANIFEST, sample_run, study_of
+from typer.testing import CliRunner
 
 from docmind_lab.core.levels import NAN
 from docmind_lab.findings.diff import StudyDiff, diff
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.records import RunRecord
+from docmind_lab.views.cli.app import app
 
 Change = Callable[[int], dict[str, Any]]
 LATE = {"outcome": "timed_out", "answered_in_time": False, "returned_at_s": 2.0}
@@ -154,32 +156,21 @@ def test_p_values_are_corrected_for_all_that_is_compared() -> None:
     assert effects.loc[smallest, "p_corrected"] == min(1.0, 12 * effects.loc[smallest, "p_value"])
 
 
-def run_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
-    """The exit code of the command alone: its registration is looked at where all commands are."""
-    import typer
-    from typer.testing import CliRunner
+def test_the_command_fails_on_a_regression_only_when_asked(tmp_path: Path) -> None:
+    def run(*words: str) -> tuple[int, str]:
+        result = CliRunner().invoke(app, ["diff", *words])
+        return result.exit_code, result.output
 
-    from docmind_lab.views.cli.diff_and_watch import diff as command
-
-    app = typer.Typer()
-    app.command()(command)
-    result = CliRunner().invoke(app, words)
-    run_command.output = result.output  # type: ignore[attr-defined]
-    return result.exit_code
-
-
-def test_the_command_fails_on_a_regression_only_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = str(study(runs_of("cooperative", range(30))).save(tmp_path / "good"))
     bad = str(study(runs_of("cooperative", range(30), late_every(1))).save(tmp_path / "bad"))
-    assert run_command([good, good, "--fail-on-regression"], monkeypatch) == 0
-    assert "are the same" in run_command.output  # type: ignore[attr-defined]
-    assert run_command([good, bad], monkeypatch) == 0
-    assert "A cooperative: answered in time 1.00 → 0.00" in run_command.output  # type: ignore[attr-defined]
-    assert run_command([good, bad, "--fail-on-regression"], monkeypatch) == 1
-    assert run_command([bad, good, "--fail-on-regression"], monkeypatch) == 0
-    assert run_command([good, bad, "--json"], monkeypatch) == 0
-    told = json.loads(run_command.output)  # type: ignore[attr-defined]
-    assert told["regressed"] is True
+    code, output = run(good, good, "--fail-on-regression")
+    assert (code, "are the same" in output) == (0, True)
+    code, output = run(good, bad)
+    assert (code, "A cooperative: answered in time 1.00 → 0.00" in output) == (0, True)
+    assert run(good, bad, "--fail-on-regression")[0] == 1
+    assert run(bad, good, "--fail-on-regression")[0] == 0
+    code, output = run(good, bad, "--json")
+    assert (code, json.loads(output)["regressed"]) == (0, True)
 
 
 def test_ten_pairs_of_seven_arms_can_show_a_regression() -> None:

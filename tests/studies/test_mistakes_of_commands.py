@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from often import often
 from sample_runs import sample_study
-from small_studies import DESIGN, Scripted
+from small_studies import DESIGN, Scripted, computed_by
 
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
@@ -66,9 +66,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "load.toml").write_text("repeats = 2\n[load]\nrates_per_s = [0.2]", encoding="utf-8")
     design = StudyDesign.read(root / "small.toml")
     assert design.study_id == StudyDesign.of(DESIGN).study_id
-    with pytest.MonkeyPatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched, computed_by(Scripted()):
         patched.setattr(CellStore, "remove", lambda _: None)
-        sweep(design, out=root / "under way", executor=Scripted())
+        sweep(design, out=root / "under way")
     for file in (root / "under way").iterdir():
         if file.suffix == ".parquet" or file.name == "manifest.json":
             file.unlink()
@@ -178,7 +178,7 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("compare --workload research", "now --system"),
         ("compare --no-stops-on-disconnect", "now --server goes-on"),
         ("compare --record-text", "give --record FOLDER too"),
-        ("sweep {places}/small.toml --estimate --json", "leave one of the two out"),
+        ("sweep {places}/small.toml --estimate", "No such option: --estimate"),
         ("sweep {places}/wall.toml --workers 2 --out {tmp}/swept", "workers: only runs in virtual time"),
         ("profile {places}/study --part retrieval_s", "--plot"),
         ("doctor --inputs {places}/small.toml", "--inputs is for a graph of your own"),

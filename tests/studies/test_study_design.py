@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_studies import DESIGN, small_cells
+from small_studies import small_cells
 
+import docmind_lab as dl
 from docmind_lab.alternatives import Cooperative, HardTimeout
+from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.sweeps import study_design as design_module
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
@@ -65,10 +66,11 @@ def test_every_combination_of_levels_is_there() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"seeds": 1}, "seeds: there is no such field; there are factors, horizon_factor, name, price"),
+        ({"seeds": 1}, "seeds: there is no such field; there are factors, horizon_factor, name, repeats"),
+        ({"price": "1/4"}, "price: there is no such field"),
         (
-            {"factors": {"budget": 3}},
-            "factors.budget: there is no such field; there are adoption, alternative, budget_calls",
+            {"factors": {"budget_calls": 3}},
+            "factors.budget_calls: there is no such field; there are adoption, alternative, clock",
         ),
         ({"repeats": 0}, "repeats: "),
         ({"horizon_factor": 1}, "horizon_factor: "),
@@ -106,13 +108,6 @@ def toml(values: dict[str, Any]) -> str:
     tables = "".join(f"[{name}]\n{toml(value)}" for name, value in values.items() if isinstance(value, dict))
     plain = {name: value for name, value in values.items() if not isinstance(value, dict)}
     return "".join(f"{name} = {json.dumps(value)}\n" for name, value in plain.items()) + tables
-
-
-def test_a_file_and_python_make_the_same_study(tmp_path: Path) -> None:
-    file = tmp_path / "study.toml"
-    file.write_text(toml({**DESIGN, "seed": 3, "factors": {**DESIGN["factors"], "fault": ["none", "hang:planner"]}}))
-    factors = {**DESIGN["factors"], "fault": ["none", "hang:planner"]}
-    assert StudyDesign.read(file).study_id == StudyDesign.of({**DESIGN, "seed": 3, "factors": factors}).study_id
 
 
 def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
@@ -240,9 +235,25 @@ def test_runs_of_one_seed_ask_the_same_question_in_every_arm_and_condition() -> 
     assert len(set.union(*questions.values())) == 5
 
 
+def test_each_run_has_the_second_budget_of_the_system_and_the_design_says_so() -> None:
+    system = dl.docmind(budget=Budget(time_s=60, calls=3, price=Price(1.0, 4.0)))
+    study = dl.sweep(system, {"alternatives": "unguarded,A"}, runs=1, workers=1)
+    runs = study.runs.astype({"second_budgets": "str", "alternative": "str"}).set_index("alternative")
+    assert set(runs["second_budgets"]) == {"3 calls"}
+    assert set(runs["decision_timeout_s"]) == {60.0}
+    assert runs.loc["cooperative", ["stop_reason", "calls_spent"]].tolist() == ["call_budget", 3]
+    assert runs.loc["unguarded", "calls_overspent"] > 0
+    assert (runs["cost_spent"] > 0).all()
+    price = {"input_per_million": 1.0, "output_per_million": 4.0}
+    assert study.manifest["design"]["budget"] == {"calls": 3, "price": price}
+    plain = StudyDesign.of({"repeats": 1})
+    assert "budget" not in plain.to_dict()
+    assert StudyDesign.of({"repeats": 1, "system": system}).study_id != plain.study_id
+
+
 def test_runs_of_one_seed_meet_the_same_latencies_in_every_arm_and_budget() -> None:
     factors = {"alternative": "unguarded,A,C", "decision_timeout_s": [5, 30], "latency_profile": "typical"}
-    study = sweep({"documents": "handbook", "repeats": 2, "factors": factors}, executor=InThisProcess())
+    study = sweep({"documents": "handbook", "repeats": 2, "factors": factors}, workers=1)
     server = study.calls[study.calls["seen_from"] == "server"]
     # The first call of each run: the supervisor's choice of an agent, which no budget here cuts.
     first = server.sort_values(["run_id", "started_at_s"]).groupby("run_id").head(1)

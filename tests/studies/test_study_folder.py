@@ -1,4 +1,4 @@
-"""A folder belongs to one study: one file for each finished cell, one owner for each cell, and then the tables."""
+"""A folder belongs to one study: one file for each finished cell, one process at a time, and then the tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_studies import DESIGN, RUNS, Scripted, assert_same_tables, made_up_cell, small_cells
+from small_studies import DESIGN, RUNS, Scripted, assert_same_tables, computed_by, made_up_cell, small_cells
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
@@ -32,42 +32,24 @@ def opened(path: Path, **changes: Any) -> StudyFolder:
     return StudyFolder(path, **{**facts, **changes})
 
 
-def keep(folder: StudyFolder, cell: Cell) -> None:
-    assert folder.claim(cell.id)
-    folder.keep(cell.id, made_up_cell(cell).measured)
-    folder.release(cell.id)
-
-
-MANIFEST = {"schema_version": 1, "study_id": STUDY.study_id, "design": STUDY.to_dict()}
+def with_cells(path: Path, *chosen: Cell) -> StudyFolder:
+    """The folder of a study that was stopped when these cells were done."""
+    with opened(path) as folder:
+        for cell in chosen:
+            folder.keep(cell.id, made_up_cell(cell).measured)
+    return folder
 
 
 def finished(path: Path, executor: Scripted | None = None) -> Study:
-    with small_cells():
-        return sweep(DESIGN, out=path, executor=executor or Scripted())
+    with small_cells(), computed_by(executor or Scripted()):
+        return sweep(DESIGN, out=path)
 
 
-def test_a_cell_has_one_owner_until_it_is_given_back(tmp_path: Path) -> None:
-    one, other = opened(tmp_path), opened(tmp_path)
-    assert one.claim("00-000")
-    assert not other.claim("00-000")
-    assert not one.claim("00-000"), "not twice by the same one either"
-    one.release("00-000")
-    assert other.claim("00-000")
-
-
-def test_a_finished_cell_is_nobodys_to_compute(tmp_path: Path) -> None:
-    one, other = opened(tmp_path), opened(tmp_path)
-    keep(one, cells()[0])
-    assert not one.claim(cells()[0].id)
-    assert not other.claim(cells()[0].id)
-
-
-def test_no_cell_of_a_study_that_another_process_has_finished_is_computed(tmp_path: Path) -> None:
-    late = opened(tmp_path)
-    finished(tmp_path)
-    assert not late.claim("00-000")
-    assert late.finish([], {**MANIFEST, "complete": False}).manifest["complete"], "it gets the other's study"
-    assert not (tmp_path / "cells").exists()
+def test_a_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
+    with opened(tmp_path):
+        with pytest.raises(ConfigurationError, match="another process works on this study; wait for its end"):
+            finished(tmp_path)
+    assert finished(tmp_path).manifest["complete"]
 
 
 def test_a_sweep_that_is_interrupted_before_its_first_cell_leaves_no_folder(tmp_path: Path) -> None:
@@ -79,31 +61,13 @@ def test_a_sweep_that_is_interrupted_before_its_first_cell_leaves_no_folder(tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_with_a_cell_or_with_somebody_at_work_in_it_stays(tmp_path: Path) -> None:
-    one, other = opened(tmp_path), opened(tmp_path)
-    assert other.claim("00-000")
-    one.discard_without_cells()
-    assert other.claim("00-001"), "the other goes on"
-    other.release_all()
-    keep(one, cells()[0])
-    one.discard_without_cells()
-    assert one.done() == {cells()[0].id}
-
-
-def test_a_folder_that_was_removed_while_a_study_goes_on_is_an_error_that_says_so(tmp_path: Path) -> None:
-    folder = opened(tmp_path / "out")
-    opened(tmp_path / "out").discard_without_cells()
-    with pytest.raises(RecordError, match="was removed while the study went on; run the same study again"):
-        folder.claim("00-000")
-
-
 @pytest.mark.parametrize("change", [{"seed": 8}, {"repeats": 3}, {"factors": {"alternative": "A"}}])
 def test_the_folder_of_another_study_is_refused_by_name_and_left_alone(change: dict[str, Any], tmp_path: Path) -> None:
     finished(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     other = StudyDesign.of({**DESIGN, **change})
     with pytest.raises(ConfigurationError) as raised:
-        sweep(other, out=tmp_path, executor=Scripted())
+        sweep(other, out=tmp_path)
     for part in (str(tmp_path), STUDY.study_id, other.study_id, "choose another folder"):
         assert part in str(raised.value)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -113,16 +77,18 @@ def test_the_folder_of_another_study_is_refused_by_name_and_left_alone(change: d
 
 
 def test_a_study_is_not_gone_on_with_under_other_settings(tmp_path: Path) -> None:
-    keep(opened(tmp_path), cells()[0])
+    with_cells(tmp_path, cells()[0])
     other = Settings(agents={"max_retries": 3})
     with pytest.raises(ConfigurationError, match=r"other settings \(agents\.max_retries\)"):
-        sweep(DESIGN, out=tmp_path, settings=other, executor=Scripted())
+        sweep(DESIGN, out=tmp_path, settings=other)
 
 
 def test_settings_without_a_part_in_a_run_may_change(tmp_path: Path) -> None:
-    keep(opened(tmp_path), cells()[0])
+    with_cells(tmp_path, cells()[0])
     # The budget is a factor; the key is a secret, and is not written down.
-    opened(tmp_path, settings=Settings(log_level="ERROR", agents={"decision_timeout": 3}, llm={"api_key": "hidden"}))
+    settings = Settings(log_level="ERROR", agents={"decision_timeout": 3}, llm={"api_key": "hidden"})
+    with opened(tmp_path, settings=settings):
+        pass
     assert "hidden" not in (tmp_path / "design.json").read_text()
 
 
@@ -145,7 +111,7 @@ def test_a_finished_study_is_whole_although_its_cells_were_not_all_removed(tmp_p
 
 
 def test_what_killed_writers_left_is_removed_at_the_end(tmp_path: Path) -> None:
-    folder = opened(tmp_path)
+    folder = with_cells(tmp_path)
     left = [tmp_path / ".runs.parquet.x1", tmp_path / ".manifest.json.x2", folder.store.folder / ".00-000.parquet.x3"]
     for path in left:
         path.write_text("half a file")
@@ -157,9 +123,7 @@ def test_what_killed_writers_left_is_removed_at_the_end(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_study_is_read_as_far_as_it_is_done(tmp_path: Path) -> None:
-    folder = opened(tmp_path)
-    for cell in cells()[:2]:
-        keep(folder, cell)
+    with_cells(tmp_path, *cells()[:2])
     part = Study.load(tmp_path)
     assert sorted(part.runs["run_id"]) == sorted(o.facts.run_id for cell in cells()[:2] for o in cell.orders)
     assert not part.manifest["complete"]
@@ -171,7 +135,7 @@ def test_an_unfinished_study_is_read_as_far_as_it_is_done(tmp_path: Path) -> Non
 def test_a_cell_of_another_study_is_refused_and_goes_on_once_it_is_removed(tmp_path: Path) -> None:
     with small_cells():
         (bench,) = benches_of(StudyDesign.of({**DESIGN, "seed": 99}), Settings())
-    stranger = CellStore(opened(tmp_path).store.folder).write(cells()[0].id, made_up_cell(bench.cells[0]).measured)
+    stranger = CellStore(with_cells(tmp_path).store.folder).write(cells()[0].id, made_up_cell(bench.cells[0]).measured)
     refusal = rf"{stranger.name} is a cell of study .*, not of {STUDY.study_id}; remove that file and run"
     with pytest.raises(RecordError, match=refusal):
         finished(tmp_path)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import cloudpickle
 import pytest
-from small_studies import CELLS, DESIGN, RUNS, Scripted, assert_same_tables, made_up_cell, small_cells
+from small_studies import CELLS, DESIGN, RUNS, Scripted, assert_same_tables, computed_by, made_up_cell, small_cells
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
@@ -37,8 +37,8 @@ def interrupted_after(cells: int, out: Path, executor: Scripted) -> None:
 
 
 def swept(executor: Scripted, out: Path | None = None, **options: Any) -> Study:
-    with small_cells():
-        return sweep(DESIGN, out=out, executor=executor, **options)
+    with small_cells(), computed_by(executor):
+        return sweep(DESIGN, out=out, **options)
 
 
 def test_every_cell_is_computed_once_and_every_run_is_in_the_tables_with_and_without_a_folder(tmp_path: Path) -> None:
@@ -67,10 +67,9 @@ def test_cells_of_several_systems_are_handed_out_in_one_stream_without_waiting_f
 
     executor, asked_by_then = FourWorkers(), []
     factors = {**DESIGN["factors"], "fault": ["none", "hang:planner"]}
-    with small_cells(1):
+    with small_cells(1), computed_by(executor):
         sweep(
             {**DESIGN, "repeats": 1, "factors": factors},
-            executor=executor,
             progress=lambda done, _: asked_by_then.append(len(executor.asked) if done == 1 else 0),
         )
     assert {name.split("-")[0] for name in executor.asked} == {"00", "01"}
@@ -97,24 +96,6 @@ def test_progress_of_a_study_that_goes_on_starts_from_what_is_there(tmp_path: Pa
     swept(executor, tmp_path, progress=lambda done, total: seen.append(done))
     assert 0 < seen[0] == there < RUNS
     assert (seen[-1], 2 * len(executor.asked)) == (RUNS, RUNS - there)
-
-
-def test_progress_ends_at_all_although_another_process_did_the_rest_and_removed_its_cells(tmp_path: Path) -> None:
-    executor, seen = Scripted(), []
-    other = Scripted()
-
-    def act(cell: Cell) -> CellResult:
-        if len(executor.asked) == 1:
-            # The other one finds this cell taken: it ends before it would wait for us.
-            interrupted_after(CELLS - 1, tmp_path, other)
-        return made_up_cell(cell)
-
-    executor.act = act
-    study = swept(executor, tmp_path, progress=lambda done, total: seen.append(done))
-    assert study.manifest["complete"]
-    assert sorted([*executor.asked, *other.asked]) == [f"00-{number:03}" for number in range(CELLS)]
-    assert seen == sorted(seen)
-    assert seen[-1] == RUNS
 
 
 # ---- full disk

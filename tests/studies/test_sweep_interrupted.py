@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from job_program import INTERRUPTED, PATIENCE_S, JobProgram, eventually, job_program
+from job_program import INTERRUPTED, JobProgram, eventually, job_program
 from often import often
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
 
-from docmind_lab.experiments.batch import InThisProcess
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.sweeps.sweep_run import sweep
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.records import TABLES
@@ -29,18 +27,12 @@ def sweeps() -> Iterator[JobProgram]:
 @pytest.fixture(scope="module")
 def alone() -> Study:
     """The study, computed at one go, in cells of another size and without a folder."""
-    return sweep(DESIGN, executor=InThisProcess())
+    return sweep(DESIGN, workers=1)
 
 
 def resumed(out: Path) -> Study:
-    # A cell that somebody else keeps for ever would be waited for as long.
-    timer = threading.Timer(PATIENCE_S, _thread.interrupt_main)
-    timer.start()
-    try:
-        with small_cells():
-            return sweep(DESIGN, out=out, executor=InThisProcess())
-    finally:
-        timer.cancel()
+    with small_cells():
+        return sweep(DESIGN, out=out, workers=1)
 
 
 def cells_in(out: Path) -> int:
@@ -62,7 +54,7 @@ def require_whole_and_tidy(out: Path, study: Study, alone: Study) -> None:
     assert_same_tables(study, alone)
     assert_same_tables(Study.load(out), alone)
     assert_same_tables(Study.load(out), alone)
-    names = {f"{name}.parquet" for name in TABLES} | {"manifest.json", "design.json", ".finishing.lock"}
+    names = {f"{name}.parquet" for name in TABLES} | {"manifest.json", "design.json", ".study.lock"}
     assert {path.name for path in out.iterdir()} == names
 
 
@@ -108,54 +100,26 @@ def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
     require_whole_and_tidy(out, resumed(out), alone)
 
 
-@pytest.mark.full
-def test_two_processes_in_one_folder_compute_every_cell_once(sweeps: JobProgram, alone: Study, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    first, second = sweeps.start(out=str(out)), sweeps.start(out=str(out))
-    assert [sweeps.ended(first), sweeps.ended(second)] == [0, 0], errors(out)
-    assert len({cell for _, cell in kept(out)}) == len(kept(out)) == CELLS
-    require_whole_and_tidy(out, resumed(out), alone)
-
-
-def test_a_cell_whose_process_was_killed_is_computed_by_the_other(
+def test_a_second_process_is_refused_until_the_first_has_ended_however_it_ends(
     sweeps: JobProgram, alone: Study, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    first = sweeps.start(out=str(out))
+    pid = sweeps.start(out=str(out))
     eventually(lambda: cells_in(out) >= 1)
-    os.kill(first, signal.SIGSTOP)
-    second = sweeps.start(out=str(out))
-    # All but those that the stopped one has, which the second waits for.
-    eventually(lambda: cells_in(out) >= CELLS - 1)
-    os.killpg(first, signal.SIGKILL)
-    assert sweeps.ended(first) == -signal.SIGKILL
-    assert sweeps.ended(second) == 0, errors(out)
-    assert len({cell for _, cell in kept(out)}) == len(kept(out)), "a cell was computed twice"
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(ConfigurationError, match="another process works on this study"):
+        resumed(out)
+    os.killpg(pid, signal.SIGKILL)
+    assert sweeps.ended(pid) == -signal.SIGKILL
     require_whole_and_tidy(out, resumed(out), alone)
 
 
-@pytest.mark.full
-def test_forked_workers_that_outlive_their_parent_keep_no_cell(
-    sweeps: JobProgram, alone: Study, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    pid = sweeps.start(out=str(out), executor="forked")
-    # The worker was forked when the first cell had been claimed, and computes it while the second is.
-    eventually(lambda: (out / "cells" / "00-001.lock").exists())
-    os.kill(pid, signal.SIGKILL)
-    assert sweeps.ended(pid) == -signal.SIGKILL
-    try:
-        require_whole_and_tidy(out, resumed(out), alone)
-    finally:
-        os.killpg(pid, signal.SIGKILL)
-
-
-@pytest.mark.parametrize("executor", ["none", pytest.param("processes", marks=pytest.mark.full)])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_ctrl_c_ends_it_at_once_with_every_finished_cell_on_disk(
-    executor: str, sweeps: JobProgram, alone: Study, tmp_path: Path
+    workers: int, sweeps: JobProgram, alone: Study, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    pid = sweeps.start(out=str(out), executor=executor)
+    pid = sweeps.start(out=str(out), workers=workers)
     eventually(lambda: cells_in(out) >= 1)
     # As a terminal does: the workers hear it too.
     os.killpg(pid, signal.SIGINT)

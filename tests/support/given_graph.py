@@ -1,6 +1,5 @@
-"""A graph that needs its context, its configuration and an answer to its interrupt. It writes where it is told to."""
+"""A graph that needs its context, its configuration and an answer to its interrupt."""
 
-import os
 import time
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -27,20 +26,8 @@ def greet(state: State, runtime: Runtime[Context], config: RunnableConfig) -> di
     return {"note": f"{runtime.context.captain}: {state['ship']} to {berth}, {interrupt('May she leave?')}"}
 
 
-def wait(state: State) -> dict[str, Any]:
-    with open(os.environ["TEST_STEPS_FILE"], "a", encoding="utf-8") as file:
-        file.write(f"{os.getpid()}\n")
-    for _ in range(40):
-        time.sleep(0.1)
-    return {"note": "waited"}
-
-
 def make_asking() -> Any:
     builder = StateGraph(State, context_schema=Context)
     builder.add_node("greet", greet)
     builder.add_edge(START, "greet")
     return builder.compile()
-
-
-def make_waiting() -> Any:
-    return StateGraph(State).add_node("wait", wait).add_edge(START, "wait").compile()

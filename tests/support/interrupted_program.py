@@ -14,11 +14,10 @@ from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import InThisProcess, Workers, cells
 from docmind_lab.experiments.batch.cells import run_cell
-from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.comparison import virtual as comparison_virtual
+from docmind_lab.experiments.comparison import Comparison, cell_runner
 from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.experiments.sweeps import sweep_run as runner
+from docmind_lab.experiments.sweeps import sweep_run
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.views.cli import main as command_line
 
@@ -66,8 +65,8 @@ def _in_this_process(begun: Path) -> None:
     def alone(*_: Any) -> Workers:
         return Workers(InThisProcess)
 
-    comparison_virtual.cells_of = runner.cells_of = small  # type: ignore[assignment]
-    comparison_virtual.workers_for = runner.workers_for = alone  # type: ignore[assignment]
+    cell_runner.cells_of = sweep_run.cells_of = small  # type: ignore[assignment]
+    cell_runner.workers_for = alone
     measure = SimulatedSystem.measure
 
     def noted(self: SimulatedSystem, order: Any, *args: Any, **options: Any) -> Any:

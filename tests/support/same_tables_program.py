@@ -10,7 +10,6 @@ from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
 from docmind_lab.findings.study import Study
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -32,10 +31,7 @@ def study(workers: int, alternatives: str = ALTERNATIVES, runs: int = 2, workloa
         documents=Documents("handbook"),
         workload=workload,
     )
-    if workers:
-        return run_comparison(comparison, Settings(), workers=workers)
-    cells = runs_in_virtual_time(comparison, Settings(), workers=None)
-    return Study.of([run for cell in cells for run in cell], {})
+    return run_comparison(comparison, Settings(), workers=workers or None)
 
 
 def digest(made: Study) -> str:

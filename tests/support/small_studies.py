@@ -13,7 +13,7 @@ import pandas as pd
 from sample_runs import sample_run
 
 from docmind_lab.alternatives.base import Outcome
-from docmind_lab.experiments.batch import Cell, CellResult
+from docmind_lab.experiments.batch import Cell, CellResult, Workers
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.findings.study import Study
@@ -40,6 +40,14 @@ def small_cells(runs_per_cell: int = 2) -> Iterator[None]:
         return cells_of(orders, system, runs_per_cell, **kwargs)
 
     with patch("docmind_lab.experiments.sweeps.sweep_run.cells_of", cells):
+        yield
+
+
+@contextmanager
+def computed_by(executor: Executor) -> Iterator[None]:
+    """Comparisons and studies whose cells in virtual time an executor of the test's computes."""
+    runner = "docmind_lab.experiments.comparison.cell_runner.workers_for"
+    with patch(runner, lambda *_: Workers(lambda: executor)):
         yield
 
 

@@ -1,6 +1,6 @@
 """Sweeps in processes that tests may kill: imports the stack once, then forks a process for each sweep asked for.
 
-A job is {"out": …}, with "executor" and "kill_at_step" if need be.
+A job is {"out": …}, with "workers" and "kill_at_step" if need be.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from job_program import serve_jobs
 from small_studies import DESIGN, small_cells
 
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import InThisProcess
 from docmind_lab.experiments.batch.cells import run_cell
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.experiments.sweeps.sweep_run import benches_of, sweep
@@ -32,13 +29,8 @@ def run(job: dict[str, Any]) -> int:
     _log_cells(out)
     steps = _Steps(out, job.get("kill_at_step"))
     sys.addaudithook(steps)
-    options: dict[str, Any] = {"executor": InThisProcess()}
-    if job.get("executor") == "processes":
-        options = {"workers": 2}
-    elif job.get("executor") == "forked":
-        options = {"executor": ProcessPoolExecutor(1, mp_context=get_context("fork"))}
     with small_cells():
-        study = sweep(DESIGN, out=out, **options)
+        study = sweep(DESIGN, out=out, workers=job.get("workers", 1))
     if failed := study.manifest["failed_cells"]:
         raise RuntimeError(f"cells failed: {failed}")
     Path(f"{out}.steps").write_text(str(steps.count))

@@ -16,7 +16,6 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.comparison.replays import replayed_comparison
-from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.traces.importers.recordings import Recording
@@ -91,16 +90,3 @@ def test_a_recording_of_another_packages_workload_is_replayed_by_its_name(elsewh
     comparison = replayed_comparison(recording(elsewhere), dl.workload(kind=elsewhere), Settings())
     assert comparison.workload == elsewhere
     assert "made_up_elsewhere" in sys.modules
-
-
-def test_a_study_over_such_a_recording_names_the_workload_too(tmp_path: Path, elsewhere: str) -> None:
-    folder = tmp_path / "recording"
-    folder.mkdir()
-    (folder / "manifest.json").write_text(json.dumps(dict(recording(elsewhere).manifest)), encoding="utf-8")
-    (folder / "runs.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="--system"):
-        StudyDesign.of({"replay": str(folder)})
-    assert "made_up_elsewhere" not in sys.modules
-    design = StudyDesign.of({"replay": str(folder), "factors": {"workload": elsewhere}})
-    assert design.workloads == (elsewhere,)
-    assert {made.comparison.workload for made in design.plan.combinations} == {elsewhere}

@@ -363,7 +363,7 @@ def test_what_cannot_be_is_refused_by_name(options: dict[str, Any], message: str
 def test_adoption_is_a_factor_and_leaves_out_workloads_without_hops() -> None:
     factors = {"alternative": ["A", "C"], "adoption": [0, 0.5, 1], "workload": ["hops", "supervisor"]}
     plan = StudyDesign.of({"repeats": 2, "factors": factors}).plan
-    found = [(each.comparison.workload, each.comparison.adoption) for each in plan.combinations]
+    found = [(each.workload, each.adoption) for each in plan.combinations]
     assert sorted(set(found)) == [("hops", 0.0), ("hops", 0.5), ("hops", 1.0), ("supervisor", 0.0)]
     assert len(found) == 8
     assert plan.left_out[0] == "supervisor with adoption=0.5: it calls no services that could adopt a deadline"

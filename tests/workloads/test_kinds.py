@@ -62,7 +62,7 @@ def test_a_fifth_workload_is_one_module_with_a_kind(monkeypatch: pytest.MonkeyPa
     assert {order.facts.workload for order in comparison.orders()} == {"mine"}
     assert "2 tasks" in repr(comparison)
     design = StudyDesign.of({"repeats": 1, "factors": {"workload": ["supervisor", "somebody_elses:MINE"]}})
-    assert {order.facts.workload for made in design.plan.combinations for order in made.orders("s", 0)} == {
+    assert {order.facts.workload for made in design.plan.combinations for order in made.orders()} == {
         "supervisor",
         "mine",
     }

@@ -7,7 +7,7 @@ cell_run.py  compute cells of any kind on workers, and yield results as they com
 
 from docmind_lab.experiments.batch.cell_run import run_cells
 from docmind_lab.experiments.batch.cells import Cell, CellResult, Simulated
-from docmind_lab.experiments.batch.workers import InThisProcess, Workers, kept_warm, processes, workers_for
+from docmind_lab.experiments.batch.workers import InThisProcess, Workers, kept_warm, workers_for
 
 __all__ = [
     "Cell",
@@ -16,7 +16,6 @@ __all__ = [
     "Simulated",
     "Workers",
     "kept_warm",
-    "processes",
     "run_cells",
     "workers_for",
 ]

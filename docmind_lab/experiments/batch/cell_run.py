@@ -19,7 +19,7 @@ from docmind_lab.experiments.batch.workers import Workers
 # A finite wait, so that Ctrl-C and a stop are noticed at once on every platform.
 _LOOK_S = 0.2
 # A worker that runs Python code reports a stall by itself within seconds. One that was stopped from outside, or hangs
-# in compiled code, says nothing; a cell takes seconds, and a cluster's worker may first have to start.
+# in compiled code, says nothing; a cell takes seconds.
 PATIENCE_S = 600.0
 
 Progress = Callable[[int, int], None]
@@ -122,9 +122,6 @@ class _Queue(Generic[AnyCell, AnyOutcome]):
         try:
             future = workers.submit(self.compute, cell, 2 if cell.id in self.lost_before else 1)
         except (BrokenExecutor, ShutdownExecutorError) as error:
-            # Alone in a pool that was replaced: the executor has an owner who ended it, and no cell would fare better.
-            if isinstance(error, ShutdownExecutorError) and cell.id in self.lost_before:
-                raise
             # The pool broke between two cells: as if it had broken in this one.
             future = Future()
             future.set_exception(error)

@@ -20,7 +20,7 @@ from docmind_lab.systems.base.node_modes import NodeMode
 
 # Small enough that little is lost with one and that a stop is quick, large enough that its file costs nothing beside.
 RUNS_PER_CELL = 10
-# Virtual time belongs to a process as a whole, and a worker of a cluster may have several threads.
+# Virtual time belongs to a process as a whole.
 _one_at_a_time = threading.Lock()
 
 
@@ -110,19 +110,19 @@ def without_state(measured: MeasuredRun) -> MeasuredRun:
 def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
     """Measure the cell's runs in virtual time, one after the other, and no other cell in this process meanwhile.
 
-    A run that stalls ends the cell: the process then has threads that cannot be ended. attempt: counts, for executors
-    that take the same call for the same result, and would give back the error of the first.
+    A run that stalls ends the cell: the process then has threads that cannot be ended. attempt: 2 for a cell that was
+    lost before.
     """
     with _one_at_a_time:
         system = cell.system.built_once()
         measured: list[MeasuredRun] = []
-        begun_s = time.process_time()
+        began_s = time.process_time()
         for order in cell.orders:
             try:
                 measured.append(cell.system.measure(system, order))
             except SimulationStalled as error:
                 return CellResult(cell.id, tuple(measured), stalled=f"{order.facts.run_id}: {error}")
-        return CellResult(cell.id, tuple(measured), cpu_s=time.process_time() - begun_s)
+        return CellResult(cell.id, tuple(measured), cpu_s=time.process_time() - began_s)
 
 
 # Two: a study that compares with and without router injection alternates between them.

@@ -1,4 +1,4 @@
-"""Executors that compute cells: processes that stay warm, this process, or any executor of the caller."""
+"""Executors that compute cells: processes that stay warm, or this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import Any, Self, TypeVar
 
 from loky import ProcessPoolExecutor, cpu_count, get_reusable_executor
@@ -31,8 +31,6 @@ _SHARED_MEMORY_ERRORS = {errno.ENOENT, errno.EROFS, errno.EACCES, errno.EPERM, e
 
 # A process that has to import the stack first is worth it from about so many runs on.
 _FEW_RUNS = 24
-# A cluster does not say how many workers it has, and they come and go; so many are kept busy.
-_MANY_WORKERS = 16
 # Kept for the next comparison of a notebook or panel; then the memory is given back.
 _KEPT_WARM_S = 300
 # How often a worker looks whether its parent lives.
@@ -69,68 +67,28 @@ class InThisProcess(Executor):
         return future
 
 
-def processes(count: int | None = None) -> Callable[[], Executor]:
-    """Return a factory of process pools. count: number of processes; None for one on each core.
-
-    They are started afresh, not forked, and need no guard in the calling script. What a cell refers to may come from a
-    notebook. Raises: ConfigurationError for a count below 1.
-    """
-    number = _process_count(count)
-    return lambda: ProcessPoolExecutor(max_workers=number, timeout=None, **_worker_options())
-
-
 def _worker_options() -> dict[str, Any]:
-    given = os.environ.get(_HASH_SEED, "")
-    environment = _ENVIRONMENT | {_HASH_SEED: given if given.isdecimal() else _SAME_HASHES}
+    seed = os.environ.get(_HASH_SEED, "")
+    environment = _ENVIRONMENT | {_HASH_SEED: seed if seed.isdecimal() else _SAME_HASHES}
     return {"env": environment, "initializer": begin_worker, "initargs": (os.getpid(),)}
-
-
-def _process_count(count: int | None) -> int:
-    # Those that this process may use, which a container, an affinity or LOKY_MAX_CPU_COUNT can make fewer.
-    number = cpu_count() if count is None else count
-    if number < 1:
-        raise ConfigurationError(f"workers must be 1 or more, not {count}")
-    return number
 
 
 class Workers:
     """A context manager over an executor, which is made by a factory and remade when one of its workers stalls.
 
-    window: how many cells are handed out at once; two for each worker keep it busy, more would only delay a stop.
-    keep_warm: leave the executor as it is when the block ends well, for the next user of the same one. borrowed:
-    the executor belongs to the caller: it is neither ended nor replaced.
+    It is left as it is when the block ends well, for the next user of the same one. window: how many cells are handed
+    out at once; None for two for each worker: they keep it busy, and more would only delay a stop.
     """
 
-    def __init__(
-        self,
-        make: Callable[[], Executor],
-        window: int | None = None,
-        *,
-        keep_warm: bool = False,
-        borrowed: bool = False,
-    ) -> None:
-        self._make, self._keep_warm, self._borrowed = make, keep_warm, borrowed
+    def __init__(self, make: Callable[[], Executor], window: int | None = None) -> None:
+        self._make = make
         self._executor = self._new_executor()
-        self.window = _window(self._executor, workers=1) if window is None else window
-
-    @classmethod
-    def of(cls, executor: Executor, window: int | None = None) -> Self:
-        """Wrap an executor that its owner ends: a process pool, or `distributed.Client.get_executor()`.
-
-        window: cells handed out at once; two for each of its workers when left out.
-        Raises: ConfigurationError for a pool of threads: virtual time belongs to a process as a whole.
-        """
-        if isinstance(executor, ThreadPoolExecutor):
-            raise ConfigurationError(
-                "executor: a pool of threads cannot compute runs side by side, since virtual time belongs to a process "
-                "as a whole; use a pool of processes, or leave the executor out"
-            )
-        return cls(lambda: executor, window or _window(executor, workers=_MANY_WORKERS), borrowed=True)
+        self.window = _window(self._executor) if window is None else window
 
     def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
         """Submit a function to the executor. Raises: ConfigurationError when the system lets no process be started."""
         with _explaining_shared_memory_errors():
-            if isinstance(self._executor, ProcessPoolExecutor) and not self._borrowed:
+            if isinstance(self._executor, ProcessPoolExecutor):
                 function = functools.partial(_in_folder, os.getcwd(), function)
             return self._executor.submit(function, *args)
 
@@ -140,9 +98,8 @@ class Workers:
 
     def replace(self) -> None:
         """Replace the executor by a new one; the old processes end, and the cells they had under way are lost."""
-        if not self._borrowed:
-            self._end()
-            self._executor = self._new_executor()
+        self._end()
+        self._executor = self._new_executor()
 
     def _end(self) -> None:
         if isinstance(self._executor, ProcessPoolExecutor):
@@ -155,7 +112,7 @@ class Workers:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         # An early exit leaves cells under way, which would keep the next comparison waiting.
-        if not self._borrowed and (kind is not None or not self._keep_warm):
+        if kind is not None:
             self._end()
 
 
@@ -179,10 +136,10 @@ def _explaining_shared_memory_errors() -> Iterator[None]:
         raise
 
 
-def _window(executor: Executor, workers: int) -> int:
-    """How many cells to hand out at once. workers: assumed for an executor that does not say how many it has."""
+def _window(executor: Executor) -> int:
+    """How many cells to hand out at once."""
     # What is done where it is asked for is done before the next is asked for, and is to be kept by then.
-    return 1 if isinstance(executor, InThisProcess) else 2 * getattr(executor, "_max_workers", workers)
+    return 1 if isinstance(executor, InThisProcess) else 2 * getattr(executor, "_max_workers", 1)
 
 
 def workers_for(runs: int, count: int | None = None) -> Workers:
@@ -199,9 +156,11 @@ def workers_for(runs: int, count: int | None = None) -> Workers:
 def kept_warm(count: int | None = None) -> Workers:
     """Return worker processes that stay alive for the next caller that asks for the same number.
 
-    count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
+    They are started afresh, not forked, and need no guard in the calling script. What a cell refers to may come from a
+    notebook. count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
     """
-    number = _process_count(count)
-    return Workers(
-        lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, **_worker_options()), keep_warm=True
-    )
+    # Those that this process may use, which a container, an affinity or LOKY_MAX_CPU_COUNT can make fewer.
+    number = cpu_count() if count is None else count
+    if number < 1:
+        raise ConfigurationError(f"workers must be 1 or more, not {count}")
+    return Workers(lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, **_worker_options()))

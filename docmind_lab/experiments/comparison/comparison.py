@@ -174,12 +174,12 @@ class Comparison:
                 raise ConfigurationError(f"alternative {short_label(alternative)}: {reason}; leave it out")
 
     def __repr__(self) -> str:
-        named = ", ".join(map(short_label, self.alternatives))
+        labels = ", ".join(map(short_label, self.alternatives))
         budgets = f"\n  second budgets: {self.budget.level}" if self.budget.is_second else ""
         return (
             f"Comparison: {self.decision_timeout_s:g} s decision timeout, {self.runs} {self.kind.asked} × "
             f"{len(self.alternatives)} alternatives = {self.total_runs:,} runs, seed {self.seed}\n"
-            f"  {named}\n  {self.profile.level} latencies, fault {self.fault}, {self.clock} clock, "
+            f"  {labels}\n  {self.profile.level} latencies, fault {self.fault}, {self.clock} clock, "
             f"corpus {self.documents.name}{budgets}"
         )
 

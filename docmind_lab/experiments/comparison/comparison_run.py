@@ -12,11 +12,12 @@ from typing import Any, Protocol
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
-from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.errors import ConfigurationError, RecordError, SimulationStalled
 from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.cell_run import Progress
+from docmind_lab.experiments.comparison.cell_runner import Bench, bench_of, run_benches
 from docmind_lab.experiments.comparison.comparison import (
     DEFAULT_SEED,
     SIDE_BY_SIDE,
@@ -25,22 +26,20 @@ from docmind_lab.experiments.comparison.comparison import (
     require_propagation,
 )
 from docmind_lab.experiments.comparison.documents import Documents, documents_in, kind_of
-from docmind_lab.experiments.comparison.live_estimate import asks_live_endpoints, expected_to_send
+from docmind_lab.experiments.comparison.live_estimate import expected_to_send
 from docmind_lab.experiments.comparison.own_graph import (
     faults_in,
     not_exercised,
     own_names,
-    recording_of,
     require_own_world,
     require_whole_budget,
 )
 from docmind_lab.experiments.comparison.replays import replayed_comparison, require_replayable, without_live_endpoints
-from docmind_lab.experiments.comparison.virtual import runs_in_virtual_time
-from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
+from docmind_lab.experiments.comparison.wall import asks_live_endpoints
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.recordings.account import account_of
-from docmind_lab.experiments.recordings.live_study import NO_RECORDING, LiveStudy, RecordingOptions
+from docmind_lab.experiments.recordings.live_study import LiveStudy, require_recordable
 from docmind_lab.experiments.system_options import Command, OwnSystem, System, system_of
 from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
 from docmind_lab.findings.study import Study, prepare_folder
@@ -239,9 +238,8 @@ def compare(
         seed=seed,
         workers=workers,
     )
-    recording = recording_of(World() if world is None else world)
     if isinstance(world, Live):
-        recording.require_fit(comparison.clock, comparison.workload, None if out is None else Path(out))
+        require_recordable(world, comparison.workload, None if out is None else Path(out))
         if world.before_sending is not None and asks_live_endpoints(comparison, settings):
             world.before_sending(expected_to_send(comparison, settings))
     return run_comparison(
@@ -250,7 +248,7 @@ def compare(
         workers=workers if comparison.clock == "virtual" else None,
         out=out,
         progress=progress,
-        recording=recording,
+        world=world,
         telemetry=telemetry,
     )
 
@@ -262,10 +260,12 @@ def run_comparison(
     workers: int | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    recording: RecordingOptions = NO_RECORDING,
+    world: AnyWorld | None = None,
     telemetry: RunListener | None = None,
 ) -> Study:
     """The comparison as a study; arguments as those of `compare`.
+
+    world: names what is recorded, capped or replayed; what the runs meet besides, the comparison has.
 
     Raises: as `compare`; KeyboardInterrupt once the finished runs are in `out`.
     """
@@ -273,27 +273,32 @@ def run_comparison(
     if telemetry is not None:
         telemetry.check(settings)
     settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
+    replay = Path(world.folder) if isinstance(world, Replay) else None
+    bench = bench_of(comparison, settings, replay)
     is_new = out is not None and not Path(out).exists()
     folder = None if out is None else prepare_folder(out)
     measured: list[MeasuredRun] = []
     interrupted: KeyboardInterrupt | None = None
-    said: dict[str, Any] = {}
     use = MachineUse()
-    try:
-        # Closed by the block, whatever raises in it: services and workers end before the study is made.
-        with contextlib.closing(_runs(comparison, settings, workers, folder, recording, said, use)) as arriving:
-            for some in arriving:
-                measured += some
-                if progress is not None:
-                    progress(len(measured), comparison.total_runs)
-    except KeyboardInterrupt as error:
-        interrupted = error
-    if "ended_by" in said and not measured:
-        raise ConfigurationError(f"{said['ended_by']} before any run was over; allow more")
-    complete = interrupted is None and "ended_by" not in said
-    said["machine_use"] = use.to_dict(len(measured))
-    study = Study.of(measured, comparison_manifest(comparison, settings, complete=complete) | said)
-    notes = notes_on(study, comparison.kind.parts, recording.replay)
+    # What only a recording says: to look for versions and the state of the code takes a while.
+    unfinished = comparison_manifest(comparison, settings, complete=False) if isinstance(world, Live) else {}
+    with LiveStudy.open(world, unfinished, [order.facts.run_id for order in bench.orders]) as live:
+        try:
+            # Closed by the block, whatever raises in it: services and workers end before the study is made.
+            with contextlib.closing(_runs(bench, workers, folder, live, use)) as arriving:
+                for some in arriving:
+                    measured += some
+                    if progress is not None:
+                        progress(len(measured), comparison.total_runs)
+            live.close()
+        except KeyboardInterrupt as error:
+            interrupted = error
+    if live.cap_reached and not measured:
+        raise ConfigurationError(f"{live.cap_reached} before any run was over; allow more")
+    complete = interrupted is None and not live.cap_reached
+    manifest = comparison_manifest(comparison, settings, complete=complete) | live.manifest_entries()
+    study = Study.of(measured, manifest | {"machine_use": use.to_dict(len(measured))})
+    notes = notes_on(study, comparison.kind.parts, replay)
     study = dataclasses.replace(study, manifest={**study.manifest, **notes})
     if folder is not None and measured:
         # By its public name: figures are a view, which stands above what is measured.
@@ -314,7 +319,7 @@ def run_comparison(
     return study
 
 
-def notes_on(study: Study, parts: Mapping[str, Sequence[str]], replay: Path | None) -> dict[str, Any]:
+def notes_on(study: Study, parts: Mapping[str, Sequence[str]], replay: Path | None = None) -> dict[str, Any]:
     """Entries of the manifest that follow from the tables: what no run exercised, where a replay's times are from.
 
     parts: of a user's graph, as a `WorkloadKind` has them. replay: the folder of what is replayed.
@@ -337,30 +342,22 @@ def comparison_manifest(comparison: Comparison, settings: Settings, *, complete:
 
 
 def _runs(
-    comparison: Comparison,
-    settings: Settings,
-    workers: int | None,
-    folder: Path | None,
-    recording: RecordingOptions,
-    said: dict[str, Any],
-    use: MachineUse,
+    bench: Bench, workers: int | None, folder: Path | None, live: LiveStudy, use: MachineUse
 ) -> Generator[Sequence[MeasuredRun]]:
-    """The runs as they are done. said: is given what the manifest says of a live study's requests, at its end."""
-    keep_in = None if folder is None else folder / CELLS
-    if comparison.clock == "wall":
-        begun = comparison_manifest(comparison, settings, complete=False)
-        run_ids = [order.facts.run_id for order in comparison.orders()]
-        with LiveStudy.open(recording, begun, run_ids, keep_in) as wire:
-            with contextlib.closing(runs_on_the_wall_clock(comparison, settings, wire.taps, use)) as runs:
-                yield from ((run,) for run in wire.record(runs))
-            said |= wire.manifest_entries()
-            wire.close({"complete": not wire.cap_reached} | said)
-        return
-    virtual = runs_in_virtual_time(
-        comparison, settings, workers=workers, keep_in=keep_in, replay=recording.replay, use=use
-    )
-    with contextlib.closing(virtual) as cells:
-        yield from cells
+    """Yield the runs as they are done, each stored before. Raises: the error of a cell that was lost."""
+    store = None if folder is None else CellStore(folder / CELLS)
+    with contextlib.closing(run_benches([bench], use, workers=workers, taps=live.taps)) as results:
+        for result in results:
+            if isinstance(result.error, SimulationStalled):
+                raise SimulationStalled(
+                    f"{result.error}; the wall clock has no such limit: clock='wall'"
+                ) from result.error
+            if result.error is not None:
+                raise result.error
+            runs = live.record(result.measured)
+            if store is not None and runs:
+                store.write(result.cell_id, runs)
+            yield runs
 
 
 def check_settings(comparison: Comparison, settings: Settings) -> None:

@@ -78,15 +78,15 @@ def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[st
     which a folder's do not.
     Raises: ConfigurationError for a path that is no folder, and as `read_questions` and `LibraryPlace.of`.
     """
-    found: str | LibraryPlace = HANDBOOK
+    place: str | LibraryPlace = HANDBOOK
     if Path(corpus).is_dir() and corpus != HANDBOOK:
-        found = LibraryPlace.of(corpus)
+        place = LibraryPlace.of(corpus)
     elif questions is None and isinstance(corpus, str) and os.sep not in corpus:
         # A workload from another package may have corpora of its own, and itself refuses names it does not know.
         return Documents(corpus)
     else:
         require_handbook(os.fspath(corpus))
-    return Documents(found, () if questions is None else read_questions(questions, topics=_topics(found)))
+    return Documents(place, () if questions is None else read_questions(questions, topics=_topics(place)))
 
 
 def kind_of(system: System) -> str:

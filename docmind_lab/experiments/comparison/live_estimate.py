@@ -16,7 +16,6 @@ from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.replays import simulated_name
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.comparison.wall import has_server_log
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.services.faults import Fault
 
@@ -104,11 +103,6 @@ def _estimate(arms: Sequence[Sequence[tuple[int, int]]], runs: int) -> RequestEs
     requests, tokens = (round(runs * sum(each) + _WARM_UP_RUNS * max(each)) for each in typical)
     most_requests, most_tokens = (round(runs * sum(each) + _WARM_UP_RUNS * max(each)) for each in worst)
     return RequestEstimate(requests, tokens, most_requests, most_tokens, runs * len(arms), sum(map(len, arms)))
-
-
-def asks_live_endpoints(comparison: Comparison, settings: Settings) -> bool:
-    """Whether some requests go to servers that are not the lab's own, and may cost something."""
-    return comparison.clock == "wall" and not (comparison.kind.has_server_log and has_server_log(settings))
 
 
 def expected_to_send(comparison: Comparison, settings: Settings) -> str:

@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -19,8 +18,6 @@ from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
-from docmind_lab.experiments.recordings.caps import Caps
-from docmind_lab.experiments.recordings.live_study import NO_RECORDING, RecordingOptions
 from docmind_lab.experiments.system_options import Agent, Command, Graph, OwnSystem, System, system_of
 from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
 from docmind_lab.services.faults import Fault
@@ -31,16 +28,6 @@ from docmind_lab.systems.own.programs import own_program
 from docmind_lab.systems.own.references import AGENT_PREFIX
 
 _EVERY_ROLE = "*"
-
-
-def recording_of(world: AnyWorld) -> RecordingOptions:
-    """Return what is recorded, replayed and capped. Raises: ConfigurationError for text without a folder."""
-    if isinstance(world, Replay):
-        return RecordingOptions(replay=Path(world.folder))
-    if not isinstance(world, Live):
-        return NO_RECORDING
-    folder = None if world.record is None else Path(world.record)
-    return RecordingOptions(folder, world.record_text, None, Caps(world.max_requests, world.max_tokens))
 
 
 def own_names(system: OwnSystem, services: Services, endpoints: str | os.PathLike[str] | None) -> OwnGraph:
@@ -78,7 +65,7 @@ def graph_of(system: System) -> Graph:
 def require_own_world(system: OwnSystem, world: AnyWorld, clock: ClockName, settings: Settings) -> None:
     """Return if a user's system can meet the world. Raises: ConfigurationError saying what it cannot be given."""
     if isinstance(system, Command):
-        if isinstance(world, Replay) or recording_of(world).is_live:
+        if isinstance(world, Replay) or (isinstance(world, Live) and world.is_watched):
             raise ConfigurationError("record is not for a program, which command names; leave record out")
         if clock == "virtual":
             raise ConfigurationError(
@@ -134,8 +121,8 @@ def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault], *, is_own: bool
     made = tuple(fault for fault in parsed if fault.kind != "none")
     for fault in made:
         if fault.role not in (_EVERY_ROLE, *kind.roles):
-            known = ", ".join(kind.roles)
-            raise ConfigurationError(f"fault {fault}: the graph has no node {fault.role!r}; it has {known}")
+            nodes = ", ".join(kind.roles)
+            raise ConfigurationError(f"fault {fault}: the graph has no node {fault.role!r}; it has {nodes}")
     return made
 
 

@@ -65,14 +65,14 @@ def replayed_comparison(
     documents = _documents(design, system) if own is None else Documents(own.corpus)
     retries = getattr(system, "retries", None)
     recorded = (_alternative(item["name"], item["options"], settings) for item in design["alternatives"])
-    chosen = tuple(recorded) if alternatives is None else alternatives
+    wanted_alternatives = tuple(recorded) if alternatives is None else alternatives
     budget = _recorded_budget(design) if system.budget is None else system.budget
     timeouts_s = (decision_timeout_s, budget.time_s, design["decision_timeout_s"])
     return Comparison(
         decision_timeout_s=next(timeout_s for timeout_s in timeouts_s if timeout_s is not None),
         runs=design["runs"] if runs is None else runs,
         seed=design["seed"],
-        alternatives=parse_alternatives(chosen, retries, budgeted_retries=settings.agents.max_retries),
+        alternatives=parse_alternatives(wanted_alternatives, retries, budgeted_retries=settings.agents.max_retries),
         # Its tables are not used, and how its calls are slow together is in the recorded times; its name stands in the
         # replay's tables.
         profile=dataclasses.replace(
@@ -99,9 +99,9 @@ def replayed_comparison(
 
 
 def _recorded_budget(design: Mapping[str, Any]) -> Budget:
-    said = dict(design.get("budget", {}))
-    price = said.pop("price", None)
-    return Budget(**said, price=None if price is None else Price(**price))
+    limits = dict(design.get("budget", {}))
+    price = limits.pop("price", None)
+    return Budget(**limits, price=None if price is None else Price(**price))
 
 
 def _require_not_settled(design: Mapping[str, Any], system: System, own: OwnGraph | None, seed: int) -> None:
@@ -135,9 +135,9 @@ def _documents(design: Mapping[str, Any], system: System) -> Documents:
     if not has_own_documents(design):
         return Documents(str(design["corpus"]))
     documents = documents_in(system)
-    found = documents.design()
+    facts = documents.design()
     for name, parts in (("documents", ("corpus", "library")), ("questions", ("questions",))):
-        if any(found.get(part) != design.get(part) for part in parts):
+        if any(facts.get(part) != design.get(part) for part in parts):
             raise ConfigurationError(
                 f"{name}: they are not those of the recording; name the documents and questions of your own that were "
                 "recorded, unchanged"
@@ -150,9 +150,9 @@ def _alternative(name: str, options: Mapping[str, Any], settings: Settings) -> A
     labels = [name, *(f"{name}:{variant}" for variant in variants)]
     for label in labels:
         for retries in (settings.agents.max_retries, options.get("retries", 1)):
-            (found,) = parse_alternatives([label], budgeted_retries=retries)
-            if json.loads(options_json(found)) == options:
-                return found
+            (alternative,) = parse_alternatives([label], budgeted_retries=retries)
+            if json.loads(options_json(alternative)) == options:
+                return alternative
     raise ConfigurationError(
         f"alternatives: {name} was recorded with options {dict(options)} that have no name; pass the instance itself"
     )
@@ -180,8 +180,8 @@ def recorded_workload(design: Mapping[str, Any], system: System) -> str:
 
 def simulated_name(workload: str) -> str:
     """Return the workload's name without `services=own`: in a replay a user's graph calls no endpoint."""
-    name, mark, said = workload.partition("?")
-    options = [option for option in said.split("&") if option and not option.startswith("services=")]
+    name, mark, text = workload.partition("?")
+    options = [option for option in text.split("&") if option and not option.startswith("services=")]
     return f"{name}{mark}{'&'.join(options)}" if options else name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import queue
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -28,20 +28,29 @@ _WARM_UP_S = 3.0
 
 
 def runs_on_the_wall_clock(
-    comparison: Comparison, settings: Settings, taps: Sequence[Tap] = (), use: MachineUse | None = None
+    comparison: Comparison,
+    settings: Settings,
+    orders: Sequence[RunOrder] | None = None,
+    *,
+    taps: Iterable[Tap] = (),
+    use: MachineUse | None = None,
 ) -> Generator[MeasuredRun]:
-    """The runs as they end. taps: told of every request; what one of them keeps back ends its run and begins no other.
+    """Yield the runs as they end.
 
-    use: begins to count when the first run does. Raises: as `wall_laboratory`; what a run raises.
+    orders: of runs that need the comparison's services; None for all of its own. taps: told of every request; what one
+    of them keeps back ends its run and begins no other. use: begins to count when the first run does.
+    Raises: as `wall_laboratory`; what a run raises.
     """
+    if orders is None:
+        orders = comparison.orders(has_server_log=not asks_live_endpoints(comparison, settings))
     with wall_laboratory(comparison, settings) as laboratory, attach_taps(*taps):
-        is_ours = has_server_log(settings) and comparison.kind.has_server_log
-        yield from laboratory.measure_all(comparison.orders(has_server_log=is_ours), use)
+        yield from laboratory.measure_all(orders, use)
 
 
-def has_server_log(settings: Settings) -> bool:
-    """Whether the servers are ours, so that their own log tells what they did after a deadline."""
-    return not live_endpoint_of(settings)
+def asks_live_endpoints(comparison: Comparison, settings: Settings) -> bool:
+    """Whether some requests go to servers that are not the lab's own: they may cost something, and show no log."""
+    has_server_log = comparison.kind.has_server_log and not live_endpoint_of(settings)
+    return comparison.clock == "wall" and not has_server_log
 
 
 @dataclass
@@ -51,18 +60,32 @@ class WallLaboratory:
     workload: Workload
     log: LogClient
     pool: ThreadPoolExecutor
-    is_warm: bool = False
     carried_out_by: Callable[[Alternative], Any] = itself
 
     def measure_all(self, orders: Sequence[RunOrder], use: MachineUse | None = None) -> Generator[MeasuredRun]:
-        """The runs as they end, side by side; `use` counts from their begin. Raises: what a run raises."""
-        if not self.is_warm:
-            warm_up(orders[0], self.workload, self.log, self.carried_out_by)
-            self.is_warm = True
+        """The runs as they end, side by side; `use` counts from their begin. Raises: what a run raises.
+
+        Ends are handed over in a queue: `concurrent.futures.wait` takes the locks of all futures at each call, and a
+        Ctrl-C in the middle of that would leave some of them taken for ever.
+        """
+        warm_up(orders[0], self.workload, self.log, self.carried_out_by)
+        ended: queue.SimpleQueue[Future[MeasuredRun]] = queue.SimpleQueue()
         with frozen_garbage():
             if use is not None:
                 use.runs_begin()
-            yield from _measure_all(orders, self.workload, self.log, self.pool)
+            futures = [self.pool.submit(measure, order, self.workload, self.log) for order in orders]
+            for future in futures:
+                future.add_done_callback(ended.put)
+            for _ in orders:
+                future = _next_end(ended)
+                if future.cancelled():
+                    continue
+                try:
+                    yield future.result()
+                except CapReached:
+                    # Its run is no measurement, and no other begins; those under way may still come to their end.
+                    for waiting in futures:
+                        waiting.cancel()
 
 
 @contextlib.contextmanager
@@ -116,30 +139,6 @@ def warm_up(
                 horizon_s=_WARM_UP_S + 1.0,
             )
             pool.submit(measure, RunOrder(facts, carried_out_by(alternative), order.question), workload, log)
-
-
-def _measure_all(
-    orders: Sequence[RunOrder], workload: Workload, log: LogClient, pool: ThreadPoolExecutor
-) -> Iterator[MeasuredRun]:
-    """The runs as they end. Raises what a run raises.
-
-    Ends are handed over in a queue: `concurrent.futures.wait` takes the locks of all futures at each call, and a
-    Ctrl-C in the middle of that would leave some of them taken for ever.
-    """
-    ended: queue.SimpleQueue[Future[MeasuredRun]] = queue.SimpleQueue()
-    begun = [pool.submit(measure, order, workload, log) for order in orders]
-    for future in begun:
-        future.add_done_callback(ended.put)
-    for _ in orders:
-        future = _next_end(ended)
-        if future.cancelled():
-            continue
-        try:
-            yield future.result()
-        except CapReached:
-            # Its run is no measurement, and no other begins; those under way may still come to their end.
-            for waiting in begun:
-                waiting.cancel()
 
 
 def _next_end(ended: queue.SimpleQueue[Future[MeasuredRun]]) -> Future[MeasuredRun]:

@@ -49,12 +49,12 @@ class OpenedSaver:
         """Make the checkpointer and put it below the probe. Raises: ConfigurationError for what is none."""
         if self._make is None:
             return
-        given = (self._folder,) if self._is_outside else ()
+        folder = (self._folder,) if self._is_outside else ()
         if self._is_async:
-            made = shared_loop().run(self._make(*given))
+            made = shared_loop().run(self._make(*folder))
         else:
             with outside_simulation() if self._is_outside else contextlib.nullcontext():
-                made = self._make(*given)
+                made = self._make(*folder)
         if not isinstance(made, BaseCheckpointSaver):
             raise ConfigurationError(
                 f"checkpointer: the function makes a {type(made).__name__}, not a checkpointer of LangGraph"
@@ -173,8 +173,8 @@ def read_thread(graph: AnyGraph, thread_id: str, *, async_only: bool) -> tuple[S
     return SavedThread(tuple(sorted(own, key=lambda each: each.checkpoint["id"])), content), saved
 
 
-async def _listed(found: AsyncIterator[CheckpointTuple]) -> list[CheckpointTuple]:
-    return [each async for each in found]
+async def _listed(checkpoints: AsyncIterator[CheckpointTuple]) -> list[CheckpointTuple]:
+    return [each async for each in checkpoints]
 
 
 def _namespace_of(checkpoint: CheckpointTuple) -> str:

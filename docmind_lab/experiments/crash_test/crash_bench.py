@@ -87,8 +87,8 @@ class Subject:
             raise ConfigurationError(
                 "resume: a resumed run cannot tell which of several answers is next; give one at most"
             )
-        given: dict[str, Any] = {"context": context, "config": config, "resume": resume, "endpoints": endpoints}
-        own = own_graph(graph, inputs, deadline_key=deadline_key, **given)
+        of_runs: dict[str, Any] = {"context": context, "config": config, "resume": resume, "endpoints": endpoints}
+        own = own_graph(graph, inputs, deadline_key=deadline_key, **of_runs)
         _register_makers(own.workload, graph, None if isinstance(checkpointer, str) else checkpointer)
         options["checkpointer"] = checkpointer if isinstance(checkpointer, str) else ""
         return cls(own.workload, own.corpus, inputs_named(own.corpus), **options)
@@ -116,8 +116,8 @@ def reply_by_content(conversation: Conversation) -> Reply:
 
     So a resumed conversation gets the replies of an undisturbed one.
     """
-    said = repr([(message.get("role"), message.get("content")) for message in conversation.messages])
-    return reply_to(dataclasses.replace(conversation, key=DrawKey(0, said, "0")))
+    text = repr([(message.get("role"), message.get("content")) for message in conversation.messages])
+    return reply_to(dataclasses.replace(conversation, key=DrawKey(0, text, "0")))
 
 
 class CrashBench(Bench):
@@ -152,10 +152,6 @@ class CrashBench(Bench):
     def question(self, trial: Trial) -> GraphInput:
         """Return the input of a trial."""
         return self._questions[trial.question_id]
-
-    def add(self, question: GraphInput) -> None:
-        """Add an input that trials may name."""
-        self._questions[question.id] = question
 
     def door(self, trial: Trial, journal: Journal) -> VirtualDoor:
         """Return the simulated services of a trial, watched."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,8 +27,9 @@ class Violation(MakesFinding):
     """One invariant that does not hold.
 
     alternatives: those under which it shows; "kill" for a process that is killed. trials: in how many trials it shows.
-    trial: the smallest of them; `given` is its input. timeline: that trial, a line for each thing that happened around
-    its cut. is_left: whether the alternative promises nothing of the kind, so that it is no defect.
+    trial: the one with the smallest input and the earliest cut; `graph_input` is its input. timeline: that trial, a
+    line for each thing that happened around its cut. is_left: whether the alternative promises nothing of the kind, so
+    that it is no defect.
     """
 
     invariant: str
@@ -37,7 +37,7 @@ class Violation(MakesFinding):
     alternatives: tuple[str, ...]
     trials: int
     trial: Trial
-    given: Mapping[str, Any]
+    graph_input: Mapping[str, Any]
     evidence: str
     timeline: tuple[str, ...]
     is_left: bool = False
@@ -50,23 +50,20 @@ class Violation(MakesFinding):
         return (
             "import pytest\n\n"
             "from docmind_lab.testing import cut_at\n\n\n"
-            '@pytest.mark.parametrize(("alternative", "at_s", "seed", "schedule"), '
-            f"[({trial.alternative!r}, {trial.decision_timeout_s!r}, {seed}, {trial.schedule})])\n"
-            f"def test_{name}(alternative, at_s, seed, schedule):\n"
-            f"    given = {plain_input(self.given)!r}\n"
-            f"    cut_at({graph!r}, given, alternative, at_s, seed=seed, schedule=schedule{rest})\n"
+            '@pytest.mark.parametrize(("alternative", "at_s", "seed"), '
+            f"[({trial.alternative!r}, {trial.decision_timeout_s!r}, {seed})])\n"
+            f"def test_{name}(alternative, at_s, seed):\n"
+            f"    graph_input = {plain_input(self.graph_input)!r}\n"
+            f"    cut_at({graph!r}, graph_input, alternative, at_s, seed=seed{rest})\n"
         )
 
     def finding(self) -> Finding:
         """Return what does not hold, where, what shows it, and the timeline."""
         trial = self.trial
         cut = "killed" if trial.is_kill else f"{trial.alternative}, deadline"
-        order = "" if trial.schedule is None else f", schedule {trial.schedule}"
-        name, _, is_shorter = trial.question_id.partition("~")
-        shorter = " (shortened)" if is_shorter else ""
         words = (
             f"{self.what} ({', '.join(self.alternatives)}; {count_of(self.trials, 'trial')})",
-            f"input {name}{shorter}, {cut} at {trial.decision_timeout_s:.6f} s{order}",
+            f"input {trial.question_id}, {cut} at {trial.decision_timeout_s:.6f} s",
             self.evidence,
             tuple(line.strip() for line in self.timeline),
         )
@@ -75,10 +72,9 @@ class Violation(MakesFinding):
             "what": self.what,
             "alternatives": list(self.alternatives),
             "trials": self.trials,
-            "input": plain_input(self.given),
+            "input": plain_input(self.graph_input),
             "alternative": trial.alternative,
             "at_s": trial.decision_timeout_s,
-            "schedule": trial.schedule,
             "evidence": self.evidence,
             "timeline": list(self.timeline),
         }
@@ -91,8 +87,7 @@ class Coverage:
 
     alternative: or "kill". found: cut points of the undisturbed run. tried: of those, at which instants the run was
     cut. skipped: why the others were not; empty if all were. kinds: kind of cut point → (found, tried). not_judged:
-    trials that could not be judged, with the reason of the first. schedules: orders of threads and tasks under which
-    each point was tried.
+    trials that could not be judged, with the reason of the first.
     """
 
     input_id: str
@@ -102,13 +97,11 @@ class Coverage:
     skipped: str = ""
     kinds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     not_judged: tuple[int, str] = (0, "")
-    schedules: int = 1
 
     def lines(self) -> Iterator[str]:
         """Yield how much was tried, and how much could not be judged."""
-        schedules = f" under {self.schedules} schedules" if self.schedules > 1 else ""
         skipped = f"; {self.skipped}" if self.skipped else ""
-        yield f"input {self.input_id}, {self.alternative}: {self.tried} of {self.found} cut points{schedules}{skipped}"
+        yield f"input {self.input_id}, {self.alternative}: {self.tried} of {self.found} cut points{skipped}"
         if self.not_judged[0]:
             yield f"{count_of(self.not_judged[0], 'trial')} not judged: {self.not_judged[1]}"
 
@@ -121,7 +114,7 @@ class CrashReport(MakesFinding):
     leaves that promises nothing of the kind. coverage: how much was tried, for each input and alternative. judged:
     invariant → in how many trials it was judged. trials: how many runs were cut. notes: what a reader should know of
     the measurement. options: further arguments of `cut_at` that repeat a trial. verdicts: one row for each trial and
-    invariant: input_id, alternative, schedule, at_s (virtual seconds), invariant, status ("holds", "broken", "left" or
+    invariant: input_id, alternative, at_s (virtual seconds), invariant, status ("holds", "broken", "left" or
     "not judged") and what is wrong.
     """
 
@@ -155,14 +148,14 @@ class CrashReport(MakesFinding):
             test = violation.pytest_function(self.graph, self.seed, self.options)
             words += [f"{number}. {what}", *rest, "Its test:", Code(test)]
         words += [] if self.findings else ["No findings."]
-        for left in self.left:
-            where = ", ".join(left.alternatives)
-            words.append(f"{where} leaves, as it says: {left.what} ({count_of(left.trials, 'trial')})")
+        for violation in self.left:
+            where = ", ".join(violation.alternatives)
+            words.append(f"{where} leaves, as it says: {violation.what} ({count_of(violation.trials, 'trial')})")
         for name, meaning in INVARIANTS.items():
             broken = sum(violation.invariant == name for violation in self.findings)
             status = count_of(broken, "finding") if broken else "holds" if self.judged[name] else "not judged"
             words.append(f"{name:<13} {status:<12} {meaning} ({count_of(self.judged[name], 'trial')})")
-        words += [*(line for each in self.coverage for line in each.lines()), self._kinds(), *self.notes]
+        words += [*(line for each in self.coverage for line in each.lines()), *self.notes]
         numbers = {
             "graph": self.graph,
             "holds": self.holds,
@@ -184,21 +177,11 @@ class CrashReport(MakesFinding):
             return f"{self.graph}: {count_of(len(self.findings), 'finding')} in {trials}."
         return f"{self.graph}: every invariant held in {trials}."
 
-    def _kinds(self) -> tuple[str, ...]:
-        """Return how many cut points of each kind there are and were tried, over all inputs and alternatives."""
-        counted: Counter[str] = Counter()
-        counted_tried: Counter[str] = Counter()
-        for each in self.coverage:
-            for kind, (points, tried) in each.kinds.items():
-                counted[kind] += points
-                counted_tried[kind] += tried
-        return tuple(f"{kind:<22} {counted_tried[kind]} of {points}" for kind, points in sorted(counted.items()))
 
-
-def plain_input(given: Mapping[str, Any]) -> Any:
+def plain_input(graph_input: Mapping[str, Any]) -> Any:
     """Return an input as JSON types, so that it can be written down and given again."""
     plain = {}
-    for key, value in given.items():
+    for key, value in graph_input.items():
         if isinstance(value, list) and any(isinstance(item, BaseMessage) for item in value):
             value = convert_to_openai_messages(value)
         try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import math
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,48 +15,49 @@ import pandas as pd
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
-from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationStalled
+from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.experiments.batch.workers import InThisProcess, Workers, workers_for
 from docmind_lab.experiments.comparison.own_graph import Examined, require_whole_budget
 from docmind_lab.experiments.crash_test.crash_bench import SaverMaker, Subject, saver_maker
-from docmind_lab.experiments.crash_test.crash_cells import Found, observe_all, shrink_finding, size_of
-from docmind_lab.experiments.crash_test.crash_report import Coverage, CrashReport, Violation, timeline_of
+from docmind_lab.experiments.crash_test.crash_cells import observe_all
+from docmind_lab.experiments.crash_test.crash_report import Coverage, CrashReport, Violation, plain_input, timeline_of
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
-from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
+from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Judgement, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.examination import KILL, Trial
 from docmind_lab.experiments.world_options import World
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import GraphInput, graph_named
 
-_VERDICT_COLUMNS: Final = ["input_id", "alternative", "schedule", "at_s", "invariant", "status", "what"]
+_VERDICT_COLUMNS: Final = ["input_id", "alternative", "at_s", "invariant", "status", "what"]
 
 _Observe = Callable[[Sequence[Trial]], Iterable[Observation]]
 
 Place = tuple[str, str]
 """An input and an alternative."""
 
+_Shown = tuple[Observation, Judgement]
+"""A trial that shows what does not hold, and the judgement on it."""
+
 
 @dataclass(frozen=True)
 class _Plan:
-    """Everything that is tried. references: by undisturbed trial. points: all of a place; chosen: those tried."""
+    """Everything that is tried. references: by undisturbed trial. points: all of a place; tried: some of them."""
 
     subject: Subject
     places: tuple[Place, ...]
-    schedules: tuple[int | None, ...]
     references: Mapping[Trial, Reference]
     points: Mapping[Place, list[CutPoint]]
-    chosen: Mapping[Place, list[CutPoint]]
+    tried: Mapping[Place, list[CutPoint]]
 
     def trials(self) -> list[Trial]:
         """Return the trials."""
         return [
-            Trial(alternative, point.at_s, input_id, schedule=schedule)
+            Trial(alternative, point.at_s, input_id)
             for input_id, alternative in self.places
-            for schedule in self.schedules
-            for point in self.chosen[input_id, alternative]
+            for point in self.tried[input_id, alternative]
         ]
 
 
@@ -67,14 +68,11 @@ def crash_test(
     alternatives: str | None = None,
     world: World | None = None,
     runs: int | None = None,
-    schedules: int = 1,
     seed: int = 7,
     checkpointer: str | SaverMaker | None = None,
     durability: str = "async",
-    shrink: bool = True,
     workers: int | None = None,
     progress: Progress | None = None,
-    stop: threading.Event | None = None,
 ) -> CrashReport:
     """Cut a graph at every point at which a deadline can fall, go on with its thread, and judge what was left behind.
 
@@ -86,15 +84,12 @@ def crash_test(
         world: Latencies of the simulated services, by the name of a profile, and endpoints of other services, whose
             POST, PUT, PATCH and DELETE requests are counted as side effects.
         runs: How many runs are cut at the most, over all inputs and alternatives; None for all.
-        schedules: Under how many orders of threads and tasks each cut is tried.
         seed: Keys every draw.
         checkpointer: A function that makes the checkpointer of one trial, or a reference to it; None for the graph's
             own, or one in memory where it has none.
         durability: When LangGraph writes checkpoints: "sync", "async" or "exit".
-        shrink: Whether each finding is reduced to the smallest trial that shows it.
         workers: Number of processes; None for one on each core, where that is worth it.
         progress: Called with (done, all) runs.
-        stop: Set by another thread, no further run begins, and what is done is reported.
 
     Returns:
         The report.
@@ -106,8 +101,6 @@ def crash_test(
     """
     if runs is not None and runs < 1:
         raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
-    if schedules < 1:
-        raise ConfigurationError(f"schedules must be 1 or more, not {schedules!r}")
     examined = Examined.of(system, world)
     graph, of_runs = examined.graph.graph, examined.graph.of_runs
     if of_runs.pop("store") is not None:
@@ -124,19 +117,28 @@ def crash_test(
         **of_runs,
     )
     names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only)
+    # Each input runs undisturbed under every alternative, and once as its control; then its cuts are known.
+    done, runs_known = 0, len(subject.inputs) * (len(names) + 1)
+
+    def note(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, runs_known)
+
     with _workers(subject, checkpointer, workers) as pool:
-        counted = _Counter(progress)
-        observe = functools.partial(observe_all, subject, workers=pool, stop=stop, done=counted.add)
-        plan = _plan(subject, names, schedules, runs, observe, counted)
+        observe = functools.partial(observe_all, subject, workers=pool, done=note)
+        plan = _plan(subject, names, runs, observe)
+        runs_known += len(plan.trials())
         observations = list(observe(plan.trials()))
-        is_stopped = stop is not None and stop.is_set()
-        shown = graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name())
-        return _report(shown, plan, observations, pool if shrink and not is_stopped else None)
+    return _report(
+        graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name()), plan, observations
+    )
 
 
-def _alternatives(chosen: str | None, *, async_only: bool) -> list[str]:
+def _alternatives(written: str | None, *, async_only: bool) -> list[str]:
     default = f"A,C,E,{KILL}" if async_only else f"A,D,E,{KILL}"
-    names = [name.strip() for name in (default if chosen is None else chosen).split(",") if name.strip()]
+    names = [name.strip() for name in (default if written is None else written).split(",") if name.strip()]
     for name in names:
         if name != KILL:
             require_whole_budget(parse_alternatives(name))
@@ -156,47 +158,23 @@ def _workers(subject: Subject, checkpointer: Any, count: int | None) -> Workers:
     return Workers(InThisProcess) if is_live else workers_for(1_000, count)
 
 
-@dataclass
-class _Counter:
-    """Tells of progress. all: how many runs are known to come."""
-
-    progress: Progress | None
-    done: int = 0
-    all: int = 0
-
-    def add(self, count: int) -> None:
-        """Note that runs are done."""
-        self.done += count
-        if self.progress is not None:
-            self.progress(self.done, max(self.all, self.done))
-
-
-def _plan(
-    subject: Subject, names: Sequence[str], schedules: int, runs: int | None, observe: _Observe, counted: _Counter
-) -> _Plan:
+def _plan(subject: Subject, names: Sequence[str], runs: int | None, observe: _Observe) -> _Plan:
     """Run each input undisturbed, and choose at which of its cut points it is tried."""
-    orders: tuple[int | None, ...] = (None, *range(1, schedules))
     places = tuple((one.id, name) for one in subject.inputs for name in names)
-    undisturbed = [Trial(name, math.inf, one, schedule=order) for one, name in places for order in orders]
+    undisturbed = [Trial(name, math.inf, one) for one, name in places]
     controls = {one.id: Trial(names[0], math.inf, one.id, is_control=True) for one in subject.inputs}
-    counted.all = len(undisturbed) + len(controls)
     seen: dict[Trial, Observation] = {}
     for observation in observe([*controls.values(), *undisturbed]):
         require_usable(observation)
         seen[observation.trial] = observation
     references = {}
-    for trial in (trial for trial in undisturbed if trial in seen):
-        control = seen.get(controls[trial.question_id], seen[trial])
-        base = seen.get(Trial(names[0], math.inf, trial.question_id), seen[trial])
+    for trial in undisturbed:
+        base, control = seen[Trial(names[0], math.inf, trial.question_id)], seen[controls[trial.question_id]]
         references[trial] = Reference(seen[trial], volatile_keys(base, control))
-    # Where it was stopped, some have none.
-    absent = {(trial.question_id, trial.alternative) for trial in undisturbed if trial not in references}
-    places = tuple(place for place in places if place not in absent)
     points = {(one, name): cut_points(seen[Trial(name, math.inf, one)]) for one, name in places}
-    each = None if runs is None else max(1, runs // max(1, len(places) * len(orders)))
-    chosen = {place: in_turn(points[place], each) for place in places}
-    counted.all += sum(len(of_place) for of_place in chosen.values()) * len(orders)
-    return _Plan(subject, places, orders, references, points, chosen)
+    each = None if runs is None else max(1, runs // len(places))
+    tried = {place: in_turn(points[place], each) for place in places}
+    return _Plan(subject, places, references, points, tried)
 
 
 def volatile_keys(first: Observation, second: Observation) -> frozenset[str]:
@@ -214,20 +192,20 @@ def require_usable(observation: Observation) -> None:
         raise GraphError(f"{where}: the graph ends {observation.first}")
 
 
-def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrinks: Workers | None) -> CrashReport:
-    groups: dict[tuple[str, str, bool], list[Found]] = {}
+def _report(graph: str, plan: _Plan, observations: Sequence[Observation]) -> CrashReport:
+    groups: dict[tuple[str, str, bool], list[_Shown]] = {}
     judged: Counter[str] = Counter()
     rows: list[tuple[Any, ...]] = []
     for observation in observations:
         trial = observation.trial
         for judgement in judge(observation, plan.references[trial.undisturbed]):
-            place = trial.question_id, trial.alternative, trial.schedule, trial.decision_timeout_s
+            place = trial.question_id, trial.alternative, trial.decision_timeout_s
             rows.append((*place, judgement.invariant, judgement.status, judgement.what))
             judged[judgement.invariant] += judgement.status != "not judged"
             if judgement.status in ("broken", "left"):
                 key = judgement.invariant, judgement.what, judgement.status == "left"
                 groups.setdefault(key, []).append((observation, judgement))
-    findings = [_violation(key, found, plan, None if key[2] else shrinks) for key, found in groups.items()]
+    findings = [_violation(key, shown, plan) for key, shown in groups.items()]
     rank = list(INVARIANTS)
     findings.sort(key=lambda finding: (-finding.trials, rank.index(finding.invariant), finding.what))
     subject = plan.subject
@@ -249,38 +227,32 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation], shrink
         _notes(plan),
         subject.seed,
         options,
-        pd.DataFrame(rows, columns=_VERDICT_COLUMNS).astype({"schedule": "Int64"}),
+        pd.DataFrame(rows, columns=_VERDICT_COLUMNS),
     )
 
 
-def _violation(key: tuple[str, str, bool], found: list[Found], plan: _Plan, shrinks: Workers | None) -> Violation:
+def _violation(key: tuple[str, str, bool], shown: list[_Shown], plan: _Plan) -> Violation:
     invariant, what, is_left = key
-    questions: dict[str, GraphInput] = {one.id: one for one in plan.subject.inputs}
-    # The smallest input, then the first schedule, then the earliest cut.
+    inputs: dict[str, GraphInput] = {one.id: one for one in plan.subject.inputs}
 
-    def rank(each: Found) -> tuple[int, int, float, str]:
+    def rank(each: _Shown) -> tuple[int, float, str]:
+        """The smallest input, then the earliest cut."""
         trial = each[0].trial
-        size = size_of(questions[trial.question_id].given)
-        return size, trial.schedule or -1, trial.decision_timeout_s, trial.alternative
+        size = len(json.dumps(plain_input(inputs[trial.question_id].given), default=str))
+        return size, trial.decision_timeout_s, trial.alternative
 
-    example = min(found, key=rank)
-    trial = example[0].trial
-    given: Mapping[str, Any] = questions[trial.question_id].given
-    if shrinks is not None:
-        place = trial.question_id, trial.alternative
-        tried = {point.at_s for point in plan.chosen[place]}
-        points = [point.at_s for point in plan.points[place] if point.at_s < trial.decision_timeout_s]
-        untried = [at_s for at_s in points if at_s not in tried]
-        reference = plan.references[trial.undisturbed]
-        try:
-            example, given = shrinks.submit(shrink_finding, plan.subject, example, reference, untried).result()
-        except SimulationStalled:
-            shrinks.replace()  # the finding stays as it is
-    observation, judgement = example
-    names = dict.fromkeys(each.trial.alternative for each, _ in found)
-    timeline = timeline_of(observation, judgement)
+    observation, judgement = min(shown, key=rank)
+    names = dict.fromkeys(each.trial.alternative for each, _ in shown)
     return Violation(
-        invariant, what, tuple(names), len(found), observation.trial, given, judgement.evidence, timeline, is_left
+        invariant,
+        what,
+        tuple(names),
+        len(shown),
+        observation.trial,
+        inputs[observation.trial.question_id].given,
+        judgement.evidence,
+        timeline_of(observation, judgement),
+        is_left,
     )
 
 
@@ -292,10 +264,8 @@ def _coverage(place: Place, plan: _Plan, observations: Sequence[Observation]) ->
     counted, counted_tried = kinds_of(points), kinds_of(tried)
     refused = [each.not_judged for each in mine if each.not_judged]
     skipped = ""
-    if len(plan.chosen[place]) < len(points):
-        skipped = f"{len(points) - len(plan.chosen[place])} skipped for the limit of runs"
-    elif len(tried) < len(points):
-        skipped = f"{len(points) - len(tried)} skipped: it was stopped"
+    if len(plan.tried[place]) < len(points):
+        skipped = f"{len(points) - len(plan.tried[place])} skipped for the limit of runs"
     return Coverage(
         *place,
         len(points),
@@ -303,7 +273,6 @@ def _coverage(place: Place, plan: _Plan, observations: Sequence[Observation]) ->
         skipped,
         {kind: (count, counted_tried.get(kind, 0)) for kind, count in counted.items()},
         (len(refused), refused[0] if refused else ""),
-        len(plan.schedules),
     )
 
 
@@ -315,6 +284,6 @@ def _notes(plan: _Plan) -> tuple[str, ...]:
     volatile = sorted({key for each in plan.references.values() for key in each.volatile})
     if volatile:
         notes.append(f"Not compared, since it depends on time or chance: {', '.join(volatile)}.")
-    if plan.references and not any(each.effects for each in plan.references.values()):
+    if not any(each.effects for each in plan.references.values()):
         notes.append("No side effect was seen: only declared tools and endpoints of a file are counted.")
     return tuple(notes)

@@ -59,15 +59,15 @@ def in_turn(points: Sequence[CutPoint], most: int | None) -> list[CutPoint]:
     for point in sorted(points, key=lambda point: (order[point.side], point.at_s)):
         for kind in point.kinds:
             queues.setdefault(kind, []).append(point)
-    chosen: dict[float, CutPoint] = {}
-    while len(chosen) < most and any(queues.values()):
+    taken: dict[float, CutPoint] = {}
+    while len(taken) < most and any(queues.values()):
         for queue in queues.values():
-            while queue and queue[0].at_s in chosen:
+            while queue and queue[0].at_s in taken:
                 queue.pop(0)
-            if queue and len(chosen) < most:
+            if queue and len(taken) < most:
                 point = queue.pop(0)
-                chosen[point.at_s] = point
-    return [chosen[at_s] for at_s in sorted(chosen)]
+                taken[point.at_s] = point
+    return [taken[at_s] for at_s in sorted(taken)]
 
 
 def kinds_of(points: Iterable[CutPoint]) -> dict[str, int]:

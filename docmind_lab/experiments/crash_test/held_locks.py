@@ -22,11 +22,11 @@ def held_locks(graph: AnyGraph) -> dict[str, Any]:
     Those are looked at that its functions and tools name: globals of their modules, variables around them, attributes
     of their objects.
     """
-    found: dict[str, Any] = {}
+    locks: dict[str, Any] = {}
     for function in _functions_of(graph):
         for name, value in _names_in(function):
-            _collect(name, value, found, _DEPTH)
-    return found
+            _collect(name, value, locks, _DEPTH)
+    return locks
 
 
 def release_lock(lock: Any) -> bool:
@@ -38,11 +38,11 @@ def release_lock(lock: Any) -> bool:
 
 def _functions_of(graph: AnyGraph) -> Iterator[Any]:
     for node in graph.nodes.values():
-        found = without_wrappers(node.bound)
-        if isinstance(found, Pregel):
-            yield from _functions_of(found)
+        inner = without_wrappers(node.bound)
+        if isinstance(inner, Pregel):
+            yield from _functions_of(inner)
             continue
-        for part in (found, *getattr(found, "steps", ())):
+        for part in (inner, *getattr(inner, "steps", ())):
             yield from (each for name in ("func", "afunc") if (each := getattr(part, name, None)) is not None)
     for tool in tools_of(graph).values():
         yield from (each for name in ("func", "coroutine") if (each := getattr(tool, name, None)) is not None)
@@ -69,20 +69,20 @@ def _globals_of(code: Any) -> set[str]:
     return set(code.co_names).union(*map(_globals_of, inner))
 
 
-def _collect(name: str, value: Any, found: dict[str, Any], depth: int) -> None:
+def _collect(name: str, value: Any, locks: dict[str, Any], depth: int) -> None:
     if _is_held(value):
-        found[name] = value
+        locks[name] = value
         return
     if depth == 0 or inspect.ismodule(value) or inspect.isclass(value):
         return
     if inspect.isfunction(value):
         for inner, each in _names_in(value):
-            _collect(inner, each, found, depth - 1)
+            _collect(inner, each, locks, depth - 1)
         return
     attributes = getattr(value, "__dict__", None)
     if isinstance(attributes, dict) and type(value).__module__ not in ("builtins", "threading"):
         for inner, each in list(attributes.items()):
-            _collect(f"{name}.{inner}", each, found, depth - 1)
+            _collect(f"{name}.{inner}", each, locks, depth - 1)
 
 
 def _is_held(value: Any) -> bool:

@@ -103,11 +103,11 @@ def _judge_begins(observation: Observation, reference: Reference) -> Judgement:
         status = _status_of(observation, "node")
         return Judgement("begins", status, "the caller is never told", "the run had not returned an hour later")
     late = _begun_after(observation, BEGINNINGS - _WRITES)
-    known = Counter((mark.kind, mark.what) for mark in _begun_after(reference.undisturbed, BEGINNINGS - _WRITES))
+    usual = Counter((mark.kind, mark.what) for mark in _begun_after(reference.undisturbed, BEGINNINGS - _WRITES))
     # What is promised first, so that nothing that is left hides it.
     for mark in sorted(late, key=lambda mark: _status_of(observation, mark.kind) != "broken"):
-        known[mark.kind, mark.what] -= 1
-        if known[mark.kind, mark.what] < 0:
+        usual[mark.kind, mark.what] -= 1
+        if usual[mark.kind, mark.what] < 0:
             status = _status_of(observation, mark.kind)
             after_s = mark.at_s - (observation.first.told_at_s or 0.0)
             what = f"{mark.kind} {mark.what} begins after the caller was told"
@@ -121,12 +121,12 @@ def _judge_leftovers(observation: Observation, reference: Reference) -> Judgemen
     if observation.trial.is_kill:
         return Judgement("leftovers", "not judged")
     usual = Counter((each.kind, each.name) for each in reference.undisturbed.leftovers)
-    found = Counter((each.kind, each.name) for each in observation.leftovers) - usual
-    if not found:
+    beyond = Counter((each.kind, each.name) for each in observation.leftovers) - usual
+    if not beyond:
         return Judgement("leftovers", "holds")
-    kind, name = next(iter(found))
+    kind, name = next(iter(beyond))
     example = next(each for each in observation.leftovers if (each.kind, each.name) == (kind, name))
-    more = f", and {found.total() - 1} more" if found.total() > 1 else ""
+    more = f", and {beyond.total() - 1} more" if beyond.total() > 1 else ""
     evidence = f"30 s later there is still the {example}{more}"
     return Judgement("leftovers", _status_of(observation, kind), f"{kind} {name} remains", evidence)
 
@@ -157,7 +157,7 @@ def _judge_conversation(observation: Observation, reference: Reference) -> Judge
         return Judgement("conversation", "not judged")
     undisturbed = reference.undisturbed
     for part, words in observation.refusals:
-        if part in _WHEN and not any(known == part for known, _ in undisturbed.refusals):
+        if part in _WHEN and not any(refused_part == part for refused_part, _ in undisturbed.refusals):
             return Judgement("conversation", "broken", f"a provider refuses the conversation {_WHEN[part]}", words)
     asked, usual = observation.asked, undisturbed.asked
     if asked is not None and usual is not None and usual.outcome != "failed" and asked.outcome == "failed":
@@ -228,8 +228,8 @@ def _judge_effects(observation: Observation, reference: Reference) -> Judgement:
     if ended.outcome == "answered" and not observation.saved.error:
         for what, count in usual.items():
             if done[what] < count and _of_place(done, what) < _of_place(usual, what):
-                said = f"{done[what]} times, and the run says that it is done"
-                evidence = f"{said}; an undisturbed run does it {count} times"
+                claim = f"{done[what]} times, and the run says that it is done"
+                evidence = f"{claim}; an undisturbed run does it {count} times"
                 return Judgement("effects", "broken", f"{what} is lost", evidence)
     return Judgement("effects", "holds")
 

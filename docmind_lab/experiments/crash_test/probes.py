@@ -184,11 +184,11 @@ class ProbedModel:
 def _words_in(plan: Plan) -> str:
     body = b"".join(step.data for step in plan.steps if isinstance(step, Chunk))
     try:
-        found = json.loads(body)
+        payload = json.loads(body)
     except ValueError:
         return body.decode("utf-8", "replace")
-    error = found.get("error") if isinstance(found, Mapping) else None
-    return str(error.get("message", error)) if isinstance(error, Mapping) else str(error or found)
+    error = payload.get("error") if isinstance(payload, Mapping) else None
+    return str(error.get("message", error)) if isinstance(error, Mapping) else str(error or payload)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -101,7 +101,6 @@ class _TrialRun:
         self.bench, self.trial = bench, trial
         self.question: GraphInput = bench.question(trial)
         self.clock = VirtualClock(
-            seed=trial.schedule,
             horizon_s=3 * (LONG_S + SETTLE_S) + _SPARE_S + _LATER_S,
             stall_after_s=_STALL_AFTER_S,
         )
@@ -170,7 +169,7 @@ class _TrialRun:
     def _until_killed(self, at_s: float) -> Ending | None:
         """Run until the instant of the kill; return the ending of a run that was over before."""
         self._opened.open(self._probe)
-        future = self._start(FIRST, self._given(), LONG_S)
+        future = self._start(FIRST, self._inputs(), LONG_S)
         with contextlib.suppress(FutureTimeoutError):
             outcome, told_at_s = future.result(timeout=max(0.0, at_s - self.clock.now()))
             self.clock.sleep(max(0.0, at_s - self.clock.now()))
@@ -183,7 +182,7 @@ class _TrialRun:
         if self.trial.is_control:
             self.clock.sleep(_LATER_S)
         limit_s = self.trial.decision_timeout_s if self.trial.is_cut else LONG_S
-        return self._run(FIRST, self._given(), limit_s)
+        return self._run(FIRST, self._inputs(), limit_s)
 
     def _go_on(self, first: Ending, leftovers: tuple[Leftover, ...]) -> Observation:
         """Resume the thread, ask on in a copy of it, and put everything together."""
@@ -193,9 +192,9 @@ class _TrialRun:
         resumed = completed = None
         if not saved.error and first.outcome != "answered" and not saved.interrupts:
             # Also where no node is said to be next: writes that are not in a checkpoint yet may lead to one.
-            resumed = self._run(RESUMED, None if saved.is_there else self._given(), LONG_S)
+            resumed = self._run(RESUMED, None if saved.is_there else self._inputs(), LONG_S)
             if resumed.error.startswith(_NOTHING_SAVED):
-                resumed = self._run(RESUMED, self._given(), LONG_S)
+                resumed = self._run(RESUMED, self._inputs(), LONG_S)
         if resumed is not None:
             completed = self._read()[1]
         asked = self._asked(thread)
@@ -227,7 +226,7 @@ class _TrialRun:
         if thread is None or "messages" not in self.graph.channels:
             return None
         node_mode = self.bench.alternative(self.trial).node_mode
-        key = (self.trial.question_id, self.trial.schedule, node_mode, thread.content)
+        key = (self.trial.question_id, node_mode, thread.content)
         if key not in self.bench.asked:
             ending = self._ask(thread)
             words = tuple(words for part, words in self.journal.refusals if part == ASKED)
@@ -240,10 +239,10 @@ class _TrialRun:
     def _ask(self, thread: SavedThread) -> Ending:
         """Send the user's next message to a copy of the thread as the cut run had left it."""
         self._asks = copy_with(type(self.graph), self.graph, checkpointer=thread.copied(ASKED))
-        given = {**self._given(), "messages": [HumanMessage(NEXT_MESSAGE, id="next")]}
-        return self._run(ASKED, given, LONG_S)
+        inputs = {**self._inputs(), "messages": [HumanMessage(NEXT_MESSAGE, id="next")]}
+        return self._run(ASKED, inputs, LONG_S)
 
-    def _given(self) -> dict[str, Any]:
+    def _inputs(self) -> dict[str, Any]:
         # A copy: a node may change in place what it is given.
         return copy.deepcopy(dict(self.question.given))
 
@@ -299,21 +298,21 @@ class _TrialRun:
     # ---- what remains
 
     def _leftovers(self, held_before: set[str]) -> tuple[Leftover, ...]:
-        found = [
+        leftovers = [
             Leftover(each.kind, _from_here(each.name), _from_here(each.where))
             for each in self.clock.left_at_work()
             if each.thread != _CALLER
         ]
         for name, lock in held_locks(self.graph).items():
             if name not in held_before:
-                found.append(Leftover("lock", name))
+                leftovers.append(Leftover("lock", name))
                 release_lock(lock)  # or the resumption would wait for it in real time
-        found += [Leftover("temporary file", name) for name in sorted(map(_without_chance, self._files()))]
+        leftovers += [Leftover("temporary file", name) for name in sorted(map(_without_chance, self._files()))]
         recorder = self._recorders[FIRST]
         for attempt in recorder.snapshot().attempts:
             if attempt.outcome == "open" and _is_request(attempt):
-                found.append(Leftover("open request", attempt.call.role or attempt.call.kind))
-        return tuple(found)
+                leftovers.append(Leftover("open request", attempt.call.role or attempt.call.kind))
+        return tuple(leftovers)
 
     # ---- marks
 

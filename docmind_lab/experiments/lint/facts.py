@@ -112,8 +112,8 @@ def calls_in(scene: Scene, node: str) -> dict[str, int]:
 
 def timeouts_of(scene: Scene, node: str) -> tuple[float, ...]:
     """Return the timeouts that the node's own clients set on its requests."""
-    given = {call.timeout_s for call in requests_of(scene.measured) if call.role == node}
-    return tuple(sorted(float(timeout_s) for timeout_s in given if not math.isnan(timeout_s)))
+    timeouts_s = {call.timeout_s for call in requests_of(scene.measured) if call.role == node}
+    return tuple(sorted(float(timeout_s) for timeout_s in timeouts_s if not math.isnan(timeout_s)))
 
 
 @dataclass(frozen=True)
@@ -156,19 +156,19 @@ def strikes_of(scenes: Iterable[Scene], node: str) -> list[Strike]:
     Requests come from all scenes; one that several inputs lead to is struck with the first of them. A request outside
     every node is struck by what strikes all.
     """
-    found: dict[tuple[str, int], tuple[int, Strike]] = {}
+    strikes: dict[tuple[str, int], tuple[int, Strike]] = {}
     for scene in scenes:
         asked: Counter[str] = Counter()
         for number, request in scene.seen.sent.get(node, {}).items():
             of_store = request.kind == "retrieval"
             asked_in, after = scene.trial.question_id, scene.trial.fault
             strike = Strike(asked_in, node or "*", request.address, of_store, request.at_s, after)
-            found.setdefault((request.address, asked[request.address]), (number, strike))
+            strikes.setdefault((request.address, asked[request.address]), (number, strike))
             asked[request.address] += 1
     made: list[Strike] = []
     # A node that asks a model and a store is described by its model.
     for of_store in (False, True):
-        of_kind = [(number, strike) for number, strike in found.values() if strike.of_store == of_store]
+        of_kind = [(number, strike) for number, strike in strikes.values() if strike.of_store == of_store]
         made += [strike for _, strike in of_kind[:1]]
         if node and len(of_kind) > 1:
             made += [dataclasses.replace(strike, role=f"{node}#{number}") for number, strike in of_kind]

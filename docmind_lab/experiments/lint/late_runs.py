@@ -46,8 +46,8 @@ def union(intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
 
 def within(intervals: Iterable[TimeSpan], start: float, to: float) -> list[TimeSpan]:
     """Return the parts of the intervals that lie between two instants."""
-    clipped = ((max(start, begun), min(to, ended)) for begun, ended in intervals)
-    return [(begun, ended) for begun, ended in clipped if ended > begun]
+    clipped = ((max(start, from_s), min(to, until_s)) for from_s, until_s in intervals)
+    return [(from_s, until_s) for from_s, until_s in clipped if until_s > from_s]
 
 
 def without(whole: TimeSpan, intervals: Iterable[TimeSpan]) -> list[TimeSpan]:
@@ -109,8 +109,8 @@ class Overrun:
 
 def requests_of(measured: MeasuredRun) -> list[CallRecord]:
     """Return the attempts that reached a server, as the client saw them: what a deadline can cut."""
-    known = {(call.call_id, call.attempt) for call in measured.calls if call.seen_from == "server"}
-    return [call for call in measured.calls if call.seen_from == "client" and (call.call_id, call.attempt) in known]
+    arrived = {(call.call_id, call.attempt) for call in measured.calls if call.seen_from == "server"}
+    return [call for call in measured.calls if call.seen_from == "client" and (call.call_id, call.attempt) in arrived]
 
 
 def span_of(call: CallRecord) -> TimeSpan:
@@ -125,7 +125,7 @@ def threads_of(measured: MeasuredRun) -> defaultdict[str, list[TimeSpan]]:
 
 def _spans_of(measured: MeasuredRun, what: str) -> defaultdict[str, list[TimeSpan]]:
     """Return for each role when something of it went on: "thread", or "node" for the outermost nodes."""
-    begun: Counter[tuple[str, float]] = Counter()
+    under_way: Counter[tuple[str, float]] = Counter()
     made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
     for event in measured.events:
         if event.event not in (f"{what}_started", f"{what}_ended"):
@@ -134,11 +134,11 @@ def _spans_of(measured: MeasuredRun, what: str) -> defaultdict[str, list[TimeSpa
         if what == "node" and "/" in detail["node"]:
             continue
         if event.event == f"{what}_started":
-            begun[event.role, event.at_s] += 1
+            under_way[event.role, event.at_s] += 1
         else:
-            begun[event.role, detail["begun_at_s"]] -= 1
+            under_way[event.role, detail["begun_at_s"]] -= 1
             made[event.role].append((detail["begun_at_s"], event.at_s))
-    for role, begun_at_s in begun.elements():
+    for role, begun_at_s in under_way.elements():
         made[role].append((begun_at_s, math.inf))
     return made
 

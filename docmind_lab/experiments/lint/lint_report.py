@@ -98,7 +98,9 @@ class LintReport(MakesFinding):
 
     def after_a_cancel_s(self, node: str) -> float:
         """For how long the node's work went on after a cancellation under C, seconds; 0.0 if it did not."""
-        seen = [found.work_s for found in self.overruns if found.node == node and found.trial.alternative == "C"]
+        seen = [
+            overrun.work_s for overrun in self.overruns if overrun.node == node and overrun.trial.alternative == "C"
+        ]
         return max(seen, default=0.0)
 
     def finding(self, *, verbose: bool = False) -> Finding:
@@ -150,16 +152,16 @@ class LintReport(MakesFinding):
 
     def _left_out(self, problems: int) -> str:
         requests = len({address for address, _, _ in self.requests})
-        left = [count_of(problems, "further finding")] if problems else []
-        left += ["their runs"] if self.findings else []
-        left += ["the nodes"]
-        left += [count_of(requests, "request")] if requests else []
-        return f"With --verbose: {join_names(left)}."
+        parts = [count_of(problems, "further finding")] if problems else []
+        parts += ["their runs"] if self.findings else []
+        parts += ["the nodes"]
+        parts += [count_of(requests, "request")] if requests else []
+        return f"With --verbose: {join_names(parts)}."
 
     def _as_types(self) -> dict[str, Any]:
         """Return the report as JSON types, except that infinities stay floats and tuples are no lists."""
-        # No trial of the lint has a schedule or is a control.
-        absent = ("overruns", "schedule", "is_control")
+        # No trial of the lint is a control.
+        absent = ("overruns", "is_control")
         plain = dataclasses.asdict(
             self, dict_factory=lambda items: {name: value for name, value in items if name not in absent}
         )

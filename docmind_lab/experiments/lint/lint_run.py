@@ -64,8 +64,8 @@ def doctor(
     require_seconds("decision timeout", decision_timeout_s)
     if not (math.isfinite(slack_s) and slack_s >= 0):
         raise ConfigurationError(f"slack_s must be 0 or more finite seconds, not {slack_s!r}")
-    given = _all_that_enforce() if alternatives is None else alternatives
-    names = [name.strip() for name in given.split(",") if name.strip()]
+    written = _all_that_enforce() if alternatives is None else alternatives
+    names = [name.strip() for name in written.split(",") if name.strip()]
     if not names:
         raise ConfigurationError(f"alternatives: name at least one of {_all_that_enforce()}")
     examined = Examined.of(system, world)
@@ -170,8 +170,8 @@ def _judge(
         for decision_timeout_s, fault, question_id in probed.trials:
             trial = Trial(name, decision_timeout_s, question_id, fault)
             for each, measured, line in _both_forms(bench, trial):
-                found = overrun_of(each, measured, is_async=mode == "async", blocking=blocking, slack_s=slack_s)
-                late += [dataclasses.replace(found, blocked_at=line)] if found is not None else []
+                overrun = overrun_of(each, measured, is_async=mode == "async", blocking=blocking, slack_s=slack_s)
+                late += [dataclasses.replace(overrun, blocked_at=line)] if overrun is not None else []
             done += 1
             if progress is not None:
                 progress(done, sum(of not in refused for of in modes.values()) * len(probed.trials))

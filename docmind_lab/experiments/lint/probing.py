@@ -145,8 +145,8 @@ class GraphProbe:
         for fault in (strike.hang, strike.trickle(min(within_s / 4, SLOWEST_GAP_S))):
             self.trials[within_s, fault, asked] = None
         self.trials[self._decision_timeout_s, strike.fail, asked] = None
-        known = self.nodes()
-        if any(other not in known for scene in failing for other in scene.nodes()):
+        nodes = self.nodes()
+        if any(other not in nodes for scene in failing for other in scene.nodes()):
             self.scenes |= {(asked, scene.trial.alternative, strike.fail): scene for scene in failing}
         if not node:
             return None, never
@@ -172,9 +172,9 @@ def _failure(cannot: dict[str, Scene], question_id: str) -> str:
             return f"{place}, after {count_of(answers, 'answer')}; give one more: {options}"
         return f"{place}; answer it: {options}"
     sync, on_loop = (cannot[alternative].failure_in_words() for alternative in (UNTIMED, UNTIMED_ASYNC))
-    said = sync if sync == on_loop else f"{sync} when it runs sync, and {on_loop} when it runs async"
+    failures = sync if sync == on_loop else f"{sync} when it runs sync, and {on_loop} when it runs async"
     return (
-        f"the graph fails without any deadline, with {said} (input {question_id}); have it answer its inputs "
+        f"the graph fails without any deadline, with {failures} (input {question_id}); have it answer its inputs "
         f"first{_guesses(cannot.values())}"
     )
 

@@ -174,18 +174,18 @@ class ObservedAlternative(AroundAlternative):
                 self.seen.blocked.append((due_at_s, since()))
 
 
-def _is_tool_calls(given: Any) -> bool:
-    return isinstance(given, list) and all(
-        isinstance(item, Mapping) and item.get("type") == "tool_call" for item in given
+def _is_tool_calls(inputs: Any) -> bool:
+    return isinstance(inputs, list) and all(
+        isinstance(item, Mapping) and item.get("type") == "tool_call" for item in inputs
     )
 
 
-def _has_key(given: Any, key: str) -> bool:
+def _has_key(inputs: Any, key: str) -> bool:
     """Whether a node's input has a value for the key; a tool's input holds the state of its agent."""
-    if isinstance(given, Mapping):
-        inner = given.get("state")
-        return given.get(key) is not None or (isinstance(inner, Mapping) and inner.get(key) is not None)
-    return getattr(given, key, None) is not None if key else False
+    if isinstance(inputs, Mapping):
+        inner = inputs.get("state")
+        return inputs.get(key) is not None or (isinstance(inner, Mapping) and inner.get(key) is not None)
+    return getattr(inputs, key, None) is not None if key else False
 
 
 @dataclass(frozen=True)
@@ -244,14 +244,14 @@ class Scene:
     def _longest_part(self, node: str, of_these: Iterable[TimeSpan]) -> TimeSpan:
         """Return the longest part of these intervals within a visit, with no request under way; (0.0, 0.0) if none."""
         spans = list(of_these)
-        found = [
+        stretches = [
             stretch
             for visit in self.outermost(node)
             if visit.ended_at_s < float("inf")
             for span in within(spans, *self._relevant_span(visit))
             for stretch in without(span, map(span_of, self.requests(visit)))
         ]
-        return max(found, key=length_of, default=(0.0, 0.0))
+        return max(stretches, key=length_of, default=(0.0, 0.0))
 
     def _relevant_span(self, visit: Visit) -> TimeSpan:
         struck = self.trial.faults[-1:]

@@ -37,11 +37,11 @@ def recall_at_deadline(events: Iterable[EventRecord], gold_topics: tuple[str, ..
     """Return the share of gold topics among what was retrieved by the deadline; NaN without gold."""
     if not gold_topics:
         return NAN
-    found: set[str] = set()
+    topics: set[str] = set()
     for event in events:
         if event.event == "retrieved" and event.at_s <= deadline_s:
-            found.update(json.loads(event.detail)["topics"])
-    return len(found.intersection(gold_topics)) / len(set(gold_topics))
+            topics.update(json.loads(event.detail)["topics"])
+    return len(topics.intersection(gold_topics)) / len(set(gold_topics))
 
 
 def mean_score(events: Iterable[EventRecord], deadline_s: float) -> float:

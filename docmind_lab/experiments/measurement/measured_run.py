@@ -106,15 +106,15 @@ def measure(order: RunOrder, workload: Workload, log: RequestLog, clock: Clock =
 
 def _scored_results(recorder: Recorder, workload: Workload, question: Question, until: float) -> list[RawEvent]:
     """Return an event for each instant at which what there was to return became better or worse."""
-    found: list[RawEvent] = []
+    events: list[RawEvent] = []
     last: dict[str, float] = {"recall": 0.0, "score": 0.0}
     for result in recorder.results:
         recall, score = workload.scores(question, Outcome("partial", result.answer, result.documents))
         detail = {name: value for name, value in (("recall", recall), ("score", score)) if not math.isnan(value)}
         if result.at <= until and detail and detail != last:
             last = detail
-            found.append(RawEvent(result.at, "result_scored", detail=detail))
-    return found
+            events.append(RawEvent(result.at, "result_scored", detail=detail))
+    return events
 
 
 def _meter(order: RunOrder) -> Meter:

@@ -191,5 +191,5 @@ class SimulatedSystem:
 
 def live_endpoint_of(settings: Settings) -> str:
     """Return the name of the setting that names a live endpoint, which answers in real time; empty if none does."""
-    named = {"llm.base_url": settings.llm.base_url, "database.qdrant_url": settings.database.qdrant_url}
-    return next((name for name, value in named.items() if value is not None), "")
+    endpoints = {"llm.base_url": settings.llm.base_url, "database.qdrant_url": settings.database.qdrant_url}
+    return next((name for name, value in endpoints.items() if value is not None), "")

@@ -13,21 +13,20 @@ import itertools
 import math
 import time
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Final
 
-from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import PHASES, Phase, WorkEnds
 from docmind_lab.experiments.batch.cell_run import Progress
-from docmind_lab.experiments.probe.probe_bench import LONGEST_PROMPT, PREFILL_S, STEADY, TOKEN_LIMIT, Bench
+from docmind_lab.experiments.probe.probe_bench import LONGEST_PROMPT, PREFILL_S, TOKEN_LIMIT, Bench
 from docmind_lab.experiments.probe.truth import Counters, LabLog, Leaving, Look, Target, truth_of
 from docmind_lab.experiments.probe.verdicts import ENDED_BY, STREAMING, ServerProbe, Trial, work_ends_of
 
 # Where in its phase a call is left, as a share of the phase: the first trial, and how much later each further one.
 _LEFT_AT: Final = 0.2
 _LEFT_LATER: Final = 0.13
-_LIMIT_MS: Final = 500
 _IN_QUEUE_S: Final = 0.15
-# Calls before and after the trials: to learn how calls go, to see that they still do, and to try limits.
+# Calls before and after the trials: to learn how calls go, and to see that they still do.
 _CALLS_BESIDE_TRIALS: Final = 60
 # A trial, the wait for a quiet server before it, and a call that waits for the slot. Waits may need to be repeated.
 _CALLS_OF_A_TRIAL: Final = 4
@@ -50,7 +49,6 @@ def _trials(repeats: int, *, counted: bool) -> list[Which]:
     """All trials, in order; `counted` for one more with its counters polled."""
     ways: tuple[Leaving, ...] = ("FIN", "RST")
     trials: list[Which] = list(itertools.product(PHASES, ways, range(1, repeats + 1)))
-    trials.append(("generation", "client timeout", 1))
     return [*trials, ("generation", "FIN, polled", 1)] if counted else trials
 
 
@@ -104,7 +102,7 @@ def probe_server(
         progress(len(trials), len(trials))
     bench.require_steady()
     server = "unknown" if truth is None else truth.server
-    return ServerProbe(server, target.base_url, undisturbed, tuple(results), _limits(bench))
+    return ServerProbe(server, target.base_url, undisturbed, tuple(results))
 
 
 # ---- trials
@@ -126,8 +124,6 @@ def _leave(bench: Bench, which: Which) -> Trial:
     if phase == "queue":
         return _leave_in_queue(bench, which, before)
     share = _LEFT_AT + _LEFT_LATER * (repeat - 1) % (1 - _LEFT_AT)
-    if how == "client timeout":
-        return _leave_by_timeout(bench, which, share, before)
     run_id, call = bench.call(usual.prompt_words, usual.max_tokens, stream=phase in STREAMING)
     with call:
         if phase == "mid_stream":
@@ -140,32 +136,6 @@ def _leave(bench: Bench, which: Which) -> Trial:
             time.sleep(max(0.0, call.sent_at_s + leave_after_s - time.monotonic()))
         left_at_s = call.leave("FIN" if how == "FIN, polled" else how)
     return _judge(bench, which, run_id, call.begun_at_s, call.sent_at_s, left_at_s, before)
-
-
-def _leave_by_timeout(bench: Bench, which: Which, share: float, before: Look | None) -> Trial:
-    """Have the official client leave by its own timeout."""
-    # Function-level: it takes a second to import.
-    import openai  # noqa: PLC0415
-
-    usual, target = bench.usual, bench.target
-    run_id, prompt = bench.next_request(usual.prompt_words)
-    client = openai.OpenAI(
-        base_url=target.base_url,
-        api_key=target.api_key or "unused",
-        timeout=usual.first_token_s + share * (usual.whole_s - usual.first_token_s),
-        max_retries=0,
-        default_headers=target.headers(run_id),
-    )
-    sent_at_s = time.monotonic()
-    with contextlib.closing(client), contextlib.suppress(openai.APITimeoutError):
-        client.chat.completions.create(
-            model=target.model,
-            messages=[{"role": "user", "content": prompt}],
-            max_tokens=usual.max_tokens,
-            extra_body=dict(target.extra),
-        )
-        return _unknown(which, "the answer was there before the timeout")
-    return _judge(bench, which, run_id, sent_at_s, sent_at_s, time.monotonic(), before)
 
 
 def _leave_in_queue(bench: Bench, which: Which, before: Look | None) -> Trial:
@@ -235,49 +205,3 @@ def _judge(
 def _unknown(which: Which, note: str) -> Trial:
     nan = math.nan
     return Trial(*which, nan, nan, nan, nan, nan, None, "none", "unknown", note)
-
-
-# ---- limits that a request asks for
-
-
-def _limits(bench: Bench) -> dict[str, str]:
-    """For each limit that a request can ask for, whether the server keeps it."""
-    bench.wait_until_quiet()
-    whole_s = bench.whole_s(2, bench.usual.max_tokens)
-    header = "x-envoy-expected-rq-timeout-ms"
-    return {
-        "max_tokens": _token_limit(bench),
-        "t_max_predict_ms": _time_limit(bench, whole_s, t_max_predict_ms=_LIMIT_MS),
-        header: _time_limit(bench, whole_s, headers={header: str(_LIMIT_MS)}),
-    }
-
-
-LimitVerdict = Literal["honoured", "honoured by an error", "late", "ignored", "refused", "unknown"]
-
-
-def _token_limit(bench: Bench) -> LimitVerdict:
-    bench.wait_until_quiet()
-    _, call = bench.call(2, TOKEN_LIMIT, stream=False)
-    try:
-        with call:
-            usage = call.answer().get("usage") or {}
-    except ServiceError:
-        return "refused"
-    tokens = usage.get("completion_tokens")
-    return "unknown" if tokens is None else "honoured" if tokens <= TOKEN_LIMIT else "ignored"
-
-
-def _time_limit(bench: Bench, whole_s: float, **limit: Any) -> LimitVerdict:
-    """Whether a limit of time is kept, by a call that takes `whole_s` seconds without one."""
-    bench.wait_until_quiet()
-    _, call = bench.call(2, bench.usual.max_tokens, stream=False, **limit)
-    try:
-        with call:
-            call.answer()
-            took_s = time.monotonic() - call.sent_at_s
-    except ServiceError:
-        return "honoured by an error" if time.monotonic() - call.sent_at_s < ENDED_BY * whole_s else "refused"
-    limit_s = _LIMIT_MS / 1000
-    if limit_s > ENDED_BY * whole_s:
-        return "unknown"
-    return "honoured" if took_s < STEADY * limit_s + 0.1 else "late" if took_s < whole_s / STEADY else "ignored"

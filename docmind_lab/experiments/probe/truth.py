@@ -37,8 +37,8 @@ from docmind_lab.network.live_endpoints import reason_of
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient
 
-Leaving = Literal["FIN", "RST", "client timeout", "FIN, polled"]
-"""How a client leaves: it closes the connection, resets it, or the official client does so at its own timeout.
+Leaving = Literal["FIN", "RST", "FIN, polled"]
+"""How a client leaves: it closes the connection, or resets it.
 
 "FIN, polled" closes it too, while somebody reads the server's counters all the time, which can change what it does.
 """

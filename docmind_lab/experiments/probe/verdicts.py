@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import pandas as pd
@@ -93,16 +93,12 @@ _IN_WORDS: Final[Mapping[WorkEnds, str]] = {
 
 @dataclass(frozen=True, repr=False)
 class ServerProbe(MakesFinding):
-    """What a probe of a server found.
-
-    limits: for each limit that a request can ask for, whether the server keeps it.
-    """
+    """What a probe of a server found."""
 
     server: str
     base_url: str
     undisturbed: Undisturbed
     results: tuple[Trial, ...]
-    limits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trials(self) -> pd.DataFrame:
@@ -138,7 +134,7 @@ class ServerProbe(MakesFinding):
         )
 
     def finding(self) -> Finding:
-        """Return a row for each phase, why some are not known, the limits, and what tells all of it."""
+        """Return a row for each phase, why some are not known, and what tells all of it."""
         behaviours = {phase.replace("_", " "): self.phase(phase) for phase in PHASES}
         rows = [
             {
@@ -151,25 +147,20 @@ class ServerProbe(MakesFinding):
             for phase, behaviour in behaviours.items()
         ]
         notes = [f"{phase}: {behaviour.note}." for phase, behaviour in behaviours.items() if behaviour.note]
-        limits = ", ".join(f"{name} {verdict}" for name, verdict in self.limits.items())
         evidence = sorted({trial.evidence for trial in self.results if trial.evidence != "none"})
-        told = [f"Limits that a request asks for: {limits}.", f"Told by: {', '.join(evidence) or 'nothing'}."]
-        words: list[Block] = [f"{self.server}: a client leaves", pd.DataFrame(rows), *notes, *told]
-        return Finding(tuple(words), {"server": self.server, "limits": dict(self.limits)}, {"trials": self.trials})
+        source = f"Told by: {', '.join(evidence) or 'nothing'}."
+        words: list[Block] = [f"{self.server}: a client leaves", pd.DataFrame(rows), *notes, source]
+        return Finding(tuple(words), {"server": self.server}, {"trials": self.trials})
 
-    def behaviour(self, name: str, command: str = "", server: str = "") -> ServerBehaviour:
-        """The profile that simulated services play.
-
-        command: what repeats the measurement. server: the server and its version, where it does not say them itself.
-        """
+    def behaviour(self, name: str, command: str = "") -> ServerBehaviour:
+        """The profile that simulated services play. command: what repeats the measurement."""
         return ServerBehaviour.of(
             {
                 "name": name,
-                "server": server or self.server,
+                "server": self.server,
                 "measured_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
                 "command": command,
                 "phases": {phase: self.phase(phase).model_dump() for phase in PHASES},
-                "limits": dict(self.limits),
             },
             "of this probe",
         )

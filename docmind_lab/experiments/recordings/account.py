@@ -77,13 +77,13 @@ def account_of(study: Study, recording: Recording) -> ReplayAccount:
 
 
 def _origin(recording: Recording, run: RunKey, call_id: str, kind: str, key: DrawKey) -> Iterator[str]:
-    found = find(recording, run, (call_id, key.attempt))
-    if found is None:
+    match = find(recording, run, (call_id, key.attempt))
+    if match is None:
         yield "not_recorded"
     else:
-        yield "recorded" if found.run.key == run else "of_another_alternative"
-        if not found.was_cut:
+        yield "recorded" if match.run.key == run else "of_another_alternative"
+        if not match.was_cut:
             return
         yield "cut_in_the_recording"
-    if drawn_wait_s(recording, found, kind, key) == math.inf:
+    if drawn_wait_s(recording, match, kind, key) == math.inf:
         yield "longer_than_observed"

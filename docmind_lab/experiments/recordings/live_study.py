@@ -1,4 +1,4 @@
-"""A live study: its options, what is recorded of it, and within which caps.
+"""A live study: what is recorded of it, and within which caps.
 
     with RecordingWriter.begin("recordings/monday", manifest, run_ids) as writer, attach_taps(writer.tape):
         writer.add(measured)                    # one line, in the file before this returns
@@ -12,21 +12,20 @@ import contextlib
 import math
 import os
 import threading
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
-from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import join_names
 from docmind_lab.core.whole_files import as_json, write_whole
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.recordings.caps import CapMeter, Caps, grpc_targets, text_of
 from docmind_lab.experiments.recordings.replay import request_digest
+from docmind_lab.experiments.world_options import AnyWorld, Live
 from docmind_lab.network.attempts import Attempt, LogicalCall
 from docmind_lab.network.taps import Tap, Traffic
-from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.records import CallRecord
 from docmind_lab.tables.traces.importers.recordings import FORMAT, MANIFEST, RUNS, End, RecordedCall, RecordedRun
 
@@ -37,50 +36,24 @@ _NOT_RECORDED: Final = {"peers": "peer agents' tasks are", "hops": "the hops' re
 """Workloads whose services go on by themselves, and what of them is not recorded."""
 
 
-@dataclass(frozen=True)
-class RecordingOptions:
-    """What to record of a live study, what to replay, and how much may be sent.
+def require_recordable(live: Live, workload: str, out: Path | None) -> None:
+    """Return if a live study can be recorded and capped as asked. Raises: ConfigurationError, before anything is sent.
 
-    record: a folder for its recording. with_text: requests' digests and responses too. replay: the folder of the
-    recording that runs in virtual time are a replay of.
-    Raises: ConfigurationError for options that do not go together.
+    workload: its kind. out: the folder of the study.
     """
-
-    record: Path | None = None
-    with_text: bool = False
-    replay: Path | None = None
-    caps: Caps = field(default_factory=Caps)
-
-    def __post_init__(self) -> None:
-        if self.with_text and self.record is None:
+    Caps(live.max_requests, live.max_tokens)
+    if live.record is None:
+        if live.record_text:
             raise ConfigurationError("record_text is for a recording; name its folder with record (--record)")
-        if self.record is not None and self.replay is not None:
-            raise ConfigurationError("record and replay: a replay sends nothing that could be recorded; leave one out")
-
-    @property
-    def is_live(self) -> bool:
-        """Whether any option needs requests that are really sent."""
-        return self.record is not None or self.caps.are_set
-
-    def require_fit(self, clock: ClockName, workload: str, out: Path | None) -> None:
-        """Return if the options fit the study. Raises: ConfigurationError, before anything is sent."""
-        if self.is_live and clock == "virtual":
-            named = "record" if self.record is not None else "max_requests and max_tokens"
-            raise ConfigurationError(f"{named}: in virtual time nothing is sent; use the wall clock (--clock wall)")
-        if self.record is not None:
-            if workload in _NOT_RECORDED:
-                raise ConfigurationError(
-                    f"record: {_NOT_RECORDED[workload]} not recorded, since they go on in processes of their own after "
-                    "the request that asked for them; leave record out for this workload"
-                )
-            if out is not None and out.resolve() == self.record.resolve():
-                raise ConfigurationError(
-                    f"record and out are the same folder, {out}; give the recording one of its own"
-                )
-            require_no_recording(self.record)
-
-
-NO_RECORDING = RecordingOptions()
+        return
+    if workload in _NOT_RECORDED:
+        raise ConfigurationError(
+            f"record: {_NOT_RECORDED[workload]} not recorded, since they go on in processes of their own after the "
+            "request that asked for them; leave record out for this workload"
+        )
+    if out is not None and out.resolve() == Path(live.record).resolve():
+        raise ConfigurationError(f"record and out are the same folder, {out}; give the recording one of its own")
+    require_no_recording(live.record)
 
 
 def _require_seen(measured: MeasuredRun) -> None:
@@ -107,31 +80,29 @@ def _require_no_grpc() -> None:
 
 @dataclass
 class LiveStudy:
-    """A live study under way: its cap meter, its recording and its stored runs."""
+    """A live study under way: its cap meter and its recording, if it has any."""
 
     meter: CapMeter | None = None
     writer: RecordingWriter | None = None
-    store: CellStore | None = None
 
     @classmethod
     @contextlib.contextmanager
-    def open(
-        cls, kept: RecordingOptions, manifest: Mapping[str, Any], run_ids: Iterable[str], cells: Path | None
-    ) -> Iterator[LiveStudy]:
-        """Open a live study. manifest: of the study. cells: a folder for its finished runs.
+    def open(cls, world: AnyWorld | None, manifest: Mapping[str, Any], run_ids: Iterable[str]) -> Iterator[LiveStudy]:
+        """Open a study in a world, which is watched if it is `Live` and says so. manifest: of the unfinished study.
 
         Raises: ConfigurationError for caps that cannot hold, since gRPC has connections of its own.
         """
-        if kept.caps.are_set:
-            _require_no_grpc()
         with contextlib.ExitStack() as stack:
-            wire = cls(
-                CapMeter(kept.caps) if kept.caps.are_set else None, store=None if cells is None else CellStore(cells)
-            )
-            if kept.record is not None:
-                writer = RecordingWriter.begin(kept.record, manifest, frozenset(run_ids), kept.with_text)
-                wire.writer = stack.enter_context(writer)
-            yield wire
+            study = cls()
+            if isinstance(world, Live):
+                caps = Caps(world.max_requests, world.max_tokens)
+                if caps.are_set:
+                    _require_no_grpc()
+                    study.meter = CapMeter(caps)
+                if world.record is not None:
+                    writer = RecordingWriter.begin(world.record, manifest, frozenset(run_ids), world.record_text)
+                    study.writer = stack.enter_context(writer)
+            yield study
 
     @property
     def taps(self) -> tuple[Tap, ...]:
@@ -140,22 +111,22 @@ class LiveStudy:
         taps: list[Tap] = [] if self.meter is None else [self.meter]
         return tuple(taps) if self.writer is None else (*taps, self.writer.tape)
 
-    def record(self, runs: Iterable[MeasuredRun]) -> Generator[MeasuredRun]:
-        """Record and store each run, then yield it; a run that a cap cut short is left out.
+    def record(self, runs: Iterable[MeasuredRun]) -> list[MeasuredRun]:
+        """Record runs, and return those that no cap cut short.
 
         Raises: ConfigurationError for a run that asked a model whose requests a cap cannot see.
         """
+        whole = []
         for measured in runs:
             if self.meter is not None:
                 _require_seen(measured)
                 _require_no_grpc()
-            if self.meter is not None and measured.run.run_id in self.meter.cut:
-                continue
+                if measured.run.run_id in self.meter.cut:
+                    continue
             if self.writer is not None:
                 self.writer.add(measured)
-            if self.store is not None:
-                self.store.write(measured.run.run_id, [measured])
-            yield measured
+            whole.append(measured)
+        return whole
 
     @property
     def cap_reached(self) -> str:
@@ -177,10 +148,10 @@ class LiveStudy:
         }
         return entries | ({"ended_by": meter.reached} if meter.reached else {})
 
-    def close(self, manifest: Mapping[str, Any]) -> None:
+    def close(self) -> None:
         """Write into the recording how the study ended."""
         if self.writer is not None:
-            self.writer.complete(manifest)
+            self.writer.complete({"complete": not self.cap_reached} | self.manifest_entries())
 
 
 _RETRY_HEADERS = ("retry-after-ms", "retry-after", "x-should-retry")
@@ -208,20 +179,20 @@ class Tape:
         if call.run_id not in self.run_ids:
             return
         headers = traffic.headers
-        said: dict[str, Any] = {
+        notes: dict[str, Any] = {
             "end": _ENDS.get(attempt.outcome, "cut"),
             "status": attempt.status,
             "retry_after": tuple((name, headers[name]) for name in _RETRY_HEADERS if name in headers),
         }
         if self.with_text:
             is_whole = attempt.outcome == "ok" or (attempt.status or 0) >= 400
-            said |= {
+            notes |= {
                 "digest": request_digest(traffic.sent) if traffic.sent else "",
                 "content_type": headers.get("content-type", ""),
                 "body": text_of(traffic) if is_whole else None,
             }
         with self._lock:
-            self._seen.setdefault(call.run_id, {})[call.call_id, attempt.number] = said
+            self._seen.setdefault(call.run_id, {})[call.call_id, attempt.number] = notes
 
     def pop(self, run_id: str) -> dict[tuple[str, int], dict[str, Any]]:
         """Return the notes of a run, and drop them."""
@@ -248,8 +219,8 @@ class RecordingWriter:
     ) -> RecordingWriter:
         """Begin a recording in a folder without one. manifest: of the live study. Raises: ConfigurationError."""
         place = require_no_recording(folder)
-        said = {**manifest, "recording_format": FORMAT, "has_text": with_text, "complete": False}
-        return cls(place, said, Tape(frozenset(run_ids), with_text))
+        entries = {**manifest, "recording_format": FORMAT, "has_text": with_text, "complete": False}
+        return cls(place, entries, Tape(frozenset(run_ids), with_text))
 
     def __enter__(self) -> Self:
         self._write_manifest(self.manifest)
@@ -269,8 +240,8 @@ class RecordingWriter:
         """Write how the study ended. manifest: entries to add to those written at the beginning."""
         self._write_manifest({**self.manifest, **manifest})
 
-    def _write_manifest(self, said: Mapping[str, Any]) -> None:
-        write_whole(self.folder / MANIFEST, as_json(said))
+    def _write_manifest(self, entries: Mapping[str, Any]) -> None:
+        write_whole(self.folder / MANIFEST, as_json(entries))
 
 
 def require_no_recording(folder: str | os.PathLike[str]) -> Path:
@@ -297,10 +268,10 @@ def recorded_run(measured: MeasuredRun, seen: Mapping[tuple[str, int], Mapping[s
     return RecordedRun(**same | {"returned_at_s": _number(run.returned_at_s)}, calls=tuple(calls))
 
 
-def _recorded_call(row: CallRecord, horizon_s: float, said: Mapping[str, Any]) -> RecordedCall:
+def _recorded_call(row: CallRecord, horizon_s: float, noted: Mapping[str, Any]) -> RecordedCall:
     ended_at_s = _number(row.ended_at_s)
     # What a tool does by itself passes no network, so the tape has no note of how it ended.
-    noted = {"end": _ENDS.get(row.outcome, "cut"), **said}
+    noted = {"end": _ENDS.get(row.outcome, "cut"), **noted}
     if ended_at_s is None:
         # Still open at the horizon: what came after it was not observed.
         noted = {"end": "cut", "status": None}

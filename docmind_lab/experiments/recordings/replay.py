@@ -96,21 +96,21 @@ def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> RecordedMa
         return RecordedMatch(own, recorded)
     others = [(other, other.call(*call)) for other in recording.others_of(run[2], run[3])]
     there = [RecordedMatch(other, recorded) for other, recorded in others if recorded is not None]
-    return min(there, key=lambda found: found.was_cut, default=None)
+    return min(there, key=lambda match: match.was_cut, default=None)
 
 
-def drawn_wait_s(recording: Recording, found: RecordedMatch | None, kind: str, key: DrawKey) -> float | None:
+def drawn_wait_s(recording: Recording, match: RecordedMatch | None, kind: str, key: DrawKey) -> float | None:
     """Draw how long a call takes whose length was not recorded, in seconds; the same key has the same wait.
 
-    found: the call, as it was cut; None if no run made it. The wait is infinite for a call that is longer than the
+    match: the call, as it was cut; None if no run made it. The wait is infinite for a call that is longer than the
     recording could observe, and None if the recording is of no call like it.
     """
     level = key.uniform("replay")
     waits = timings_of(recording).waits(kind, key.role)
-    if found is None:
+    if match is None:
         return None if waits is None else waits.at(level)
     # Nobody in the recording ever answered such a call: nothing is known but that it lasts.
-    passed_s = timings_of(recording).of_call[found.run.key, found.call.key].wait_s
+    passed_s = timings_of(recording).of_call[match.run.key, match.call.key].wait_s
     return math.inf if waits is None else waits.beyond(passed_s, level)
 
 
@@ -133,22 +133,22 @@ class ReplayedService:
         key = request.draw_key("", "", self.facts.seed)
         facts = self.facts
         run = (facts.alternative, facts.alternative_options, facts.seed, facts.question_id)
-        found = find(self.recording, run, (call_id, key.attempt))
-        if found is None or found.was_cut:
-            wait_s = drawn_wait_s(self.recording, found, self.kind, key)
+        match = find(self.recording, run, (call_id, key.attempt))
+        if match is None or match.was_cut:
+            wait_s = drawn_wait_s(self.recording, match, self.kind, key)
             if wait_s is None:
                 return plan
-            began_s = 0.0 if found is None else self._timing(found).first_byte_s
+            began_s = 0.0 if match is None else self._timing(match).first_byte_s
             return with_timing(plan, Timing(max(began_s, wait_s), wait_s))
-        timing = self._timing(found)
-        if found.call.end == "error":
-            return self._failure_plan(plan, found.call, timing)
-        if found.call.body is not None and found.call.digest == request_digest(request.body):
-            return self._recorded_reply_plan(plan, found.call, timing)
+        timing = self._timing(match)
+        if match.call.end == "error":
+            return self._failure_plan(plan, match.call, timing)
+        if match.call.body is not None and match.call.digest == request_digest(request.body):
+            return self._recorded_reply_plan(plan, match.call, timing)
         return with_timing(plan, timing)
 
-    def _timing(self, found: RecordedMatch) -> Timing:
-        return timings_of(self.recording).of_call[found.run.key, found.call.key]
+    def _timing(self, match: RecordedMatch) -> Timing:
+        return timings_of(self.recording).of_call[match.run.key, match.call.key]
 
     def _failure_plan(self, plan: Plan, call: RecordedCall, timing: Timing) -> Plan:
         if call.status is None or call.status < 400:

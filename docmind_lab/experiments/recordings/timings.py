@@ -90,12 +90,12 @@ class Waits:
     def _at(self, level: float, first: int) -> float:
         """Return the quantile among the observations from index `first` on, and the unobserved rest."""
         values_s, weights = self.values_s[first:], self.weights[first:]
-        known = math.fsum(weights)
-        if not values_s or level * (known + self.unknown_share) >= known:
+        total = math.fsum(weights)
+        if not values_s or level * (total + self.unknown_share) >= total:
             return math.inf
         # Each observation is in the middle of its weight, the first and the last at the ends.
         middles = list(itertools.accumulate((a + b for a, b in itertools.pairwise(weights)), initial=0.0))
-        place = level * (known + self.unknown_share) / known * middles[-1]
+        place = level * (total + self.unknown_share) / total * middles[-1]
         right = min(bisect.bisect_right(middles, place), len(values_s) - 1)
         if right == 0:
             return values_s[0]
@@ -121,9 +121,9 @@ class Timings:
         In a recording with calls that were cut, a role that was never seen may be what its runs did not come to:
         nothing is known of it, whatever other roles took.
         """
-        found = self.by_role.get((kind, role))
-        if found is not None:
-            return found
+        waits = self.by_role.get((kind, role))
+        if waits is not None:
+            return waits
         return _UNKNOWN if self.has_cuts else self.by_kind.get(kind)
 
 

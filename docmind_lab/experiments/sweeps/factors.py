@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
-from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind, Price
+from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName, check_charge
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.comparison_run import default_side_by_side
 from docmind_lab.experiments.comparison.documents import Documents, documents_in
 from docmind_lab.experiments.comparison.own_graph import own_names, require_own_world
-from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.recordings.replay import open_recording
 from docmind_lab.experiments.system_options import LAB_SYSTEMS, DocMind, OwnSystem
-from docmind_lab.experiments.world_options import Replay, World
-from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
+from docmind_lab.experiments.world_options import World
 from docmind_lab.services.scripted_model.variation import checked_variation
 from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
 from docmind_lab.systems.own import OwnGraph
-from docmind_lab.tables.traces.importers.recordings import Recording
-
-NoLimit = Literal["none"]
-"""The level of a factor that sets no limit: `NO_BUDGETS`."""
-
-FIELDS: Final[dict[str, Kind]] = {"budget_tokens": "tokens", "budget_calls": "calls", "budget_cost": "cost"}
-"""Field of a study → the budget that it sets."""
 
 _PROFILE: Final = "heavy_tail/3"
 MOST_REPEATS: Final = 10_000
@@ -68,11 +55,10 @@ class Factors(BaseModel):
     alternative: levels, letters or variants as `compare` takes them, or instances. decision_timeout_s: seconds.
     deadline_propagation: "own" leaves it to the alternative; true and false set it. node_mode: "own", or what an
     async alternative finds: "sync" or "blocking" nodes. retries: tries after the first, by client or lab;
-    "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
-    "none" for no limit; cost is that of the study's `price`. server_behaviour: "own" is what `stops_on_disconnect`
-    says, else as `compare` takes one. adoption: share of the services of workload hops that hold to a deadline on the
-    wire. policies: for the time of model calls, as `TimePolicies.parse` reads them, "none" for what the alternative
-    has; only for alternatives that propagate. fault: as `compare` takes one; several together are joined by "+".
+    "own" leaves the clients their defaults. server_behaviour: "own" is what `stops_on_disconnect` says, else as
+    `compare` takes one. adoption: share of the services of workload hops that hold to a deadline on the wire. policies:
+    for the time of model calls, as `TimePolicies.parse` reads them, "none" for what the alternative has; only for
+    alternatives that propagate. fault: as `compare` takes one; several together are joined by "+".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
@@ -89,9 +75,6 @@ class Factors(BaseModel):
     adoption: Numbers[float] = (0.0,)
     node_mode: Levels[Literal["own", "sync", "async", "blocking"]] = ("own",)
     retries: Numbers[int | Literal["own"]] = ("own",)
-    budget_tokens: Numbers[int | NoLimit] = (NO_BUDGETS,)
-    budget_calls: Numbers[int | NoLimit] = (NO_BUDGETS,)
-    budget_cost: Numbers[float | NoLimit] = (NO_BUDGETS,)
     workload: Levels[str] = ("supervisor",)
     clock: Levels[ClockName] = ("virtual",)
 
@@ -112,7 +95,6 @@ FACTORS: Final = {
 
 _FACTORS_OF_NOUNS: Final = (
     "retries",
-    "budget",
     "router_injection",
     "adoption",
     "latencies",
@@ -125,18 +107,18 @@ _FACTORS_OF_NOUNS: Final = (
 
 def designed_factors(factors: Mapping[str, Any]) -> dict[str, Any]:
     """Return factors by the names that a design and its stored manifest have for them."""
-    named = {FACTORS.get(name, name): levels for name, levels in factors.items()}
-    if "workload" in named:
-        levels = _as_list(named["workload"])
-        named["workload"] = [LAB_SYSTEMS[each].kind if each in LAB_SYSTEMS else each for each in levels]
-    if "server" in named:
+    design = {FACTORS.get(name, name): levels for name, levels in factors.items()}
+    if "workload" in design:
+        levels = _as_list(design["workload"])
+        design["workload"] = [LAB_SYSTEMS[each].kind if each in LAB_SYSTEMS else each for each in levels]
+    if "server" in design:
         # A design has the two extremes as a switch, as it had before there were profiles.
-        levels = _as_list(named.pop("server"))
+        levels = _as_list(design.pop("server"))
         switch = [level == STOPS.name for level in levels if level in (STOPS.name, GOES_ON.name)]
         profiles = [level for level in levels if level not in (STOPS.name, GOES_ON.name)]
-        named |= {"stops_on_disconnect": switch} if switch else {}
-        named |= {"server_behaviour": [*(["own"] if switch else []), *profiles]} if profiles else {}
-    return named
+        design |= {"stops_on_disconnect": switch} if switch else {}
+        design |= {"server_behaviour": [*(["own"] if switch else []), *profiles]} if profiles else {}
+    return design
 
 
 def levels_in(noun: Any) -> tuple[Any, dict[str, Any]]:
@@ -153,9 +135,6 @@ def levels_in(noun: Any) -> tuple[Any, dict[str, Any]]:
     for name, between in (("faults", "+"), ("latencies", ",")):
         if isinstance(levels.get(name), list | tuple):
             levels[name] = between.join(map(str, levels[name]))
-    budget = levels.pop("budget", None)
-    limits = {} if budget is None else {field: budget.limit(kind) for field, kind in FIELDS.items()}
-    levels |= {field: limit for field, limit in limits.items() if limit is not None}
     return dataclasses.replace(noun, **defaults), designed_factors(levels)
 
 
@@ -165,9 +144,7 @@ class StudyFields(BaseModel):
     name: the beginning of the study's id. repeats: runs in each combination. system, world: what is under the deadline
     and what it meets, as `compare` takes them, without what the factors vary; paths as seen from the working directory.
     horizon_factor: a run is observed for so many times its decision timeout. side_by_side: runs under way at once on
-    the wall clock; when left out one at a live endpoint, which all of them share, and of a graph of one's own. price:
-    "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the cost of every run is measured with it, and
-    `budget_cost` needs it.
+    the wall clock; when left out one at a live endpoint, which all of them share, and of a graph of one's own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -183,7 +160,6 @@ class StudyFields(BaseModel):
             Settings(), is_own=isinstance(values.get("system"), OwnSystem)
         )
     )
-    price: str | None = None
     factors: Factors = Factors()
 
     @functools.cached_property
@@ -204,39 +180,20 @@ class StudyFields(BaseModel):
     @functools.cached_property
     def library(self) -> Documents:
         """The documents that are searched, and the user's questions about them. Raises: as `documents_of`."""
-        if self.replay is not None:
-            return self.replayed().documents
         return documents_in(self.system) if self.own is None else Documents(self.own.corpus)
 
     @property
-    def replay(self) -> Path | None:
-        """The folder of the recording that the study is swept over, if any."""
-        return Path(self.world.folder) if isinstance(self.world, Replay) else None
-
-    @property
-    def recording(self) -> Recording:
-        """The recording that a study is swept over. Raises: RecordError for a folder without one."""
-        # As a worker finds it, wherever it was started.
-        return open_recording(str(Path(self.world.folder).resolve()))
-
-    def replayed(self, *, of_system: Mapping[str, Any] | None = None, **asked: Any) -> Comparison:
-        """Return the comparison that plays the recording again. of_system: other fields of it. Raises: as it does."""
-        system = dataclasses.replace(self.system, **(of_system or {}))
-        return replayed_comparison(self.recording, system, Settings(), own=self.own, **asked)
+    def budget(self) -> Budget:
+        """What each run may use of tokens, calls and money."""
+        return dataclasses.replace(self.system.budget or Budget(), time_s=None)
 
     @property
     def simulation(self) -> dict[str, Any]:
-        """What a request costs and what the model does, by the names of a `Comparison`; of a replay as recorded."""
-        if isinstance(self.world, Replay):
-            values = self.recording.design
-        else:
-            model = self.world.model
-            values = {"cpu_charge": self.world.cpu_charge, "model_variation": model.variation}
-            values["model_under_pressure"] = model.under_pressure
+        """What a request costs and what the model does, by the names of a `Comparison`."""
         return {
-            "cpu_charge": check_charge(values.get("cpu_charge", 0.0)),
-            "model_variation": checked_variation(values.get("model_variation", 0.0)),
-            "model_under_pressure": values.get("model_under_pressure", DEFAULT_UNDER_PRESSURE),
+            "cpu_charge": check_charge(self.world.cpu_charge),
+            "model_variation": checked_variation(self.world.model.variation),
+            "model_under_pressure": self.world.model.under_pressure,
         }
 
 
@@ -275,26 +232,6 @@ def behaviours_of(factors: Factors) -> list[dict[str, Any]]:
         profile = [] if level == "own" else values_of("server_behaviour", [level], ServerBehaviour.named)
         behaviours += [{"server_behaviour": each} for each in profile] or switches
     return behaviours
-
-
-def budgets_of(factors: Factors, price: str | None) -> list[Budget]:
-    """Return the second budgets: every combination of their limits.
-
-    Raises: ConfigurationError naming the field that cannot be used, and what can.
-    """
-    limits = [[None if level == NO_BUDGETS else level for level in getattr(factors, field)] for field in FIELDS]
-    if price is None and factors.budget_cost != (NO_BUDGETS,):
-        raise ConfigurationError(
-            'factors.budget_cost: what tokens cost is not said; give price = "INPUT/OUTPUT", for a million tokens of '
-            'each, such as "0.15/0.60"'
-        )
-    try:
-        known = None if price is None else Price.parse(price)
-        combinations = (dict(zip(FIELDS.values(), limit, strict=True)) for limit in itertools.product(*limits))
-        return [Budget(**each, price=known) for each in combinations]
-    except ConfigurationError as error:
-        # A budget calls them budget.tokens, budget.calls and budget.cost.
-        raise ConfigurationError(str(error).replace("budget.", "factors.budget_")) from error
 
 
 def profile_of(level: Any) -> LatencyProfile:

@@ -17,46 +17,17 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
-from docmind_lab.experiments.measurement.measured_run import RunOrder
 from docmind_lab.experiments.sweeps.factors import (
     StudyFields,
     alternatives_of,
     behaviours_of,
-    budgets_of,
     profile_of,
     values_of,
 )
-from docmind_lab.experiments.system_options import LabSystem
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hop_behaviour import checked_adoption
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode
 from docmind_lab.systems.kinds import workload_kind
-
-
-@dataclass(frozen=True)
-class Combination:
-    """One level of each factor: a comparison with a single alternative."""
-
-    comparison: Comparison
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Key that is equal for equal levels, however they are written: the facts that the tables hold."""
-        # Of one run: the others have the same, but for their questions.
-        facts = vars(dataclasses.replace(self.comparison, runs=1).orders()[0].facts)
-        return tuple((name, value) for name, value in facts.items() if name not in ("study_id", "run_id"))
-
-    @property
-    def alternative(self) -> Alternative:
-        """The only alternative of the comparison."""
-        return self.comparison.alternatives[0]
-
-    def orders(self, study_id: str, number: int, *, has_server_log: bool = True) -> list[RunOrder]:
-        """Return the runs, repeat by repeat. number: of the combination in its study."""
-        orders = self.comparison.orders_of(0, f"{study_id}-{number:04}", has_server_log=has_server_log)
-        return [
-            dataclasses.replace(order, facts=dataclasses.replace(order.facts, study_id=study_id)) for order in orders
-        ]
 
 
 class Impossible(Exception):
@@ -65,15 +36,18 @@ class Impossible(Exception):
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The combinations of a design. left_out: why each impossible combination was left out."""
+    """The combinations of a design. left_out: why each impossible combination was left out.
 
-    combinations: tuple[Combination, ...]
+    combinations: each is a comparison with a single alternative, of one level of each factor.
+    """
+
+    combinations: tuple[Comparison, ...]
     left_out: tuple[str, ...]
 
 
 def plan_of(study: StudyFields) -> SweepPlan:
     """Return the combinations of a study, each once. Raises: ConfigurationError for an unusable level."""
-    possible: dict[tuple[object, ...], Combination] = {}
+    possible: dict[tuple[object, ...], Comparison] = {}
     left_out: dict[str, None] = {}
     levels = _levels(study)
     for values in itertools.product(*levels.values()):
@@ -83,16 +57,23 @@ def plan_of(study: StudyFields) -> SweepPlan:
             left_out[str(reason)] = None
         else:
             # "own" and what an alternative does by itself are one combination.
-            possible.setdefault(combination.key, combination)
+            possible.setdefault(_facts_of(combination), combination)
     if not possible:
         raise ConfigurationError(f"factors: no combination can be run: {'; '.join(left_out)}")
     return SweepPlan(tuple(possible.values()), tuple(left_out))
 
 
+def _facts_of(combination: Comparison) -> tuple[object, ...]:
+    """Return what the tables hold of a combination: the same for equal levels, however they are written."""
+    # Of one run: the others have the same, but for their questions.
+    facts = vars(dataclasses.replace(combination, runs=1).orders()[0].facts)
+    return tuple((name, value) for name, value in facts.items() if name not in ("study_id", "run_id"))
+
+
 def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
     """Return the values of each factor by the field of a comparison that they are for, or else by the factor.
 
-    The arms vary fastest, then the budgets; what costs a worker a new system varies slowest.
+    The arms vary fastest; what costs a worker a new system varies slowest.
     """
     factors = study.factors
     kinds = values_of("workload", study.workloads, workload_kind)
@@ -115,7 +96,7 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
         "servers": behaviours_of(factors),
         "adoption": values_of("adoption", factors.adoption, checked_adoption),
         "decision_timeout_s": values_of("decision_timeout_s", factors.decision_timeout_s, _timeout_s),
-        "budget": budgets_of(factors, study.price),
+        "budget": [study.budget],
         "propagation": factors.deadline_propagation,
         "policies": values_of("policies", factors.policies, TimePolicies.parse),
         "alternative": alternatives,
@@ -126,34 +107,24 @@ def _timeout_s(level: float) -> float:
     return require_seconds("decision timeout", level)
 
 
-def _combination(study: StudyFields, level: dict[str, Any]) -> Combination:
+def _combination(study: StudyFields, level: dict[str, Any]) -> Comparison:
     """Return the combination of these levels, as `_levels` has them. Raises: Impossible."""
     arm = _with_policies(_with_propagation(level.pop("alternative"), level.pop("propagation")), level.pop("policies"))
     level["node_mode"] = _node_mode(arm, level["node_mode"])
     workload, adoption, tries = level["workload"], level["adoption"], level["client_retries"]
     if adoption and not workload_kind(workload).has_hops:
         raise Impossible(f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline")
-    if study.replay is not None:
-        of_system = {"budget": level["budget"]}
-        if isinstance(study.system, LabSystem):
-            of_system["retries"] = tries
-        timeout_s = level["decision_timeout_s"]
-        return Combination(
-            study.replayed(of_system=of_system, decision_timeout_s=timeout_s, alternatives=[arm], runs=study.repeats)
-        )
     simulation = study.simulation if level["clock"] == "virtual" else {**study.simulation, "cpu_charge": 0.0}
-    return Combination(
-        Comparison(
-            **level.pop("servers"),
-            **level,
-            runs=study.repeats,
-            seed=study.seed,
-            alternatives=parse_alternatives([arm], tries, budgeted_retries=Settings().agents.max_retries),
-            horizon_factor=study.horizon_factor,
-            side_by_side=study.side_by_side,
-            documents=study.library,
-            **simulation,
-        )
+    return Comparison(
+        **level.pop("servers"),
+        **level,
+        runs=study.repeats,
+        seed=study.seed,
+        alternatives=parse_alternatives([arm], tries, budgeted_retries=Settings().agents.max_retries),
+        horizon_factor=study.horizon_factor,
+        side_by_side=study.side_by_side,
+        documents=study.library,
+        **simulation,
     )
 
 

@@ -60,13 +60,13 @@ def recommend(
     Raises:
         ConfigurationError: A value cannot be used.
     """
-    named = system_of(system)
+    subject = system_of(system)
     if decision_timeouts_s is None:
-        kind = kind_of(named)
+        kind = kind_of(subject)
         usual_s = (workload_kind(kind).defaults if kind else DEFAULTS)["virtual"].decision_timeout_s
         decision_timeouts_s = [usual_s * factor for factor in _OF_THE_DEFAULT]
     factors: dict[str, Any] = {"decision_timeout_s": list(decision_timeouts_s)}
     if alternatives is not None:
         factors["alternatives"] = alternatives
-    study = sweep(named, factors, world=world, runs=runs, seed=seed, out=out, workers=workers, progress=progress)
+    study = sweep(subject, factors, world=world, runs=runs, seed=seed, out=out, workers=workers, progress=progress)
     return study.recommend(target, confidence)

@@ -24,6 +24,7 @@ numbers).
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
@@ -31,20 +32,35 @@ import tomllib
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from pydantic import BaseModel, ValidationError
 
-from docmind_lab.core.budgets import NO_BUDGETS
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison.comparison import RUN_SEEDS, alternatives_json, short_label, study_id_of
-from docmind_lab.experiments.sweeps.factors import FIELDS, StudyFields, alternatives_of, profile_of
+from docmind_lab.experiments.flat_options import nouns_of
+from docmind_lab.experiments.sweeps.factors import (
+    StudyFields,
+    alternatives_of,
+    designed_factors,
+    levels_in,
+    profile_of,
+)
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
-from docmind_lab.experiments.sweeps.settled import SETTLED_FACTORS, fields_in, settled_by_recording
+from docmind_lab.experiments.system_options import Command, DocMind, OwnSystem, System
+from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
 from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.systems.base.workload_kind import shown_name
 
 MOST_RUNS = 1_000_000
+
+_NOT_OF_A_GRAPH: Final = ("workload", "router_injection", "node_mode", "retries", "adoption")
+
+_NOT_OF_A_STUDY: Final = {
+    "enforced": "a study has no such option",
+    "before_sending": "a study asks nobody before it sends",
+    **dict.fromkeys(("record", "record_text", "max_requests", "max_tokens"), "a study has no caps and no recording"),
+}
 
 
 class StudyDesign(StudyFields):
@@ -63,8 +79,6 @@ class StudyDesign(StudyFields):
             raise ConfigurationError(f"factors: a table with the levels of each, not {values['factors']!r}")
         try:
             design = cls.model_validate(fields_in(values))
-            if design.replay is not None:
-                design = design.model_copy(update=settled_by_recording(design))
         except ValidationError as error:
             raise ConfigurationError(explain(error, cls)) from error
         at_most = design.factors.combinations * design.repeats
@@ -97,26 +111,19 @@ class StudyDesign(StudyFields):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that determines the runs, as JSON; equal designs give equal JSON."""
-        # Only where there are some: a study without second budgets is the one that it was before there were any.
-        unsaid = {name for name in FIELDS if getattr(self.factors, name) == (NO_BUDGETS,)}
-        unsaid |= {"adoption"} if self.factors.adoption == (0.0,) else set()
+        unsaid = {"adoption"} if self.factors.adoption == (0.0,) else set()
         simulation = self.simulation
         changed = {name: simulation[name] for name in ("cpu_charge", "model_variation") if simulation[name]}
         if simulation["model_under_pressure"] != DEFAULT_UNDER_PRESSURE:
             changed["model_under_pressure"] = simulation["model_under_pressure"]
-        changed |= {} if self.price is None else {"price": self.price}
-        values = self.model_dump(mode="python", exclude={"factors", "system", "world", "price"}) | changed
+        # Only where there is one: a study without is the one that it was before there were any.
+        changed |= {"budget": budget} if (budget := self.budget.second_as_json()) else {}
+        values = self.model_dump(mode="python", exclude={"factors", "system", "world"}) | changed
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
         factors["alternative"] = alternatives_json(alternatives_of(self.factors))
-        if self.replay is None:
-            factors["latency_profile"] = [profile_of(item).to_dict() for item in self.factors.latency_profile]
-        else:
-            # By its name: the folder may lie elsewhere tomorrow. What it settles, its own manifest has.
-            values["replay"] = self.recording.id
-            factors = {name: levels for name, levels in factors.items() if name not in SETTLED_FACTORS}
+        factors["latency_profile"] = [profile_of(item).to_dict() for item in self.factors.latency_profile]
         values |= self.library.design() | {"run_seeds": RUN_SEEDS}
-        if "workload" in factors:
-            factors["workload"] = [shown_name(name) for name in self.workloads]
+        factors["workload"] = [shown_name(name) for name in self.workloads]
         jsonable: dict[str, Any] = json.loads(json.dumps({**values, "factors": factors}))
         return jsonable
 
@@ -124,19 +131,17 @@ class StudyDesign(StudyFields):
         title = f"StudyDesign {self.name!r}, seed {self.seed}"
         try:
             runs = f"{len(self.plan.combinations)} combinations × {self.repeats} repeats = {self.total_runs:,} runs"
-            named = [short_label(item) for item in alternatives_of(self.factors)]
+            labels = [short_label(item) for item in alternatives_of(self.factors)]
         except ConfigurationError as error:
             # A name that nothing has is found when the runs are planned, and to look at a design must not raise.
             return f"{title}: {error}"
         profiles = [profile_of(item).level for item in self.factors.latency_profile]
         workloads = [shown_name(name) for name in self.workloads]
-        levels = {**dict(self.factors), "alternative": named, "latency_profile": profiles, "workload": workloads}
-        is_named = self.own is not None or self.replay is not None
-        shown = self.factors.model_fields_set | ({"workload"} if is_named else set())
+        levels = {**dict(self.factors), "alternative": labels, "latency_profile": profiles, "workload": workloads}
+        shown = self.factors.model_fields_set | ({"workload"} if self.own is not None else set())
         shown |= {name for name, values in levels.items() if len(values) > 1}
         lines = [f"  {name}: {', '.join(map(_level, values))}" for name, values in levels.items() if name in shown]
-        lines += [] if self.replay is None else [f"  replay: {self.replay}"]
-        lines += [] if self.price is None else [f"  price: {self.price} for a million tokens read and written"]
+        lines += [f"  second budgets: {self.budget.level}"] if self.budget.is_second else []
         return "\n".join([f"{title}: {runs}", *lines])
 
     def _repr_html_(self) -> str:
@@ -146,10 +151,74 @@ class StudyDesign(StudyFields):
     def study_id(self) -> str:
         """Id derived from the design: equal designs have equal ids."""
         design = self.to_dict()
-        if "workload" in design["factors"]:
-            # The whole names: files of one name in two folders are two.
-            design["factors"]["workload"] = list(self.workloads)
+        # The whole names: files of one name in two folders are two.
+        design["factors"]["workload"] = list(self.workloads)
         return study_id_of(self.name, design)
+
+
+# ---- what the system and the world of a study settle, and what remains to sweep
+
+
+def fields_in(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a study as the fields of a design, with a system, a world and factors.
+
+    What a system or a world has one value of is one level of a factor. Files of earlier versions have those values at
+    the top, and are read as they are.
+    Raises: ConfigurationError for a table that cannot be used, and for values that do not go together.
+    """
+    options = {name: value for name, value in values.items() if name not in ("system", "world")}
+    nouns: dict[str, Any] = {}
+    for name, kinds in (("system", System), ("world", World | Replay)):
+        table = values.get(name, {})
+        if isinstance(table, kinds):
+            nouns[name] = table
+        elif isinstance(table, Mapping):
+            options |= {"system" if option == "name" else option: value for option, value in table.items()}
+        else:
+            raise ConfigurationError(f"{name}: must be a table, such as [{name}], not {table!r}")
+    fields = nouns_of(options) | nouns
+    _require_of_a_study(fields["system"], fields["world"])
+    return fields | _with_levels(fields)
+
+
+def _require_of_a_study(system: System, world: AnyWorld) -> None:
+    if isinstance(world, Replay):
+        raise ConfigurationError(
+            "replay: a study is not swept over a recording; compare replays it, at one decision timeout after another: "
+            "dl.compare(system, decision_timeout_s, world=dl.Replay(folder))"
+        )
+    if isinstance(system, Command):
+        raise ConfigurationError("command: a study runs in virtual time, and a program in real time; use compare")
+    for noun in (system, world):
+        for field in dataclasses.fields(noun):
+            if field.name in _NOT_OF_A_STUDY and getattr(noun, field.name) != field.default:
+                raise ConfigurationError(f"{field.name}: {_NOT_OF_A_STUDY[field.name]}; use compare")
+    if isinstance(system, OwnSystem) and isinstance(world, Live):
+        raise ConfigurationError("services: a study sends nothing to a graph's own endpoints; use compare")
+
+
+def _with_levels(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the system and the world without what is varied, and the factors with it."""
+    factors = designed_factors(fields.get("factors", {}))
+    system, of_system = levels_in(fields["system"])
+    world, of_world = levels_in(fields["world"])
+    levels = of_system | of_world
+    if system.budget is not None and system.budget.time_s is not None:
+        levels["decision_timeout_s"] = system.budget.time_s
+    if getattr(system, "kind", DocMind.kind) != DocMind.kind:
+        levels["workload"] = system.kind
+    if isinstance(system, OwnSystem):
+        for name in _NOT_OF_A_GRAPH:
+            if name in factors:
+                raise ConfigurationError(
+                    f"factors.{name}: it is of the lab's own systems, and a graph of your own has none; leave it out"
+                )
+    for name in levels.keys() & factors.keys():
+        raise ConfigurationError(f"{name}: it is a factor and an option of the system or the world; leave one out")
+    return {"system": system, "world": world, "factors": {**levels, **factors}}
+
+
+# ---- words
 
 
 def _level(value: object) -> str:
@@ -185,8 +254,8 @@ def _field(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[lis
     names: list[str] = []
     for part in map(str, location):
         names.append(part)
-        known = model.model_fields.get(part)
-        if known is None or not (isinstance(known.annotation, type) and issubclass(known.annotation, BaseModel)):
+        field = model.model_fields.get(part)
+        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
             break
-        model = known.annotation
+        model = field.annotation
     return names, model

@@ -28,9 +28,7 @@ def crash_test(
         typer.Option(help="What cuts a run, such as A,kill; A,D,E,kill when left out (A,C,E,kill if async only)."),
     ] = "",
     runs: Annotated[int | None, typer.Option(help="Cut so many runs at the most; all when left out.")] = None,
-    schedules: Annotated[int, typer.Option(help="Try each cut under so many orders of threads and tasks.")] = 1,
     seed: Annotated[int, typer.Option(help="Keys every draw.")] = 7,
-    shrink: Annotated[bool, typer.Option(help="Reduce each finding to the smallest run that shows it.")] = True,
     workers: Annotated[int | None, typer.Option(help="Processes; one on each core when left out.")] = None,
     tests: Annotated[str, typer.Option(help="Write a test for each finding to this file, for pytest.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON and nothing else.")] = False,
@@ -46,10 +44,10 @@ def crash_test(
     load_settings()
     from docmind_lab.experiments.crash_test import crash_test as run  # noqa: PLC0415 - slow, --help needs it not
 
-    values: dict[str, Any] = nouns_of(options) | {"runs": runs, "schedules": schedules, "durability": durability}
+    values: dict[str, Any] = nouns_of(options) | {"runs": runs, "durability": durability}
     values |= {"alternatives": alternatives or None, "checkpointer": checkpointer or None}
     with showing_progress("runs", "cutting", as_json=as_json) as progress:
-        report = run(**values, seed=seed, shrink=shrink, workers=workers, progress=progress)
+        report = run(**values, seed=seed, workers=workers, progress=progress)
     if tests and report.findings:
         write_or_refuse(Path(tests), as_text(report.pytest_functions()))
     print_finding(report.finding(), as_json=as_json, is_wrapped=True)

@@ -58,10 +58,6 @@ def run_load_study(
     typer.echo(f"\nIn {folder}: {', '.join([*tables, *(path.name for path in figures)])}, manifest.json")
 
 
-# A pilot costs seconds: worth it before minutes, not before as many seconds again.
-_RUNS_WORTH_A_PILOT = 400
-
-
 def sweep(
     study: Annotated[str, typer.Argument(help="TOML file of the study; examples/ has some.", metavar="STUDY.toml")],
     out: Annotated[
@@ -73,7 +69,6 @@ def sweep(
     workers: Annotated[
         int | None, typer.Option(help="Processes in virtual time; one on each core when left out.")
     ] = None,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Say how long it takes and how large it gets.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
     """Run every combination of a study's factors, repeated; finished parts are kept, and a second call goes on.
@@ -84,24 +79,14 @@ def sweep(
         from docmind_lab.experiments.sweeps.study_design import StudyDesign, read_study_file
         from docmind_lab.experiments.sweeps.sweep_run import sweep as run_sweep
 
-    if estimate and as_json:
-        raise ConfigurationError("--json is of the summary, which --estimate does not make; leave one of the two out")
     settings = load_settings()
     if "load" in (values := read_study_file(study)):
-        if estimate:
-            raise ConfigurationError("--estimate: there is none for a load study; offer few queries first")
         run_load_study(study, values, settings, out=out, workers=workers, as_json=as_json)
         return
     design = StudyDesign.read(study)
     folder = Path(out or f"results/{design.study_id}")
     if not as_json:
         _announce(design)
-    if estimate or (design.total_runs >= _RUNS_WORTH_A_PILOT and not as_json and not folder.exists()):
-        from docmind_lab.experiments.sweeps.estimate import estimate as estimated
-
-        typer.echo(f"It takes {estimated(design, settings, workers=workers)}.")
-        if estimate:
-            return
     bar = ProgressBar("runs", "measuring", shown=not as_json)
     try:
         with prints_on_stderr(on_terminal=as_json):

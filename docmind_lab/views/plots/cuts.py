@@ -55,13 +55,13 @@ def cut_points(verdicts: pd.DataFrame, *, ax: look.Canvas = None) -> Axes:
 
 
 def cut_frame(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return one row for each cut: input_id, alternative, schedule, at_s, and the worst status of its invariants.
+    """Return one row for each cut: input_id, alternative, at_s, and the worst status of its invariants.
 
     Args:
         verdicts: The table of a crash test.
     """
     rank = {status: place for place, status in enumerate(_STATUS)}
-    keys = ["input_id", "alternative", "schedule", "at_s"]
-    worst = verdicts.assign(rank=verdicts["status"].map(rank).fillna(-1)).groupby(keys, dropna=False, sort=False)
+    keys = ["input_id", "alternative", "at_s"]
+    worst = verdicts.assign(rank=verdicts["status"].map(rank).fillna(-1)).groupby(keys, sort=False)
     rows = worst["rank"].max().reset_index()
     return rows.assign(status=rows.pop("rank").map({place: status for status, place in rank.items()}))
