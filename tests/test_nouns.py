@@ -176,7 +176,7 @@ def test_each_budget_each_way_out_and_documents_of_ones_own_have_an_option(monke
         raise ConfigurationError("it is not run")
 
     monkeypatch.setattr("docmind_lab.experiments.comparison.comparison_run.compare", compare)
-    words = "--budget-tokens 6000 --budget-calls 12 --budget-cost 0.02 --price 0.15/0.60 --otlp --metrics-file x.prom "
+    words = "--budget-tokens 6000 --budget-calls 12 --budget-cost 0.02 --price 0.15/0.60 --otlp "
     words += "--documents papers --questions questions.jsonl"
     for options in ("", words):
         CliRunner().invoke(app, ["compare", "--json", *options.split()])
