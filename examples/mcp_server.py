@@ -1,6 +1,7 @@
 """An MCP server with one tool in two ways, a plain function and a coroutine, and one that needs no network.
 
-python examples/mcp_server.py           # over stdio
+docmind-lab probe mcp "python examples/mcp_server.py" --tool fetch_sync --arguments '{"url": "{work}"}'
+docmind-lab probe mcp "python examples/mcp_server.py" --tool fetch_async --arguments '{"url": "{work}"}'
 python examples/mcp_server.py 8765      # over HTTP, at http://127.0.0.1:8765/mcp
 """
 

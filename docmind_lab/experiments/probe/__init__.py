@@ -3,6 +3,7 @@
 truth.py         calls that can be left at any instant, and what a server says of its own work: a log, or counters
 probe_bench.py   a server under the probe: how its calls go undisturbed, and when the work on one that was left ended
 probe_server.py  calls left in each phase
+mcp_tools.py     tools of MCP servers, whose callers give up
 verdicts.py      what follows from them: the trials, and the behaviour of the server
 """
 

@@ -1,8 +1,9 @@
-"""`docmind-lab probe`: whether a server stops when its client leaves."""
+"""`docmind-lab probe`: whether a server or a tool stops when its client leaves."""
 
 from __future__ import annotations
 
 import functools
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -76,3 +77,39 @@ def server(
         typer.echo(f"In {path}")
     if out:
         typer.echo(f"Use it as docmind-lab compare --server {out}")
+
+
+@probe.command("mcp")
+def mcp_tool(
+    mcp_server: Annotated[
+        str, typer.Argument(metavar="COMMAND|URL", help="Command that starts an MCP server on stdio, or its address.")
+    ],
+    tool: Annotated[str, typer.Option(help="A tool that asks an address that it is given.")],
+    arguments: Annotated[
+        str, typer.Option(help="Its arguments as JSON; {work} stands for the address of the work.")
+    ] = '{"url": "{work}"}',
+    repeats: Annotated[int, typer.Option(min=1, help="Trials of each way to give up.")] = 2,
+    out: Annotated[str, typer.Option(help="File for a row of each trial, ending in .csv.")] = "",
+) -> None:
+    """Give up calls of an MCP tool, and say whether and when its work stops.
+
+    The caller gives up by a timeout, a cancelled task, and a closed session.
+
+    The tool's work is a request to the lab, which takes six seconds to answer.
+    """
+    # Function-level: the stack takes seconds to import, and --help must not.
+    from docmind_lab.experiments.probe.mcp_tools import as_markdown, probe_mcp  # noqa: PLC0415
+
+    if out and Path(out).suffix != ".csv":
+        raise ConfigurationError(f"--out must end in .csv: got {out}")
+    if mcp_server.startswith(("http://", "https://")):
+        load_settings().admit(mcp_server, name="URL")
+    try:
+        values = json.loads(arguments)
+    except ValueError as error:
+        raise ConfigurationError(f"--arguments is not JSON: {error}") from error
+    with showing_progress("trials", "probing", as_json=False) as progress:
+        trials = probe_mcp(mcp_server, tool=tool, arguments=values, repeats=repeats, progress=progress)
+    if out:
+        write_or_refuse(Path(out), functools.partial(trials.to_csv, index=False))
+    typer.echo(as_markdown(trials), nl=False)
