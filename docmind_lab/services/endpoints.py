@@ -172,9 +172,34 @@ _PAGE: Final = (
     "<p>This page says what it is about, and what to mind.</p></main></body></html>"
 )
 
+_TITLES: Final = ("Overview", "Guide")
+_SERPER: Final = {
+    "searchParameters": {"q": "{json.q}"},
+    **{
+        kind: [
+            {"position": place + 1, "title": f"{title}: {{json.q}}", "link": f"https://www.example.com/{place + 1}"}
+            | {"snippet": f"{title} of {{json.q}}: what it is, and how it is used."}
+            for place, title in enumerate(_TITLES)
+        ]
+        for kind in ("organic", "news")
+    },
+}
+_BRAVE_RESULTS: Final = [
+    {"title": f"{title}: {{query.q}}", "url": f"https://www.example.com/{place + 1}"}
+    | {"description": f"{title} of {{query.q}}: what it is, and how it is used."}
+    for place, title in enumerate(_TITLES)
+]
+
 READY: Final[tuple[Endpoint, ...]] = (
     Endpoint("api.tavily.com", "/search", "POST", function=search_apis.tavily_search),
     Endpoint("api.tavily.com", "/extract", "POST", function=search_apis.tavily_extract),
+    Endpoint("google.serper.dev", "/*", json=_SERPER, effect=False),
+    Endpoint(
+        "api.search.brave.com",
+        "/res/v1/web/search",
+        "GET",
+        json={"type": "search", "web": {"type": "search", "results": _BRAVE_RESULTS}},
+    ),
     Endpoint("*.wikipedia.org", "/w/api.php", function=search_apis.wikipedia),
     # Pages that these name in their answers.
     Endpoint("*.wikipedia.org", "/wiki/*", "GET", text=_PAGE),

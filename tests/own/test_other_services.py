@@ -144,6 +144,26 @@ def test_a_page_of_wikipedia_has_the_properties_that_are_asked_for_and_no_others
     assert page.keys() == keys
 
 
+@pytest.mark.parametrize(
+    ("request_", "place"),
+    [
+        (
+            ServiceRequest("POST", "/endpoints/google.serper.dev/search", body=b'{"q": "cats"}'),
+            lambda answer: answer["organic"][0]["title"],
+        ),
+        (
+            ServiceRequest("GET", "/endpoints/api.search.brave.com/res/v1/web/search", query="q=cats"),
+            lambda answer: answer["web"]["results"][0]["title"],
+        ),
+    ],
+    ids=["serper", "brave"],
+)
+def test_searches_that_are_rows_quote_what_was_asked(request_: ServiceRequest, place: Callable[[Any], str]) -> None:
+    chunk = EndpointService(LatencyProfile.named("fast")).plan(request_).steps[-1]
+    assert isinstance(chunk, Chunk)
+    assert place(json.loads(chunk.data)) == "Overview: cats"
+
+
 def test_a_function_that_fails_is_an_error_of_the_endpoint_and_not_of_the_run() -> None:
     service = EndpointService(LatencyProfile.named("fast"))
     plan = service.plan(ServiceRequest("POST", "/endpoints/api.tavily.com/extract", body=b'{"urls": 5}'))
