@@ -33,7 +33,10 @@ _TABLES: Final = MappingProxyType({"queries": concat_queries, "servings": concat
 class LoadStudy(MakesFinding):
     """The result of `run_load`: a row for each query, and one for each request at the model server.
 
-    The data dictionary describes the columns of both. manifest: settings, versions, machine, CPU seconds.
+    Args:
+        queries: The columns of `runs`, which the data dictionary describes, and `crowd_tables.QUERY_COLUMNS`.
+        servings: The columns of `crowd_tables.SERVING_COLUMNS`.
+        manifest: Settings, versions, machine, CPU seconds.
     """
 
     queries: pd.DataFrame
