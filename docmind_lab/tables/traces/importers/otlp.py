@@ -46,7 +46,7 @@ _FIRST_TOKEN: Final = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.tim
 # The conventions have no event for it; instrumentations that write one name it so.
 _FIRST_EVENTS: Final = ("first_token", "first_chunk", "completion.chunk")
 _STATUS_ERROR: Final = (2, "2", "STATUS_CODE_ERROR")
-_OF_OTLP: Final = ("resource_spans", "scope_spans", "instrumentation_library_spans", "batches")
+_OF_OTLP: Final = ("resource_spans", "scope_spans", "batches")
 
 
 def _is_otlp(record: Record) -> bool:
@@ -81,9 +81,7 @@ def plain_spans(record: Record) -> Iterator[Mapping[str, Any]]:
         values = Record.of(record.where, values["trace"]).values
     resources = values.get("resource_spans") or values.get("batches") or [values]
     for resource in _list(resources, record.where):
-        names = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
-        scopes: Any = next((resource[name] for name in names if name in resource), [])
-        for scope in _list(scopes, record.where):
+        for scope in _list(resource.get("scopeSpans", resource.get("scope_spans", [])), record.where):
             yield from _list(scope.get("spans", []), record.where)
 
 
