@@ -144,8 +144,6 @@ def _figures(found: Agreement) -> Iterator[Figure]:
     yield sampled("mean completion error", errors_percent, statistics.fmean, unit="%", at_most=100 * MEAN_ERROR)
     yield sampled("other outcome", others_percent, statistics.fmean, unit="%", at_most=100 * (1 - SAME_OUTCOME))
     yield Figure("farthest miss from the deadline", 1000 * found.farthest_miss_s, "ms", at_most=1000 * MISSES_WITHIN_S)
-    for outcome, row in found.by_outcome().iterrows():
-        yield Figure(f"seeds that agree where virtual time says {outcome}", 100 * float(row["same_seeds"]), "%")
     yield sampled("later on the wall clock, median", list(1000 * found.pairs["later_s"].dropna()), unit="ms")
 
 

@@ -91,20 +91,8 @@ def test_a_study_agrees_with_itself(returns_s: list[float]) -> None:
     assert found.criteria()["met"].all()
 
 
-def of_outcomes(clock: str, **outcomes: list[str]) -> Study:
-    return study_of(
-        [
-            sample_run(level, repeat, clock=clock, run_id=f"{clock}-{level}-{repeat}", outcome=outcome)
-            for level, of_level in outcomes.items()
-            for repeat, outcome in enumerate(of_level)
-        ]
-    )
-
-
 def test_how_far_two_clocks_agree() -> None:
-    """Relative errors, the farther return of a miss, the horizon for none at all; seeds of an outcome and not runs."""
-    answered = of_outcomes("virtual", cooperative=["answered", "answered", "partial"], hybrid=["answered"])
-    one_cut = of_outcomes("wall", cooperative=["answered", "answered", "partial"], hybrid=["partial"])
+    """Relative errors, the farther return of a miss, the horizon for none at all."""
     found = {
         "earlier and later": compared([1.0, 1.5, 1.0], [1.25, 1.2, 1.0]),
         # The one that was cut is always at the deadline: its own distance would say nothing.
@@ -112,7 +100,6 @@ def test_how_far_two_clocks_agree() -> None:
         "no miss": compared([1.0], [1.0]),
         # Neither clock saw the third: they agree on the outcome, and there is no completion to compare.
         "never seen on one clock, and on both": compared([1.0, math.nan, math.nan], [math.nan, 1.0, math.nan]),
-        "seeds of an outcome": agreement(answered, one_cut),
     }
     columns = ["seed", "virtual_returned_at_s", "wall_returned_at_s", "later_s", "error", "same_outcome"]
     texts = {

@@ -19,7 +19,6 @@ import pandas as pd
 from docmind_lab.core.alternative_catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.finding import Finding, MakesFinding
-from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import HasRuns
 
 # The three criteria were set before anything was compared, and no constant of the simulation is fitted to them.
@@ -115,34 +114,11 @@ class Agreement(MakesFinding):
             }
         )
 
-    def by_outcome(self) -> pd.DataFrame:
-        """Return one row for each outcome in virtual time; seeds are the unit, since their runs share latencies.
-
-        Returns:
-            Indexed by virtual_outcome: pairs; seeds (with such a run); same_outcome (share of the pairs); same_seeds
-            (share of the seeds of which every such pair has the same outcome on the wall clock), same_seeds_low and
-            same_seeds_high (its 95 % Wilson interval); later_median_s.
-        """
-        groups = self.pairs.groupby("virtual_outcome", sort=True)
-        seeds = self.pairs.groupby(["virtual_outcome", "seed"])["same_outcome"].all().groupby("virtual_outcome")
-        intervals = [share_interval(int(each.sum()), len(each)) for _, each in seeds]
-        return pd.DataFrame(
-            {
-                "pairs": groups.size(),
-                "seeds": seeds.size(),
-                "same_outcome": groups["same_outcome"].mean(),
-                "same_seeds": seeds.mean(),
-                "same_seeds_low": [interval.low for interval in intervals],
-                "same_seeds_high": [interval.high for interval in intervals],
-                "later_median_s": groups["later_s"].median(),
-            }
-        )
-
     def finding(self) -> Finding:
-        """Return the criteria, and a row for each alternative and for each outcome."""
+        """Return the criteria, and a row for each alternative."""
         left_out = f", {self.unpaired} without a partner" if self.unpaired else ""
         title = f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
-        words = (title, self._criteria_table(), self.by_alternative().round(4), self.by_outcome().round(3))
+        words = (title, self._criteria_table(), self.by_alternative().round(4))
         numbers = {"mean_error": self.mean_error, "same_outcome": self.same_outcome, "unpaired": self.unpaired}
         return Finding(words, numbers, {"pairs": self.pairs})
 

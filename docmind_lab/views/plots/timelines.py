@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -23,18 +23,17 @@ _ROLES: Final = ("supervisor", "router", "planner", "retrieval", "synthesis", "v
 _MARKS: Final = ("call", "late", "abandoned", "refused")
 
 
-def lanes_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
+def lanes_frame(study: StudyTables, seed: int | None = None) -> pd.DataFrame:
     """Return the lanes of a timeline, top to bottom: one row per run of one question.
 
     Columns: lane (0, 1, …), label, run_id, alternative, seed, outcome, deadline_s, horizon_s, returned_at_s (NaN: no
     answer by the horizon), quiescent_at_s, work_censored, note (outcome and overruns in words).
     seed: of the question; by default the one with the most server work after the deadline, the least of equals.
-    run_ids: keep these runs only.
 
-    Raises: ConfigurationError for a seed or run that is not there, naming those that are, and for runs that do not
-    belong in one picture.
+    Raises: ConfigurationError for a seed that is not there, naming those that are, and for runs that do not belong in
+    one picture.
     """
-    runs = _select_runs(study.runs, seed, run_ids)
+    runs = _select_runs(study.runs, seed)
     lanes = look.comparable(runs).rename(columns={"decision_timeout_s": "deadline_s"})
     twins = lanes["label"].duplicated(keep=False)
     lanes["label"] = lanes["label"].where(~twins, lanes["label"] + " " + lanes["run_id"])
@@ -44,7 +43,7 @@ def lanes_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[s
     return lanes[[*columns, "returned_at_s", "quiescent_at_s", "work_censored", "note"]]
 
 
-def timeline_frame(study: StudyTables, seed: int | None = None, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
+def timeline_frame(study: StudyTables, seed: int | None = None) -> pd.DataFrame:
     """Return the bars and marks of a timeline, one row each.
 
     Columns: lane, run_id, alternative; role (ordered categorical: the rows of each lane); kind, call_id, attempt;
@@ -53,7 +52,7 @@ def timeline_frame(study: StudyTables, seed: int | None = None, run_ids: Iterabl
     up to it); sublane, sublanes (calls of one role at the same time share its row).
     Parameters and errors as for `lanes_frame`.
     """
-    lanes = lanes_frame(study, seed, run_ids)
+    lanes = lanes_frame(study, seed)
     calls = study.calls[study.calls["run_id"].isin(lanes["run_id"])]
     rows: list[dict[str, Any]] = []
     for lane in look.rows_of(lanes):
@@ -74,13 +73,7 @@ def timeline_frame(study: StudyTables, seed: int | None = None, run_ids: Iterabl
     return frame
 
 
-def _select_runs(runs: pd.DataFrame, seed: int | None, run_ids: Iterable[str] | None) -> pd.DataFrame:
-    if run_ids is not None:
-        wanted = list(run_ids)
-        unknown = sorted(set(wanted) - set(runs["run_id"]))
-        if unknown:
-            raise ConfigurationError(f"run_ids has no run {', '.join(unknown)}; the ids are in the column run_id")
-        runs = runs[runs["run_id"].isin(wanted)]
+def _select_runs(runs: pd.DataFrame, seed: int | None) -> pd.DataFrame:
     if runs.empty:
         return runs
     late = runs["busy_after_deadline_s"].fillna(0.0).groupby(runs["seed"]).sum().sort_index()
@@ -166,21 +159,17 @@ _LEGEND_WORDS: Final = {
 }
 
 
-def timeline(
-    study: StudyTables, *, seed: int | None = None, run_ids: Iterable[str] | None = None, ax: look.Canvas = None
-) -> Axes:
+def timeline(study: StudyTables, *, seed: int | None = None, ax: look.Canvas = None) -> Axes:
     """Plot every call of one question: a lane for each alternative, a row for each role, seconds across.
 
         timeline(study)                     the question with the most work after its deadline
         timeline(study, seed=7)             another one
-        timeline(study, run_ids=[a, b])     some of its runs
 
     Hatched: what a server still did after the deadline or after the caller's return. Without a server's log (a live
     endpoint) there is nothing to hatch, and the lane says so.
     Raises: ConfigurationError as `lanes_frame`.
     """
-    ids = None if run_ids is None else list(run_ids)
-    lanes, bars = lanes_frame(study, seed, ids), timeline_frame(study, seed, ids)
+    lanes, bars = lanes_frame(study, seed), timeline_frame(study, seed)
     roles = [str(role) for role in bars["role"].cat.categories]
     height = _lane_rows(len(roles))
     # At this height rows of 8 pt text do not touch.
