@@ -6,7 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.experiments.probe.truth import LEAST_GAP_S, Counters, LabLog, Look, ProbeCall, Target
@@ -64,8 +64,11 @@ class Bench:
 
     # ---- calls
 
-    def next_request(self, words: int) -> tuple[str, str]:
-        """The run and the prompt of the next call. Raises: ServiceError when more would be sent than was announced."""
+    def call(self, words: int, max_tokens: int, *, stream: bool) -> tuple[str, ProbeCall]:
+        """Send a call with a prompt of about so many words, and return its run and the call under way.
+
+        Raises: ServiceError when more would be sent than was announced.
+        """
         number = next(self._numbers)
         if number > self._most_calls:
             raise ServiceError(
@@ -73,19 +76,9 @@ class Bench:
                 "server that nobody else uses"
             )
         self._last_run_id = f"{self._run_prefix}-{number}"
-        return self._last_run_id, prompt_of(number, words)
-
-    def call(self, words: int, max_tokens: int, *, stream: bool, **more: Any) -> tuple[str, ProbeCall]:
-        """Send a call.
-
-        words: words of its prompt, about. more: further fields of its body, and `headers`.
-
-        Returns: Its run, and the call under way.
-        """
-        run_id, prompt = self.next_request(words)
-        headers = more.pop("headers", None)
-        body = {"messages": [{"role": "user", "content": prompt}], "max_tokens": max_tokens, "stream": stream, **more}
-        return run_id, ProbeCall(self.target, body, run_id, headers)
+        messages = [{"role": "user", "content": prompt_of(number, words)}]
+        body = {"messages": messages, "max_tokens": max_tokens, "stream": stream}
+        return self._last_run_id, ProbeCall(self.target, body, self._last_run_id)
 
     def whole_s(self, words: int, max_tokens: int) -> float:
         """Seconds until the answer of a call without streaming."""

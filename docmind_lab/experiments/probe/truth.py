@@ -88,9 +88,7 @@ class ProbeCall:
     Raises: ServiceError when the server cannot be reached.
     """
 
-    def __init__(
-        self, target: Target, body: Mapping[str, Any], run_id: str, headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, target: Target, body: Mapping[str, Any], run_id: str) -> None:
         self._connection = target.connect()
         self.begun_at_s = time.monotonic()
         payload = json.dumps({"model": target.model, **target.extra, **body}).encode()
@@ -99,7 +97,7 @@ class ProbeCall:
                 "POST",
                 urlsplit(target.base_url).path.rstrip("/") + "/chat/completions",
                 payload,
-                target.headers(run_id) | dict(headers or {}),
+                target.headers(run_id),
             )
         except OSError as error:
             self._connection.close()
