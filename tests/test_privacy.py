@@ -14,7 +14,6 @@ from served_here import Here
 
 from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, measure
 from docmind_lab.findings.study import Study
 from docmind_lab.services.server import LogClient, ServiceOptions
@@ -94,16 +93,3 @@ class LogKeeper:
 
     def forget(self, run_id: str) -> None:
         self.log.forget(run_id)
-
-
-def test_an_api_key_is_in_no_manifest(tmp_path: Path) -> None:
-    settings = Settings(llm={"api_key": "sk-canary-key"})
-    comparison = Comparison(
-        decision_timeout_s=0.3,
-        runs=1,
-        alternatives=(ALTERNATIVES["cooperative"](),),
-        profile=LatencyProfile.named("typical/40"),
-    )
-    study = run_comparison(comparison, settings, out=tmp_path / "out")
-    assert "sk-canary-key" not in repr(study.manifest)
-    assert "sk-canary-key" not in (tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")
