@@ -74,6 +74,7 @@ def test_a_public_path_hands_on_the_names_of_its_home(path: str) -> None:
 
 STACK = ("langgraph", "langchain_core", "openai", "qdrant_client", "httpx")
 ABSENT = {
+    "docmind_lab.core.clock": ("asyncio", "langgraph"),
     "docmind_lab": ("langchain", "langgraph", "openai", "qdrant_client", "pandas", "matplotlib", "numpy"),
     "docmind_lab.views.reports": STACK,
     "docmind_lab.findings.study": STACK,
@@ -84,7 +85,7 @@ ABSENT = {
 
 
 # Often: what a production service imports. Each takes an interpreter of its own.
-@pytest.mark.parametrize("module", often(ABSENT, "docmind_lab.alternatives.enforcement"))
+@pytest.mark.parametrize("module", often(ABSENT, "docmind_lab.alternatives.enforcement", "docmind_lab.core.clock"))
 def test_importing_a_package_loads_nothing_that_it_does_not_need(module: str) -> None:
     code = f"import sys, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

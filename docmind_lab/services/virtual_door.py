@@ -18,11 +18,9 @@ import contextlib
 import contextvars
 import math
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.core.server_behaviour import ServerBehaviour, behaviour_of
 from docmind_lab.network.virtual_network import Address, virtual_network
@@ -67,11 +65,10 @@ class VirtualDoor:
     peers: PeerBehaviour | None = None
     hops: HopBehaviour | None = None
     endpoints: Service | None = None
-    cpu_charge: CpuCharge = 0.0
+    cpu_charge: float = 0.0
     behaviour: ServerBehaviour | None = None
     on_send: Callable[[Headers | Chunk], object] | None = None
     log: ServiceLog = field(default_factory=ServiceLog)
-    _charged_at_s: float = field(default=0.0, init=False, repr=False)
     _first_request_at: float = field(default=math.nan, init=False, repr=False)
     _clock: VirtualClock | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
@@ -103,7 +100,7 @@ class VirtualDoor:
                 )
             self._clock = clock
         self._queue, self._changed = SlotQueue(self.slots), threading.Condition()
-        self._charged_at_s, self._first_request_at = time.process_time(), math.nan
+        self._first_request_at = math.nan
         address = Address(self._accepted, self.connect_s)
         try:
             with virtual_network(clock, dict.fromkeys(self.addresses, address)):
@@ -123,7 +120,9 @@ class VirtualDoor:
         if request.tag("run-id") in self._over:
             connection.reply(RUN_IS_OVER)
             return
-        self._charge(clock)
+        if self.cpu_charge:
+            # The clock moves on by what the client computed for its request.
+            clock.charge(self.cpu_charge)
         if (hosted := hosted_at(request.path, (self.peers, self.hops))) is not None:
             self._host_of(hosted, clock).serve(request, connection)
             return
@@ -136,8 +135,6 @@ class VirtualDoor:
             connection.drop()
             clock.call_at(clock.now(), _raising(error))
             return
-        if self.cpu_charge == "measured":
-            self._charged_at_s = time.process_time()  # to make a plan is the server's work
         plan = plan.admitted(self._queue.under_way)
         received_at = clock.now()
         if math.isnan(self._first_request_at):
@@ -150,15 +147,6 @@ class VirtualDoor:
             self._let_start(self._queue.arrive(playing, received_at))
         else:
             playing.begin(received_at)
-
-    def _charge(self, clock: VirtualClock) -> None:
-        """Let the clock move on by what the client computed for its request."""
-        if self.cpu_charge == "measured":
-            used_s = time.process_time() - self._charged_at_s
-            self._charged_at_s += used_s
-            clock.charge(used_s)
-        elif self.cpu_charge:
-            clock.charge(self.cpu_charge)
 
     def _host_of(self, hosted: Hosted, clock: VirtualClock) -> VirtualHost:
         """Return the server that behaves so, made at its first request."""

@@ -20,10 +20,6 @@ from docmind_lab.core.errors import SimulatedDeadlock
 from docmind_lab.virtual_time import VirtualClock
 
 
-def test_twenty_repeats_give_one_table() -> None:
-    assert len({table() for _ in range(20)}) == 1
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("hash_seed", ["0", "12345"])
 def test_another_process_with_another_hash_seed_gives_the_same_table(hash_seed: str) -> None:
@@ -38,10 +34,10 @@ def test_another_process_with_another_hash_seed_gives_the_same_table(hash_seed: 
     assert done.stdout.split()[-1] == table()
 
 
-def test_the_table_is_the_one_that_every_supported_python_gives() -> None:
+def test_twenty_repeats_give_the_table_that_every_supported_python_gives() -> None:
     # Made with 3.11.7, and the same with 3.12.1 and 3.13.0. A release of LangGraph may change it: see that its order
     # of calls is meant, and put the new value here.
-    assert table()[:16] == "b6bd2288d6c8e1c9"
+    assert {table()[:16] for _ in range(20)} == {"b6bd2288d6c8e1c9"}
 
 
 def test_simultaneous_completions_come_in_one_order() -> None:

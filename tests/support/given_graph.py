@@ -36,11 +36,8 @@ def wait(state: State) -> dict[str, Any]:
 
 
 def make_asking() -> Any:
-    builder = StateGraph(State, context_schema=Context)
-    builder.add_node("greet", greet)
-    builder.add_edge(START, "greet")
-    return builder.compile()
+    return StateGraph(State, context_schema=Context).add_node(greet).add_edge(START, "greet").compile()
 
 
 def make_waiting() -> Any:
-    return StateGraph(State).add_node("wait", wait).add_edge(START, "wait").compile()
+    return StateGraph(State).add_node(wait).add_edge(START, "wait").compile()

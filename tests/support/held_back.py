@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
+from chains import chain
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
@@ -12,7 +13,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.store.base import BaseStore
 from langgraph.types import Send
 from planted import Greeting, Ping, filled_in
-from twins import chain, twins
+from twins import twins
 
 
 @twins("effects", "Give me back what I paid for order 17.")

@@ -146,17 +146,8 @@ def _free_port() -> int:
 
 def write_notebook(path: Path, *sources: str) -> None:
     """A notebook with these code cells."""
-    cells = [
-        {
-            "cell_type": "code",
-            "id": f"c{number}",
-            "metadata": {},
-            "source": text,
-            "outputs": [],
-            "execution_count": None,
-        }
-        for number, text in enumerate(sources)
-    ]
+    from nbformat import v4, write
+
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(notebook))
+    cells = [v4.new_code_cell(text) for text in sources]
+    write(v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
