@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from laboratories import Laboratory
-from served_here import Here
+from laboratories import Laboratory, laboratory
 
 from docmind_lab.alternatives import ALTERNATIVES
-from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, measure
 from docmind_lab.findings.study import Study
-from docmind_lab.services.server import LogClient, ServiceOptions
-from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.services.server import LogClient
 from docmind_lab.systems.base.corpus import Chunk
 from docmind_lab.systems.base.documents import Library
-from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.docmind.supervisor_workload import SupervisorWorkload
 
 pytestmark = pytest.mark.wall
 
@@ -36,13 +30,8 @@ CHUNKS = tuple(
 
 @pytest.fixture(scope="module")
 def canary_lab() -> Iterator[Laboratory]:
-    options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
-    with contextlib.closing(Here(options.door())) as services:
-        log = LogClient(services.addresses.log_url)
-        workload = SupervisorWorkload(Surroundings(services.addresses, Settings(), corpus=Library(CHUNKS, "canary")))
-        yield Laboratory(workload, log, options)
-        workload.close()
-        log.close()
+    with laboratory("typical/40", own_process=False, corpus=Library(CHUNKS, "canary")) as lab:
+        yield lab
 
 
 def test_a_canary_in_the_question_and_in_a_document_is_answered_and_recorded_nowhere(
