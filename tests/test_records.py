@@ -3,11 +3,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
+from sample_runs import sample_run
 
 from docmind_lab.core.errors import RecordError
+from docmind_lab.tables.conditions import joined_runs
 from docmind_lab.tables.frames import positive_part, to_frame, with_dtypes
 from docmind_lab.tables.records import TABLES, EventRecord
 from docs.make_data_dictionary import whole_dictionary
@@ -74,3 +78,22 @@ def test_levels_are_categoricals_and_flags_are_booleans() -> None:
     frame = to_frame("events", [EVENT])
     assert isinstance(frame["event"].dtype, pd.CategoricalDtype)
     assert to_frame("runs", [])["work_censored"].dtype == bool
+
+
+def runs_of(**columns: Any) -> pd.DataFrame:
+    return to_frame("runs", [sample_run("cooperative", 0, **columns)])
+
+
+def test_two_files_of_one_name_are_two_systems_where_their_studies_are_joined() -> None:
+    def study(text: str) -> SimpleNamespace:
+        kind = f"own:graph.py:graph?text={text}"
+        return SimpleNamespace(
+            runs=runs_of(workload="graph.py:graph"), manifest={"systems": {"graph.py:graph": {"kind": kind}}}
+        )
+
+    assert set(joined_runs([study("ab"), study("cd")])["workload"]) == {
+        "graph.py:graph (text=ab)",
+        "graph.py:graph (text=cd)",
+    }
+    assert set(joined_runs([study("ab"), study("ab")])["workload"]) == {"graph.py:graph"}
+    assert list(joined_runs([SimpleNamespace(runs=runs_of())])["workload"]) == list(runs_of()["workload"])
