@@ -22,7 +22,6 @@ from docmind_lab.core.deadlines import (
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
 
 budgets = st.floats(min_value=1e-3, max_value=1e6)
-reserves = st.lists(st.floats(min_value=0, max_value=1e3), max_size=6)
 
 
 # ---- what is left
@@ -45,16 +44,6 @@ def test_a_cap_is_never_negative_nor_more_than_the_timeout_or_what_is_left(manua
 
 
 # ---- children
-
-
-@given(budget=budgets, cuts=reserves)
-def test_nested_children_only_shrink(manual_clock, budget, cuts):
-    chain = [Deadline.after(budget, manual_clock)]
-    for cut in cuts:
-        chain.append(chain[-1].child(cut))
-    instants = [deadline.at_s for deadline in chain]
-    assert instants == sorted(instants, reverse=True)
-    assert all(deadline.clock is manual_clock for deadline in chain)
 
 
 def test_a_child_keeps_the_reserve_for_what_comes_after_and_has_passed_where_less_is_left(manual_clock):
@@ -95,17 +84,6 @@ def test_a_deadline_read_from_a_state_within_a_run_keeps_the_limit_of_the_run(ma
         manual_clock.advance(0.5)
         error = reserved.exceeded("synthesis", "model:/v1/chat/completions")
         assert (error.limit_s, error.elapsed_s) == (1.75, 1.0)
-
-
-@given(in_state=budgets, around=budgets)
-def test_state_and_context_agree_on_the_earlier_deadline(manual_clock, in_state, around):
-    state = {DEADLINE_KEY: manual_clock.now() + in_state}
-    with deadline_scope(Deadline.after(around, manual_clock)):
-        read = Deadline.from_state(state, manual_clock)
-        assert read is not None
-        assert read.at_s == min(state[DEADLINE_KEY], manual_clock.now() + around)
-        with deadline_scope(read):
-            assert current_deadline().at_s == read.at_s
 
 
 @given(spans=st.lists(budgets, min_size=1, max_size=6))
