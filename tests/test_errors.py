@@ -8,7 +8,7 @@ import pytest
 
 from docmind_lab.alternatives.enforcement.result import CallCut, Result
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import ConfigurationError, DocmindLabError, SpendingRefused
+from docmind_lab.core.errors import ConfigurationError, DocmindLabError, TokensSpent
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from docmind_lab.core.errors import ConfigurationError, DocmindLabError, Spendin
     [
         ConfigurationError("runs must be 1 or more, not 0"),
         Deadline(10.0, 2.0).exceeded("router", "network"),
-        SpendingRefused("spent", role="router", budget="tokens", limit=10, spent=12, source="graph"),
+        TokensSpent("spent", role="router", limit=10, spent=12, source="graph"),
         CallCut(Result("partial", {"log": ["plan"]}, cut_at=("ask",), limit_s=2.0, elapsed_s=2.1)),
     ],
     ids=lambda error: type(error).__name__,

@@ -20,7 +20,7 @@ from langgraph.types import Command, StreamMode
 from docmind_lab.alternatives.bound import state_reader
 from docmind_lab.core.budgets import current_meter
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import BudgetError, RunCut
+from docmind_lab.core.errors import BudgetError, RunCut, TokensSpent
 from docmind_lab.core.levels import SPENDING_REASONS, RunOutcome
 from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.core.time_policies import TimePolicies
@@ -305,7 +305,7 @@ def _documents(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 def _stop_reason_of_cut_reply() -> str:
     """Return the stop reason if a budget of tokens cut a reply; "" if none did."""
     meter = current_meter()
-    return "token_budget" if meter is not None and meter.has_cut else ""
+    return TokensSpent.stop_reason if meter is not None and meter.has_cut else ""
 
 
 TimeOut = Callable[[Exception], str]

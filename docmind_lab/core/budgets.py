@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
 from docmind_lab.core.deadlines import in_force, in_force_scope
-from docmind_lab.core.errors import ConfigurationError, SpendingRefused
+from docmind_lab.core.errors import CallsSpent, ConfigurationError, SpendingRefused, TokensSpent
 from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.shown import ShownAsCode
 
@@ -111,7 +111,7 @@ class Meter:
     def admit(self, role: str, source: str) -> None:
         """Check the budget and count one more request, in one step: no two requests get the last call.
 
-        Raises: SpendingRefused when nothing is left; it is not counted then.
+        Raises: TokensSpent or CallsSpent when nothing is left; it is not counted then.
         """
         with self._lock:
             refusal = self._refusal(role, source)
@@ -143,12 +143,15 @@ class Meter:
     def _refusal(self, role: str, source: str) -> SpendingRefused | None:
         if not self.is_enforced:
             return None
-        for kind in _KINDS:
+        for kind, error in _ERRORS.items():
             limit, used = self.budget.limit(kind), self._spent[kind]
             if limit is not None and used >= limit:
-                message = f"{role}: a call was refused at {source}: {used} of {limit} {kind} are spent"
-                return SpendingRefused(message, role=role, budget=kind, limit=limit, spent=used, source=source)
+                message = f"{role}: a call was refused at {source}: {used} of {limit} {error.budget} are spent"
+                return error(message, role=role, limit=limit, spent=used, source=source)
         return None
+
+
+_ERRORS: dict[Kind, type[SpendingRefused]] = {"tokens": TokensSpent, "calls": CallsSpent}
 
 
 def current_meter() -> Meter | None:

@@ -8,7 +8,9 @@ DocmindLabError
 │   │   ├── DeadlineExceeded               a call was cut because the budget ran out while it was under way
 │   │   └── BudgetRefused                  a call was not started because no budget was left
 │   ├── CallerLeft                         the caller cancelled the run, so a call was cut or not started
-│   └── SpendingRefused                    budget, limit, spent: a call was not started: no tokens or calls were left
+│   └── SpendingRefused                    budget, limit, spent: a call was not started because another is spent
+│       ├── TokensSpent                    the budget of tokens
+│       └── CallsSpent                     the budget of calls
 ├── GraphError (also ValueError)           a graph that cannot be built or run as asked
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
 │   └── StoreError                         a store of pending calls that fails, or has lost an entry
@@ -99,10 +101,23 @@ class SpendingRefused(BudgetError):
     budget: which ("tokens" or "calls"). limit, spent: in its unit.
     """
 
-    def __init__(self, message: str, *, role: str, budget: str, limit: int, spent: int, source: str) -> None:
+    budget = ""
+
+    def __init__(self, message: str, *, role: str, limit: float, spent: float, source: str) -> None:
         super().__init__(message, role=role, source=source)
-        self.budget, self.limit, self.spent = budget, limit, spent
-        self.stop_reason = f"{budget.removesuffix('s')}_budget"
+        self.limit, self.spent = limit, spent
+
+
+class TokensSpent(SpendingRefused):
+    """The budget of tokens was spent, so the call was never started."""
+
+    budget, stop_reason = "tokens", "token_budget"
+
+
+class CallsSpent(SpendingRefused):
+    """The budget of calls was spent, so the call was never started."""
+
+    budget, stop_reason = "calls", "call_budget"
 
 
 class GraphError(DocmindLabError, ValueError):

@@ -18,9 +18,9 @@ DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 @pytest.mark.parametrize("kind", often(KINDS, "choices", "timeouts", "falls", "rare costs"))
 def test_following_the_advice_gives_what_it_promised(kind: str) -> None:
     """The small form: few repetitions, which a badly wrong claim does not survive."""
-    calibration = Calibration.over(12, KINDS[kind]())
-    assert calibration.times + calibration.silent == 12
-    assert calibration.is_within_claim, calibration.row()
+    found = Calibration.over(12, KINDS[kind]())
+    assert found.given + found.silent == 12
+    assert found.is_within_claim, found.row()
 
 
 @pytest.mark.full
@@ -29,8 +29,8 @@ def test_following_the_advice_gives_what_it_promised(kind: str) -> None:
 def test_a_rare_cost_beats_no_better_arm_in_worlds_that_set_no_level(
     count: int, share: float, cost_s: float, steady_s: float
 ) -> None:
-    calibration = Calibration.over(60, rare_costs(count, 77, share, cost_s, steady_s))
-    assert calibration.kept / calibration.times >= 0.95
+    found = Calibration.over(60, rare_costs(count, 77, share, cost_s, steady_s))
+    assert found.kept / found.given >= 0.95
 
 
 @pytest.mark.full
@@ -43,10 +43,10 @@ def test_the_table_in_the_docs_is_what_two_hundred_repetitions_give() -> None:
 def test_fifteen_blocks_of_forty_seeds_advise_the_same_or_do_not_tell() -> None:
     """Trust 3: an arm that one block chooses alone is beaten in no other."""
     runs, rng = pool("pool"), np.random.default_rng(15)
-    choices = [choose(drawn(runs, rng, 40)) for _ in range(15)]
-    assert set.intersection(*(set(each.chosen) for each in choices))
-    alone = {each.chosen[0] for each in choices if len(each.chosen) == 1}
-    assert not alone & {arm for each in choices for arm in each.beaten}
+    found = [choose(drawn(runs, rng, 40)) for _ in range(15)]
+    assert set.intersection(*(set(each.chosen) for each in found))
+    alone = {each.chosen[0] for each in found if len(each.chosen) == 1}
+    assert not alone & {arm for each in found for arm in each.beaten}
 
 
 @pytest.mark.full

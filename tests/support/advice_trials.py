@@ -51,10 +51,10 @@ class Advice:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What became of one kind of advice: how often it was given, how often it was kept, how often there was none."""
+    """What became of one kind of advice: repetitions in which it was given, was kept, and in which there was none."""
 
     advice: Advice
-    times: int
+    given: int
     kept: int
     silent: int
 
@@ -70,13 +70,13 @@ class Calibration:
         """Whether so many broken promises are within chance of the claim (binomial, 1 in 1,000)."""
         from scipy import stats
 
-        return bool(stats.binom.cdf(self.kept, self.times, self.advice.claim) > 0.001)
+        return bool(stats.binom.cdf(self.kept, self.given, self.advice.claim) > 0.001)
 
     def row(self) -> str:
         """A row of the table in docs/studies.md."""
-        share = f"{self.kept / self.times:.1%}" if self.times else "–"
+        share = f"{self.kept / self.given:.1%}" if self.given else "–"
         advice = self.advice
-        return f"| {advice.name} | {advice.promise} | {advice.claim:.0%} | {self.times} | {share} | {self.silent} |"
+        return f"| {advice.name} | {advice.promise} | {advice.claim:.0%} | {self.given} | {share} | {self.silent} |"
 
 
 HEADER = (
@@ -96,8 +96,8 @@ def drawn(runs: pd.DataFrame, rng: np.random.Generator, count: int) -> pd.DataFr
     """Runs of so many seeds, drawn with replacement and numbered anew, so that a seed drawn twice is two seeds."""
     seeds = rng.choice(runs["seed"].unique(), count)
     order = pd.DataFrame({"seed": seeds, "number": np.arange(count)})
-    rows = order.merge(runs, on="seed", how="left")
-    return rows.assign(seed=rows["number"], question_id=rows["number"].astype("str")).drop(columns="number")
+    found = order.merge(runs, on="seed", how="left")
+    return found.assign(seed=found["number"], question_id=found["number"].astype("str")).drop(columns="number")
 
 
 def choices(runs: pd.DataFrame, count: int = 40, seed: int = 1) -> Advice:
@@ -135,10 +135,10 @@ def timeouts(runs: pd.DataFrame, target: float = 0.9, count: int = 150, seed: in
 
     def trial(_: int) -> bool | None:
         at = [_under(drawn(arm, rng, count), needed_s, level_s) for level_s in levels_s]
-        advised = recommend(pd.concat(at, ignore_index=True), target).frame.iloc[0]
-        if advised["verdict"] != "reached":
+        found = recommend(pd.concat(at, ignore_index=True), target).frame.iloc[0]
+        if found["verdict"] != "reached":
             return None
-        return bool((needed_s <= advised["decision_timeout_s"]).mean() >= target)
+        return bool((needed_s <= found["decision_timeout_s"]).mean() >= target)
 
     advice = "recommended timeout, no more runs needed"
     return Advice(advice, f"{target:.0%} are answered in time", 0.95, trial)
@@ -155,7 +155,7 @@ def _under(runs: pd.DataFrame, needed_s: pd.Series, level_s: float) -> pd.DataFr
 
 
 def false_regressions(runs: pd.DataFrame, count: int = 20, seed: int = 6) -> Advice:
-    """Two studies of one truth with other seeds: no regression is claimed."""
+    """Two studies of one truth with other seeds: no regression is found."""
     rng = np.random.default_rng(seed)
     some = runs[runs["alternative"].astype("str").isin(["cooperative", "hard_timeout"])]
 
@@ -176,11 +176,11 @@ def falls(runs: pd.DataFrame, count: int = 40, seed: int = 7) -> Advice:
         loss = (0.0, 0.05, 0.1)[number % 3]
         lost = (rng.random(count) < loss) & before["answered_in_time"].to_numpy()
         after = before.assign(answered_in_time=before["answered_in_time"].to_numpy() & ~lost)
-        difference = diff(_study(before), _study(after))
-        most = re.search(r"fell by at most ([\d.]+)", difference.verdict_text)
-        if difference.verdict != "no regression shown" or not most:
+        found = diff(_study(before), _study(after))
+        named = re.search(r"fell by at most ([\d.]+)", found.verdict_text)
+        if found.verdict != "no regression shown" or not named:
             return None
-        return loss * float(arm["answered_in_time"].mean()) <= float(most[1]) + 0.005  # as it is rounded
+        return loss * float(arm["answered_in_time"].mean()) <= float(named[1]) + 0.005  # as it is rounded
 
     promise = "answers fell by no more than it names"
     return Advice('diff: "no regression shown"', promise, 0.95, trial)
@@ -333,8 +333,8 @@ def more_runs(count: int = 40, seed: int = 3, truth: float = 0.06) -> Advice:
 
     def trial(_: int) -> bool | None:
         better_by = rng.normal(truth, 0.2, 440)
-        choice = choose(_recalls(better_by[:count]))
-        near = [each for each in choice.undecided if abs(each.better_by.estimate - truth) < truth / 6]
+        found = choose(_recalls(better_by[:count]))
+        near = [each for each in found.undecided if abs(each.better_by.estimate - truth) < truth / 6]
         if not near or not near[0].more_runs < 400:
             return None
         return not choose(_recalls(better_by[: count + int(near[0].more_runs)])).undecided

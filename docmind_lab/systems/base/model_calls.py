@@ -162,7 +162,7 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
     retries are off and ours stay within the budget; what is cut surfaces as `DeadlineExceeded`, and nothing of the
     call keeps running on this side. Without one: the request goes out exactly as the client would send it.
 
-    With a meter that is enforced: a call whose tokens or calls are spent is refused (`SpendingRefused`), retries
+    With a meter that is enforced: a call whose tokens, calls or cost are spent is refused (`SpendingRefused`), retries
     one by one; replies of an OpenAI model are cut at the tokens that are left.
     """
 
