@@ -13,7 +13,8 @@ import pytest
 from in_threads import in_threads
 from sample_runs import sample_run, sample_study
 
-from docmind_lab.core.budgets import Budget, Meter
+import docmind_lab as dl
+from docmind_lab.core.budgets import Budget, Meter, Spent
 from docmind_lab.core.errors import (
     BudgetError,
     CallsSpent,
@@ -34,8 +35,7 @@ from docmind_lab.tables.records import TABLES
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"time_s": 20}, "dl.Budget has no argument 'time_s': now decision_timeout_s, beside the budget"),
-        ({"cost": 0.02}, "dl.Budget has no argument 'cost'"),
+        ({"time_s": 0}, "budget.time_s must be a finite number of seconds above 0"),
         ({"tokens": 0}, "budget.tokens must be a whole number from 1 up, not 0; try 6000"),
         ({"tokens": 10.5}, "budget.tokens must be a whole number"),
         ({"calls": True}, "budget.calls must be a whole number"),
@@ -51,6 +51,7 @@ def test_a_budget_that_cannot_be_used_is_refused_by_name(values: dict[str, Any],
     ("budget", "level", "is_second"),
     [
         (Budget(), "none", False),
+        (Budget(time_s=5), "none", False),
         (Budget(tokens=6000, calls=12), "6000 tokens, 12 calls", True),
         (Budget(tokens=12_345_678), "12345678 tokens", True),
     ],
@@ -79,7 +80,7 @@ def test_a_call_is_refused_when_nothing_is_left_and_the_error_says_of_what() -> 
         "middleware",
     )
     assert error.stop_reason == "call_budget"
-    assert (meter.spent("tokens"), meter.spent("calls")) == (0, 2)
+    assert meter.spent() == Spent(tokens=0, calls=2)
 
 
 def test_several_calls_under_way_pass_the_limit_by_no_more_than_they_use() -> None:
@@ -88,7 +89,7 @@ def test_several_calls_under_way_pass_the_limit_by_no_more_than_they_use() -> No
         meter.admit("a", "middleware")
     for _ in range(3):
         meter.charge(80, 10)
-    assert meter.spent("tokens") == 270
+    assert meter.spent().tokens == 270
     assert isinstance(meter.refusal("a", "middleware"), TokensSpent)
 
 
@@ -112,7 +113,7 @@ def test_of_many_threads_no_more_get_a_call_than_there_are_calls() -> None:
             admitted.append(1)
 
     in_threads(*[ask] * 8)
-    assert (len(admitted), meter.spent("calls"), meter.spent("tokens")) == (50, 50, 100)
+    assert (len(admitted), meter.spent().calls, meter.spent().tokens) == (50, 50, 100)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +134,16 @@ def test_a_reply_may_have_what_is_left(budget: Budget, spent: tuple[int, int], c
 # ---- comparisons
 
 
+def test_the_time_of_a_budget_is_the_decision_timeout_and_is_given_once() -> None:
+    with pytest.raises(ConfigurationError, match=re.escape("budget.time_s is 5 and the decision timeout 20")):
+        dl.compare(dl.docmind(budget=Budget(time_s=5)), 20)
+    orders = Comparison(decision_timeout_s=5, budget=Budget(time_s=5, calls=4)).orders()
+    assert {order.facts.budget.calls for order in orders} == {4}
+
+
 def test_a_comparison_without_second_budgets_has_the_name_that_it_had_before_there_were_any() -> None:
     assert "budget" not in Comparison().design()
+    assert Comparison(budget=Budget(time_s=20.0)).study_id == Comparison().study_id
     budgeted = Comparison(budget=Budget(tokens=10))
     assert budgeted.design()["budget"] == {"tokens": 10}
     assert budgeted.study_id != Comparison().study_id

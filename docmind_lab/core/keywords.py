@@ -30,7 +30,6 @@ OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "retries": "an option of the system: dl.docmind(retries=…)",
         "budget": "an option of the system: dl.docmind(budget=…)",
         "budget_cost": "budget_tokens",
-        "time_s": "decision_timeout_s, beside the budget",
         "adoption": "dl.hops(adoption=…)",
         "profile": "World(latencies=…)",
         "latency_profile": "World(latencies=…)",

@@ -397,7 +397,7 @@ def test_a_call_is_refused_before_it_is_sent_once_the_tokens_are_spent(call: Cal
     assert details(noted, "refused") == [{"kind": "llm", "budget": "tokens"}]
     (attempt,) = noted.snapshot().attempts
     assert (attempt.outcome, attempt.sent_at, attempt.capped) == ("refused", None, False)
-    assert meter.spent("calls") == 1
+    assert meter.spent().calls == 1
 
 
 @pytest.mark.parametrize("deadline", [True, False])
@@ -409,7 +409,7 @@ def test_a_meter_that_is_not_enforced_refuses_nothing_and_counts_everything(
     with metering(Meter(Budget(tokens=100, calls=1), is_enforced=False)) as meter:
         call(server, left_s=60.0 if deadline else None, model=chat())
         call(server, left_s=60.0 if deadline else None, model=chat())
-    assert (meter.spent("calls"), meter.spent("tokens")) == (2, 220)
+    assert (meter.spent().calls, meter.spent().tokens) == (2, 220)
     assert all("max_tokens" not in settings for settings in server.asked)
 
 
@@ -426,7 +426,7 @@ def test_a_meter_is_enforced_without_a_deadline_too(call: Call, clock: HandClock
 def test_a_retry_is_a_call_of_its_own(call: Call, clock: HandClock):
     with metering(Meter(Budget(calls=5))) as meter:
         call(Server(clock, [server_error(), reply(1, 1)]), left_s=60.0)
-    assert meter.spent("calls") == 2
+    assert meter.spent().calls == 2
 
 
 def test_a_retry_that_would_be_one_call_too_many_is_not_waited_for(call: Call, clock: HandClock, noted: Recorder):
@@ -508,4 +508,4 @@ def test_a_response_that_does_not_say_what_it_used_is_noted_where_it_would_have_
     with metering(Meter(Budget(tokens=10))) as meter:
         call(silent, left_s=60.0)
     assert details(noted, "usage_missing") == [{"kind": "llm"}]
-    assert meter.spent("tokens") == 0
+    assert meter.spent().tokens == 0

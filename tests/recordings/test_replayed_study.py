@@ -173,8 +173,9 @@ def test_second_budgets_of_a_replay_are_those_that_were_recorded_unless_others_a
     # A price is of recordings of before 0.2.
     recording = Recording.load(recording_at(tmp_path / "r", live, budget={"calls": 4, "price": {}}))
     assert replayed_comparison(recording, dl.docmind(), Settings()).budget == Budget(calls=4)
-    made = replayed_comparison(recording, dl.docmind(budget=Budget(tokens=100)), Settings())
-    assert made.budget == Budget(tokens=100)
+    asked = dl.docmind(budget=Budget(time_s=5.0, tokens=100))
+    made = replayed_comparison(recording, asked, Settings())
+    assert (made.budget.tokens, made.budget.calls, made.decision_timeout_s) == (100, None, 5.0)
 
 
 def test_a_study_has_the_second_budgets_that_were_recorded_unless_others_are_given(live: Study, tmp_path: Path) -> None:

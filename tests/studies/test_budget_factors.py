@@ -28,7 +28,7 @@ def budgets_of(made: StudyDesign) -> list[Budget]:
 
 def test_every_combination_of_limits_is_a_run_of_its_own() -> None:
     made = design(budget_tokens=[6000, "none"], budget_calls=[6, 12])
-    expected = [Budget(tokens, calls) for tokens in (6000, None) for calls in (6, 12)]
+    expected = [Budget(None, tokens, calls) for tokens in (6000, None) for calls in (6, 12)]
     assert sorted(budgets_of(made), key=repr) == sorted(expected, key=repr)
 
 

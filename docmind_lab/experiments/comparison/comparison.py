@@ -15,7 +15,7 @@ from docmind_lab.alternatives.async_form import on_event_loop
 from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, RunLog, Runnable, options_json
 from docmind_lab.alternatives.enforcement.enforced_agent import EnforcedAgent
 from docmind_lab.core.alternative_catalogue import label_of
-from docmind_lab.core.budgets import Budget
+from docmind_lab.core.budgets import Budget, require_one_time_budget
 from docmind_lab.core.clock import CLOCKS, ClockName, check_charge
 from docmind_lab.core.deadlines import Deadline, require_seconds
 from docmind_lab.core.errors import ConfigurationError
@@ -167,6 +167,7 @@ class Comparison:
             )
         if check_charge(self.cpu_charge) and self.clock == "wall":
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
+        require_one_time_budget(self.budget, self.decision_timeout_s)
         for alternative in self.alternatives:
             reason = self.kind.refusal(alternative, by_name=True)
             if reason:

@@ -146,13 +146,14 @@ def _new_comparison(
     workload = kind_of(system) if own is None else own.workload
     kind, budget = workload_kind(workload), system.budget or Budget()
     defaults = kind.defaults.get(clock, kind.defaults["virtual"])
+    named_s = budget.time_s if decision_timeout_s is None else decision_timeout_s
     retries, injection = getattr(system, "retries", None), getattr(system, "router_injection", None)
     if injection and not kind.has_router:
         raise ConfigurationError(f"router_injection: workload {workload} has no router engine; leave it out")
     parsed = parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries)
     behaviour = world.behaviour
     comparison = Comparison(
-        decision_timeout_s=defaults.decision_timeout_s if decision_timeout_s is None else decision_timeout_s,
+        decision_timeout_s=defaults.decision_timeout_s if named_s is None else named_s,
         runs=defaults.runs if runs is None else runs,
         seed=seed,
         alternatives=parsed if alternatives is not None else kind.possible(parsed),

@@ -67,8 +67,9 @@ def replayed_comparison(
     recorded = (_alternative(item["name"], item["options"], settings) for item in design["alternatives"])
     chosen = tuple(recorded) if alternatives is None else alternatives
     budget = _recorded_budget(design) if system.budget is None else system.budget
+    timeouts_s = (decision_timeout_s, budget.time_s, design["decision_timeout_s"])
     return Comparison(
-        decision_timeout_s=design["decision_timeout_s"] if decision_timeout_s is None else decision_timeout_s,
+        decision_timeout_s=next(timeout_s for timeout_s in timeouts_s if timeout_s is not None),
         runs=design["runs"] if runs is None else runs,
         seed=design["seed"],
         alternatives=parse_alternatives(chosen, retries, budgeted_retries=settings.agents.max_retries),
