@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         uninstall,
     )
     from docmind_lab.core import errors
-    from docmind_lab.core.budgets import Budget
+    from docmind_lab.core.budgets import Budget, Price
     from docmind_lab.core.deadlines import Deadline
     from docmind_lab.core.settings import Settings
     from docmind_lab.experiments import lint
@@ -93,7 +93,10 @@ _HOMES = {
         "transport",
         "uninstall",
     ),
-    "core.budgets": ("Budget",),
+    "core.budgets": (
+        "Budget",
+        "Price",
+    ),
     "core.deadlines": ("Deadline",),
     "core.settings": ("Settings",),
     "experiments.comparison": ("compare",),
@@ -156,6 +159,7 @@ __all__ = [
     "LatencyProfile",
     "Live",
     "MultiAgentCoordinator",
+    "Price",
     "Replay",
     "Result",
     "ScriptedModel",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 from pathlib import Path
@@ -14,11 +15,12 @@ from in_threads import in_threads
 from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
-from docmind_lab.core.budgets import Budget, Meter, Spent
+from docmind_lab.core.budgets import Budget, Meter, Price, ReplyCap, Spent
 from docmind_lab.core.errors import (
     BudgetError,
     CallsSpent,
     ConfigurationError,
+    CostSpent,
     DeadlineError,
     SpendingRefused,
     TokensSpent,
@@ -31,6 +33,8 @@ from docmind_lab.tables.frames import to_frame
 from docmind_lab.tables.manifest import without_checksums
 from docmind_lab.tables.records import TABLES
 
+PRICE = Price(1.0, 4.0)
+
 
 @pytest.mark.parametrize(
     ("values", "named"),
@@ -40,6 +44,11 @@ from docmind_lab.tables.records import TABLES
         ({"tokens": 10.5}, "budget.tokens must be a whole number"),
         ({"calls": True}, "budget.calls must be a whole number"),
         ({"calls": -1}, "budget.calls must be a whole number from 1 up, not -1; try 12"),
+        ({"cost": math.nan, "price": PRICE}, "budget.cost must be a finite number"),
+        ({"cost": 0, "price": PRICE}, "budget.cost must be above 0; leave it out for no limit"),
+        ({"cost": 0.1}, "budget.cost needs a price above 0: give price=Price("),
+        ({"cost": 0.1, "price": Price(0, 0)}, "budget.cost needs a price above 0"),
+        ({"price": 0.15}, "budget.price must be a Price"),
     ],
 )
 def test_a_budget_that_cannot_be_used_is_refused_by_name(values: dict[str, Any], named: str) -> None:
@@ -47,12 +56,19 @@ def test_a_budget_that_cannot_be_used_is_refused_by_name(values: dict[str, Any],
         Budget(**values)
 
 
+@pytest.mark.parametrize("text", ["0.15", "a/b", "1/2/3", "", "-1/2", "nan/1"])
+def test_a_price_is_written_as_two_numbers_of_0_or_more(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="price"):
+        Price.parse(text)
+    assert Price.parse("0.15/0.60") == Price(0.15, 0.60)
+
+
 @pytest.mark.parametrize(
     ("budget", "level", "is_second"),
     [
         (Budget(), "none", False),
-        (Budget(time_s=5), "none", False),
-        (Budget(tokens=6000, calls=12), "6000 tokens, 12 calls", True),
+        (Budget(time_s=5, price=PRICE), "none", False),
+        (Budget(tokens=6000, calls=12, cost=0.02, price=PRICE), "6000 tokens, 12 calls, 0.02 cost", True),
         (Budget(tokens=12_345_678), "12345678 tokens", True),
     ],
 )
@@ -80,7 +96,7 @@ def test_a_call_is_refused_when_nothing_is_left_and_the_error_says_of_what() -> 
         "middleware",
     )
     assert error.stop_reason == "call_budget"
-    assert meter.spent() == Spent(tokens=0, calls=2)
+    assert meter.spent() == Spent(tokens=0, calls=2, cost=pytest.approx(math.nan, nan_ok=True))
 
 
 def test_several_calls_under_way_pass_the_limit_by_no_more_than_they_use() -> None:
@@ -91,6 +107,16 @@ def test_several_calls_under_way_pass_the_limit_by_no_more_than_they_use() -> No
         meter.charge(80, 10)
     assert meter.spent().tokens == 270
     assert isinstance(meter.refusal("a", "middleware"), TokensSpent)
+
+
+def test_cost_is_charged_by_what_is_read_and_written() -> None:
+    meter = Meter(Budget(cost=0.0003, price=PRICE))
+    for _ in range(3):  # a tenth of a thousandth is no binary number; three of them are the whole budget
+        meter.admit("a", "middleware")
+        meter.charge(60, 10)
+    with pytest.raises(CostSpent) as refused:
+        meter.admit("a", "middleware")
+    assert refused.value.spent == pytest.approx(0.0003)
 
 
 def test_second_budgets_are_no_timeouts_and_share_a_root_with_them() -> None:
@@ -120,12 +146,16 @@ def test_of_many_threads_no_more_get_a_call_than_there_are_calls() -> None:
     ("budget", "spent", "cap"),
     [
         (Budget(calls=3), (0, 0), None),
-        (Budget(tokens=1000), (300, 100), 600),
-        (Budget(tokens=1000), (5000, 0), 1),
+        (Budget(tokens=1000), (300, 100), ReplyCap(600, "tokens")),
+        (Budget(tokens=1000), (5000, 0), ReplyCap(1, "tokens")),
         (Budget(tokens=100_000), (0, 0), None),  # more than a model may be asked for
+        (Budget(cost=0.0020, price=PRICE), (400, 0), ReplyCap(400, "cost")),
+        (Budget(tokens=1000, cost=0.0020, price=PRICE), (400, 0), ReplyCap(400, "cost")),
+        (Budget(tokens=500, cost=0.0020, price=PRICE), (400, 0), ReplyCap(100, "tokens")),
+        (Budget(cost=0.002, price=Price(1.0, 0.0)), (0, 0), None),
     ],
 )
-def test_a_reply_may_have_what_is_left(budget: Budget, spent: tuple[int, int], cap: int | None) -> None:
+def test_a_reply_may_have_what_is_left(budget: Budget, spent: tuple[int, int], cap: ReplyCap | None) -> None:
     meter = Meter(budget)
     meter.charge(*spent)
     assert meter.reply_cap() == cap
@@ -144,8 +174,11 @@ def test_the_time_of_a_budget_is_the_decision_timeout_and_is_given_once() -> Non
 def test_a_comparison_without_second_budgets_has_the_name_that_it_had_before_there_were_any() -> None:
     assert "budget" not in Comparison().design()
     assert Comparison(budget=Budget(time_s=20.0)).study_id == Comparison().study_id
-    budgeted = Comparison(budget=Budget(tokens=10))
-    assert budgeted.design()["budget"] == {"tokens": 10}
+    budgeted = Comparison(budget=Budget(tokens=10, price=PRICE))
+    assert budgeted.design()["budget"] == {
+        "tokens": 10,
+        "price": {"input_per_million": 1.0, "output_per_million": 4.0},
+    }
     assert budgeted.study_id != Comparison().study_id
     assert "second budgets: 10 tokens" in repr(budgeted)
 
@@ -174,7 +207,7 @@ def test_a_study_written_before_second_budgets_still_opens(tmp_path: Path) -> No
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     study = Study.load(tmp_path)
     assert SCHEMA_VERSION > 1
-    assert {"second_budgets", "calls_overspent", "error_type"} <= set(new)
+    assert {"second_budgets", "cost_overspent", "error_type"} <= set(new)
     assert study.runs["tokens_spent"].isna().all()
     assert set(study.runs["second_budgets"]) == {"none"}
     assert study.runs.dtypes.astype(str).equals(sample_study(runs=2).runs.dtypes.astype(str))

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import docmind_lab as dl
-from docmind_lab.core.budgets import Budget
+from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.views.cli.app import app
 from docmind_lab.views.telemetry import Telemetry
 
@@ -38,9 +38,9 @@ def test_budgets_are_off_unless_they_are_given(given: dict[str, Any]) -> None:
 
 
 def test_each_budget_each_way_out_and_documents_of_ones_own_have_an_option(given: dict[str, Any]) -> None:
-    words = "--budget-tokens 6000 --budget-calls 12 --otlp --metrics-file x.prom "
+    words = "--budget-tokens 6000 --budget-calls 12 --budget-cost 0.02 --price 0.15/0.60 --otlp --metrics-file x.prom "
     words += "--documents papers --questions questions.jsonl"
     CliRunner().invoke(app, ["compare", "--json", *words.split()])
-    budget = Budget(tokens=6000, calls=12)
+    budget = Budget(tokens=6000, calls=12, cost=0.02, price=Price(0.15, 0.60))
     assert given["system"] == dl.docmind("papers", "questions.jsonl", budget=budget)
     assert given["telemetry"] == Telemetry(spans="otlp", metrics_file="x.prom")

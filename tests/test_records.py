@@ -31,8 +31,8 @@ def test_every_column_is_documented_and_typed_with_and_without_rows(table: str) 
 
 # A limit and what was spent of it, in the unit that the name begins with.
 SPENDING = {
-    *("token_budget", "call_budget"),
-    *(f"{unit}_{what}" for unit in ("tokens", "calls") for what in ("spent", "overspent")),
+    *("token_budget", "call_budget", "cost_budget"),
+    *(f"{unit}_{what}" for unit in ("tokens", "calls", "cost") for what in ("spent", "overspent")),
 }
 
 

@@ -18,9 +18,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamMode
 
 from docmind_lab.alternatives.bound import state_reader
-from docmind_lab.core.budgets import current_meter
+from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import BudgetError, RunCut, TokensSpent
+from docmind_lab.core.errors import BudgetError, RunCut
 from docmind_lab.core.levels import SPENDING_REASONS, RunOutcome
 from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.core.time_policies import TimePolicies
@@ -303,9 +303,9 @@ def _documents(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 
 
 def _stop_reason_of_cut_reply() -> str:
-    """Return the stop reason if a budget of tokens cut a reply; "" if none did."""
+    """Return the stop reason if a budget of tokens or cost cut a reply; "" if none did."""
     meter = current_meter()
-    return TokensSpent.stop_reason if meter is not None and meter.has_cut else ""
+    return "" if meter is None or meter.cut_by is None else STOP_REASON_OF[meter.cut_by]
 
 
 TimeOut = Callable[[Exception], str]

@@ -4,7 +4,7 @@ errors                 everything that is raised on purpose
 settings               DOCMIND_ environment variables; which endpoints may be reached
 deadlines              a deadline, and how it reaches a call; lateness is when a caller counts as late
 duration_headers       the headers that carry a remaining duration between processes
-budgets                tokens and calls of a run
+budgets                tokens, calls and cost of a run
 clock                  the protocol of a clock, real time, and the CPU time that virtual time charges
 keywords               a wrong keyword is answered with the right one
 levels                 the values that levels of tables may take

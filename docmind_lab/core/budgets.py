@@ -1,6 +1,6 @@
-"""Budgets for a run's tokens and calls, and the meter that counts what the run has spent.
+"""Budgets for a run's tokens, calls and cost, and the meter that counts what the run has spent.
 
-    budget = Budget(time_s=20, tokens=6000, calls=12)
+    budget = Budget(time_s=20, tokens=6000, calls=12, cost=0.02, price=Price(0.15, 0.60))
     with metering(Meter(budget)):           # around the run; threads and tasks started in it see the same meter
         ...
 
@@ -17,28 +17,73 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
 from docmind_lab.core.deadlines import in_force, in_force_scope, require_seconds
-from docmind_lab.core.errors import CallsSpent, ConfigurationError, SpendingRefused, TokensSpent
+from docmind_lab.core.errors import CallsSpent, ConfigurationError, CostSpent, SpendingRefused, TokensSpent
 from docmind_lab.core.shown import ShownAsCode
 
-Kind = Literal["tokens", "calls"]
+Kind = Literal["tokens", "calls", "cost"]
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 NO_BUDGETS: Final = "none"
-"""The name in the tables of a run without a budget of tokens or calls."""
+"""The name in the tables of a run without a budget of tokens, calls or cost."""
 
+_MILLION = 1_000_000
+# Sums of many small prices differ from the limit by rounding; a billionth of it is no overspending.
+_ROUNDING = 1e-9
 # A model refuses a request for more tokens than it can write; today's chat models can write this many or more. While
 # more is left, a request says nothing, and a longer reply passes the limit by itself.
 _LARGEST_CAP = 4096
 
 
 @dataclass(frozen=True)
+class Price(ShownAsCode):
+    """The price of a model for a million tokens, in any one currency.
+
+    Args:
+        input_per_million: Price of a million tokens read; a finite number of 0 or more.
+        output_per_million: Price of a million tokens written; a finite number of 0 or more.
+
+    Raises:
+        ConfigurationError: One of them is something else; the message names it.
+    """
+
+    input_per_million: float
+    output_per_million: float
+
+    def __post_init__(self) -> None:
+        for name in ("input_per_million", "output_per_million"):
+            _require_number(f"price.{name}", getattr(self, name), "0.15 for 0.15 a million tokens")
+
+    @classmethod
+    def parse(cls, text: str) -> Price:
+        """Read a price written as "INPUT/OUTPUT". Raises: ConfigurationError."""
+        try:
+            read, written = (float(part) for part in text.split("/"))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"price must be INPUT/OUTPUT for a million tokens of each, such as 0.15/0.60, not {text!r}"
+            ) from error
+        return cls(read, written)
+
+    @property
+    def written(self) -> str:
+        """The price as "INPUT/OUTPUT", the notation that `Price.parse` reads."""
+        return f"{self.input_per_million}/{self.output_per_million}"
+
+    def cost(self, input_tokens: float, output_tokens: float) -> float:
+        """Return the cost of tokens read and tokens written, in the currency of the price."""
+        return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / _MILLION
+
+
+@dataclass(frozen=True)
 class Budget(ShownAsCode):
-    """What one run may use of time, tokens and calls; None sets no limit.
+    """What one run may use of time, tokens, calls and money; None sets no limit.
 
     Args:
         time_s: The decision timeout, seconds.
         tokens: Tokens read and written, as responses count them.
         calls: Requests to the model, with each retry; searches do not count.
+        cost: Money, in the currency of `price`, which must be given too.
+        price: Price of the model. Alone it sets no limit, and lets the cost be measured.
 
     Raises:
         ConfigurationError: A budget cannot be used; the message names it.
@@ -47,6 +92,8 @@ class Budget(ShownAsCode):
     time_s: float | None = None
     tokens: int | None = None
     calls: int | None = None
+    cost: float | None = None
+    price: Price | None = None
 
     def __post_init__(self) -> None:
         if self.time_s is not None:
@@ -58,31 +105,42 @@ class Budget(ShownAsCode):
                     f"budget.{name} must be a whole number from 1 up, not {value!r}; try {example}, or leave it out "
                     "for no limit"
                 )
+        if self.price is not None and not isinstance(self.price, Price):
+            raise ConfigurationError(f"budget.price must be a Price, not {self.price!r}; try Price(0.15, 0.60)")
+        if self.cost is None:
+            return
+        _require_number("budget.cost", self.cost, "0.02, or leave it out for no limit")
+        if self.cost == 0:
+            raise ConfigurationError("budget.cost must be above 0; leave it out for no limit")
+        if self.price is None or self.price.cost(1, 1) == 0:
+            raise ConfigurationError(
+                "budget.cost needs a price above 0: give price=Price(input_per_million, output_per_million)"
+            )
 
     @property
     def is_second(self) -> bool:
-        """Whether the budget limits tokens or calls, and not time alone."""
+        """Whether the budget limits tokens, calls or cost, and not time alone."""
         return any(self.limit(kind) is not None for kind in _KINDS)
 
     @property
     def needs_usage(self) -> bool:
         """Whether the budget can be charged only if responses report their token counts."""
-        return self.tokens is not None
+        return self.tokens is not None or self.cost is not None
 
-    def limit(self, kind: Kind) -> int | None:
-        """Return the limit on "tokens" or "calls"; None if there is none."""
-        limit: int | None = getattr(self, kind)
+    def limit(self, kind: Kind) -> float | None:
+        """Return the limit on "tokens", "calls" or "cost"; None if there is none."""
+        limit: float | None = getattr(self, kind)
         return limit
 
     def second_as_json(self) -> dict[str, Any]:
-        """Return the limits other than time as JSON types; leave out those that are not set."""
+        """Return the limits other than time, and the price, as JSON types; leave out those that are not set."""
         return {name: value for name, value in asdict(self).items() if value is not None and name != "time_s"}
 
     @property
     def level(self) -> str:
         """The name of the limits other than time in the tables: "6000 tokens, 12 calls", or "none"."""
         limits = {kind: self.limit(kind) for kind in _KINDS}
-        phrases = [f"{limit} {kind}" for kind, limit in limits.items() if limit is not None]
+        phrases = [f"{limit:.12g} {kind}" for kind, limit in limits.items() if limit is not None]
         return ", ".join(phrases) or NO_BUDGETS
 
 
@@ -101,39 +159,53 @@ def order_of_level(level: str) -> tuple[float, ...]:
     return tuple(limits.get(kind, math.inf) for kind in _KINDS)
 
 
+def _require_number(name: str, value: object, example: str) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type,operator]
+        raise ConfigurationError(f"{name} must be a finite number of 0 or more, not {value!r}; try {example}")
+
+
 @dataclass(frozen=True)
 class Spent:
-    """The tokens and calls that a run has used."""
+    """The tokens, calls and money that a run has used. cost: NaN without a price."""
 
     tokens: int = 0
     calls: int = 0
+    cost: float = math.nan
+
+
+@dataclass(frozen=True)
+class ReplyCap:
+    """The most tokens that a reply may have, and the budget that sets this cap."""
+
+    tokens: int
+    kind: Kind
 
 
 class Meter:
     """Counts what one run has spent of its budget. Any thread may use it.
 
-    is_enforced: off, it counts and refuses nothing. has_cut: whether a reply was cut at the end of
-    the budget of tokens.
+    is_enforced: off, it counts and refuses nothing. cut_by: the budget at whose end a reply was cut; None if none was.
     """
 
     def __init__(self, budget: Budget, *, is_enforced: bool = True) -> None:
         self.budget, self.is_enforced = budget, is_enforced
-        self.has_cut = False
-        self._tokens, self._calls = 0, 0
+        self.cut_by: Kind | None = None
+        self._tokens, self._calls, self._cost = 0, 0, 0.0
         self._lock = threading.Lock()
 
     def spent(self) -> Spent:
-        """Return the tokens and calls spent so far."""
+        """Return the tokens, calls and cost spent so far."""
         with self._lock:
             return self._spent()
 
     def _spent(self) -> Spent:
-        return Spent(self._tokens, self._calls)
+        return Spent(self._tokens, self._calls, math.nan if self.budget.price is None else self._cost)
 
     def admit(self, role: str, source: str) -> None:
         """Check the budget and count one more request, in one step: no two requests get the last call.
 
-        Raises: TokensSpent or CallsSpent when nothing is left; it is not counted then.
+        Raises: TokensSpent, CallsSpent or CostSpent when nothing is left; it is not counted then.
         """
         with self._lock:
             refusal = self._refusal(role, source)
@@ -147,20 +219,33 @@ class Meter:
             return self._refusal(role, source)
 
     def charge(self, input_tokens: int, output_tokens: int) -> None:
-        """Add the tokens that a response reports to what is spent."""
+        """Add the tokens that a response reports, and their cost, to what is spent."""
         with self._lock:
             self._tokens += input_tokens + output_tokens
+            if self.budget.price is not None:
+                self._cost += self.budget.price.cost(input_tokens, output_tokens)
 
-    def reply_cap(self) -> int | None:
+    def reply_cap(self) -> ReplyCap | None:
         """Return the most tokens that the next reply may have, at least 1; None if no enforced budget is close.
 
         What the question itself takes is not known before it is asked, and is not taken off.
         """
         with self._lock:
-            limit = self.budget.tokens
-            if limit is None or not self.is_enforced or limit - self._tokens > _LARGEST_CAP:
+            caps: list[ReplyCap] = []
+            if not self.is_enforced:
                 return None
-            return max(1, limit - self._tokens)
+            if self.budget.tokens is not None:
+                caps.append(ReplyCap(max(1, self.budget.tokens - self._tokens), "tokens"))
+            price = self.budget.price
+            if self.budget.cost is not None and price is not None and price.output_per_million > 0:
+                affordable = (self.budget.cost - self._cost) * _MILLION / price.output_per_million
+                caps.append(ReplyCap(max(1, math.floor(affordable)), "cost"))
+            cap = min(caps, key=lambda cap: cap.tokens, default=None)
+            return None if cap is None or cap.tokens > _LARGEST_CAP else cap
+
+    def note_cut(self, kind: Kind) -> None:
+        """Record that a reply was cut because this budget ran out."""
+        self.cut_by = kind
 
     def _refusal(self, role: str, source: str) -> SpendingRefused | None:
         if not self.is_enforced:
@@ -168,13 +253,15 @@ class Meter:
         spent = self._spent()
         for kind, error in _ERRORS.items():
             limit, used = self.budget.limit(kind), getattr(spent, kind)
-            if limit is not None and used >= limit:
-                message = f"{role}: a call was refused at {source}: {used} of {limit} {error.budget} are spent"
+            if limit is not None and used >= limit * (1 - _ROUNDING):
+                message = f"{role}: a call was refused at {source}: {used:.6g} of {limit:.6g} {error.budget} are spent"
                 return error(message, role=role, limit=limit, spent=used, source=source)
         return None
 
 
-_ERRORS: dict[Kind, type[SpendingRefused]] = {"tokens": TokensSpent, "calls": CallsSpent}
+_ERRORS: dict[Kind, type[SpendingRefused]] = {"tokens": TokensSpent, "calls": CallsSpent, "cost": CostSpent}
+STOP_REASON_OF: dict[Kind, str] = {kind: error.stop_reason for kind, error in _ERRORS.items()}
+"""Kind of budget → stop reason of a run that it ended."""
 
 
 def current_meter() -> Meter | None:

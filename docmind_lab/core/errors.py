@@ -10,7 +10,8 @@ DocmindLabError
 │   ├── CallerLeft                         the caller cancelled the run, so a call was cut or not started
 │   └── SpendingRefused                    budget, limit, spent: a call was not started because another is spent
 │       ├── TokensSpent                    the budget of tokens
-│       └── CallsSpent                     the budget of calls
+│       ├── CallsSpent                     the budget of calls
+│       └── CostSpent                      the budget of cost
 ├── GraphError (also ValueError)           a graph that cannot be built or run as asked
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
 │   └── StoreError                         a store of pending calls that fails, or has lost an entry
@@ -54,7 +55,7 @@ class EndpointRefused(ConfigurationError):
 
 
 class BudgetError(DocmindLabError):
-    """A budget of the run is used up: of time, tokens or calls.
+    """A budget of the run is used up: of time, tokens, calls or cost.
 
     role: who was at work. source: what enforced it ("network", "middleware", "graph", "retrieval").
     stop_reason: what a run that ends with it says of itself.
@@ -96,9 +97,9 @@ class CallerLeft(BudgetError):
 
 
 class SpendingRefused(BudgetError):
-    """The budget of tokens or calls was spent, so the call was never started.
+    """The budget of tokens, calls or cost was spent, so the call was never started.
 
-    budget: which ("tokens" or "calls"). limit, spent: in its unit.
+    budget: which ("tokens", "calls", "cost"). limit, spent: in its unit.
     """
 
     budget = ""
@@ -118,6 +119,12 @@ class CallsSpent(SpendingRefused):
     """The budget of calls was spent, so the call was never started."""
 
     budget, stop_reason = "calls", "call_budget"
+
+
+class CostSpent(SpendingRefused):
+    """The budget of cost was spent, so the call was never started."""
+
+    budget, stop_reason = "cost", "cost_budget"
 
 
 class GraphError(DocmindLabError, ValueError):

@@ -29,7 +29,6 @@ OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         **{name: f"dl.docmind({name}=…)" for name in ("documents", "questions", "router_injection")},
         "retries": "an option of the system: dl.docmind(retries=…)",
         "budget": "an option of the system: dl.docmind(budget=…)",
-        "budget_cost": "budget_tokens",
         "adoption": "dl.hops(adoption=…)",
         "profile": "World(latencies=…)",
         "latency_profile": "World(latencies=…)",

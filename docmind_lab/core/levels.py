@@ -26,14 +26,13 @@ TIMEOUT_REASONS: Final = (
 )
 """Stop reasons of a run that its deadline ended."""
 
-SPENDING_REASONS: Final = ("token_budget", "call_budget")
-"""Stop reasons of a run that a budget of tokens or calls ended."""
+SPENDING_REASONS: Final = ("token_budget", "call_budget", "cost_budget")
+"""Stop reasons of a run that a budget of tokens, calls or cost ended."""
 
 STOP_REASONS: Final = (
     "",
     *TIMEOUT_REASONS,
     *SPENDING_REASONS,
-    "cost_budget",  # of tables before 0.2
     "step_limit",
     "no_agent",
     "error",

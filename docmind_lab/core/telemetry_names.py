@@ -46,8 +46,10 @@ RUN_ATTRIBUTES: Final[Mapping[str, str]] = {
     "tokens_after_deadline": "docmind.deadline.tokens_after",
     "token_budget": "docmind.budget.tokens",
     "call_budget": "docmind.budget.calls",
+    "cost_budget": "docmind.budget.cost",
     "tokens_spent": "docmind.budget.tokens_spent",
     "calls_spent": "docmind.budget.calls_spent",
+    "cost_spent": "docmind.budget.cost_spent",
 }
 """Column of the table `runs` → attribute of a run's span."""
 

@@ -35,7 +35,7 @@ class System(ShownAsCall):
     """What is put under a deadline.
 
     Args:
-        budget: Tokens and calls of each run. It is measured everywhere, and enforced where the deadline is
+        budget: Tokens, calls and cost of each run. It is measured everywhere, and enforced where the deadline is
             propagated. Its `time_s` is the decision timeout by another name.
     """
 

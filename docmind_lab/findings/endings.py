@@ -47,18 +47,18 @@ def with_endings(runs: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
 
 
 def ended_by_budget(runs: pd.DataFrame) -> pd.Series[bool]:
-    """Return for each run whether a budget of tokens or calls ended it."""
+    """Return for each run whether a budget of tokens, calls or cost ended it."""
     return runs["stop_reason"].astype("str").isin(SPENDING_REASONS)
 
 
 def went_past_budget(runs: pd.DataFrame) -> pd.Series[bool]:
-    """Return for each run whether it exceeded a budget of tokens or calls that its alternative only measures."""
-    over = (runs[["tokens_overspent", "calls_overspent"]] > 0).any(axis=1)
+    """Return for each run whether it exceeded a budget of tokens, calls or cost that its alternative only measures."""
+    over = (runs[["tokens_overspent", "calls_overspent", "cost_overspent"]] > 0).any(axis=1)
     return over & ~runs["deadline_propagation"].astype("bool")
 
 
 def budget_notes(runs: pd.DataFrame) -> Iterator[str]:
-    """Yield what budgets of tokens and calls did to each arm; nothing where they did nothing."""
+    """Yield what budgets of tokens, calls and cost did to each arm; nothing where they did nothing."""
     for arm, group in with_arms(runs).groupby("arm", observed=True, sort=True):
         ended, past = group[ended_by_budget(group)], int(went_past_budget(group).sum())
         if len(ended):
@@ -78,7 +78,7 @@ def endings_of(of_arm: pd.DataFrame) -> dict[str, Any]:
 
     Returns:
         never_answered: Runs that no decision timeout would have answered: they failed, wait for a person, or a budget
-        of tokens or calls ended them. may_be_time: Runs that failed under a deadline that they looked at, so that
+        of tokens, calls or cost ended them. may_be_time: Runs that failed under a deadline that they looked at, so that
         it may have a part in it. by_time: Runs that were not in time for any other reason. endings: What ended the
         runs, in words, and that no timeout changes it; "" where nothing but time did.
     """

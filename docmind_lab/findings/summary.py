@@ -191,7 +191,7 @@ def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
     unfinished run counts with its horizon, a lower bound), worked_on (runs in which work went on for longer than that),
     work_overrun_worst_s, threads_left (runs that left a thread), returned_median_s and _worst_s; means
     per run calls_after_deadline, busy_after_deadline_s, tokens_after_deadline, late_checkpoints, source_recall,
-    answer_score; ended_by_budget (runs that a budget of tokens or calls ended).
+    answer_score; ended_by_budget (runs that a budget of tokens, calls or cost ended).
     """
     columns = condition_columns(runs)
     rows = []

@@ -162,7 +162,7 @@ def _servers_in_words(runs: pd.DataFrame) -> list[str]:
 
 
 def budgets_in_words(runs: pd.DataFrame) -> list[str]:
-    """Describe the budgets of tokens and calls, the tightest first; an empty list where no run has one."""
+    """Describe the budgets of tokens, calls and cost, the tightest first; an empty list where no run has one."""
     levels = sorted({str(level) for level in runs["second_budgets"]}, key=order_of_level)
     return [] if levels == [NO_BUDGETS] else [join_names([_budget_in_words(level) for level in levels], "or")]
 

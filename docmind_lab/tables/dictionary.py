@@ -17,7 +17,7 @@ EVENTS: Final[Mapping[str, str]] = {
     "tool_started": "A tool of the user's graph began. detail: tool (its name).",
     "thread_started": "A thread began what an event loop or a node had handed to it. detail: node.",
     "attempt_started": "A request was made. detail: kind, call_id, attempt, capped (by the deadline).",
-    "refused": "A call was refused. detail: kind; budget if it was not time (tokens, calls).",
+    "refused": "A call was refused. detail: kind; budget if it was not time (tokens, calls, cost).",
     "hedged": "A second request was sent for a call that took long. detail: kind, after_s.",
     "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
     "wound_down": "Little time was left, so a role lost its tools or began no further search. detail: left_s.",

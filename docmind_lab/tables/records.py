@@ -186,14 +186,19 @@ class RunRecord:
     call_budget: Annotated[
         float, "Requests to the model that the run was to make at most; NaN without a limit.", Since(2)
     ] = NAN
+    cost_budget: Annotated[
+        float, "What the run was to cost at most, in the currency of the price; NaN without a limit.", Since(2)
+    ] = NAN
     tokens_spent: Annotated[
         float, "Tokens read and written, as responses count them (client rows); a lower bound.", Since(2)
     ] = NAN
     calls_spent: Annotated[
         float, "Requests to the model, retries included (client rows); those after the return count too.", Since(2)
     ] = NAN
+    cost_spent: Annotated[float, "Price of tokens_spent; NaN without a price.", Since(2)] = NAN
     tokens_overspent: Annotated[float, "Positive part of tokens_spent − token_budget.", Since(2)] = NAN
     calls_overspent: Annotated[float, "Positive part of calls_spent − call_budget.", Since(2)] = NAN
+    cost_overspent: Annotated[float, "Positive part of cost_spent − cost_budget.", Since(2)] = NAN
     error_type: Annotated[str, "Name of the exception that a failed run ended with; else empty.", Since(3)] = ""
     error_node: Annotated[
         str, "The graph node that raised it, its agents' nodes after a slash; empty where no node did.", Since(3)

@@ -11,11 +11,12 @@ from langchain_core.messages import AIMessage, HumanMessage
 from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives.base import RunProgress
-from docmind_lab.core.budgets import Budget, Meter, metering
+from docmind_lab.core.budgets import Budget, Meter, Price, metering
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 
 # Without a second budget the first question takes 9 calls, 5,710 tokens and 9.6 s. Documents come with the fourth.
 AMPLE_S, CALLS, TOKENS = 30.0, 9, 5710
+PRICE = Price(1.0, 2.0)
 
 
 def measured(runs: VirtualRuns, alternative: str, *faults: str, **budget: Any) -> MeasuredRun:
@@ -43,18 +44,24 @@ def test_who_propagates_makes_no_call_beyond_the_budget_and_keeps_what_there_is(
 def test_who_looks_at_time_only_goes_on_and_the_overspending_is_measured(
     virtual_runs: VirtualRuns, alternative: str
 ) -> None:
-    run = measured(virtual_runs, alternative, calls=6, tokens=1000).run
-    assert (run.outcome, run.stop_reason, run.second_budgets) == ("answered", "", "1000 tokens, 6 calls")
+    run = measured(virtual_runs, alternative, calls=6, tokens=1000, cost=0.001, price=PRICE).run
+    assert (run.outcome, run.stop_reason, run.second_budgets) == (
+        "answered",
+        "",
+        "1000 tokens, 6 calls, 0.001 cost",
+    )
     assert (run.calls_spent, run.tokens_spent) == (CALLS, TOKENS)
     assert (run.calls_overspent, run.tokens_overspent) == (CALLS - 6, TOKENS - 1000)
+    assert run.cost_overspent == pytest.approx(run.cost_spent - 0.001)
 
 
 def test_a_run_without_second_budgets_still_says_what_it_spent(virtual_runs: VirtualRuns) -> None:
-    run = measured(virtual_runs, "A")
+    run = measured(virtual_runs, "A", price=PRICE)
     client = [call for call in run.calls if call.kind == "llm" and call.seen_from == "client"]
     read, written = sum(call.input_tokens for call in client), sum(call.output_tokens for call in client)
     assert (run.run.tokens_spent, run.run.calls_spent) == (read + written, CALLS)
-    assert all(math.isnan(value) for value in (run.run.token_budget, run.run.tokens_overspent, run.run.calls_overspent))
+    assert run.run.cost_spent == pytest.approx((read + 2 * written) / 1e6)
+    assert all(math.isnan(value) for value in (run.run.token_budget, run.run.tokens_overspent, run.run.cost_overspent))
     assert run.run.second_budgets == "none"
 
 
@@ -63,6 +70,12 @@ def test_a_call_under_way_passes_the_tokens_by_itself_only(virtual_runs: Virtual
     last = [call for call in run.calls if call.kind == "llm" and call.seen_from == "client"][-2]
     assert (run.run.outcome, run.run.stop_reason) == ("partial", "token_budget")
     assert 0 < run.run.tokens_overspent < last.input_tokens + last.output_tokens
+
+
+def test_a_budget_of_cost_ends_a_run_by_its_name(virtual_runs: VirtualRuns) -> None:
+    run = measured(virtual_runs, "A", cost=0.002, price=PRICE).run
+    assert (run.outcome, run.stop_reason, run.cost_budget) == ("partial", "cost_budget", 0.002)
+    assert run.cost_spent >= 0.002
 
 
 def test_a_run_that_spent_its_budget_with_nothing_to_show_failed_and_was_not_timed_out(
@@ -86,7 +99,7 @@ def test_a_last_word_that_was_cut_is_no_answer() -> None:
     progress = RunProgress({"messages": [HumanMessage("q"), AIMessage("It begins with")], "visits": ["synthesis"]})
     assert progress.finished().outcome == "answered"
     with metering(Meter(Budget(tokens=10))) as meter:
-        meter.has_cut = True
+        meter.note_cut("tokens")
         outcome = progress.finished()
     assert (outcome.outcome, outcome.stop_reason, outcome.answer) == ("partial", "token_budget", "It begins with")
 

@@ -487,14 +487,14 @@ def test_a_model_that_would_not_hear_of_a_cap_gets_none(call: Call, clock: HandC
 def test_a_reply_that_ends_where_the_budget_does_is_known_to_be_cut(call: Call, clock: HandClock, noted: Recorder):
     with metering(Meter(Budget(tokens=100))) as meter:
         call(Server(clock, [reply(10, 100, "length")]), left_s=60.0, model=chat())
-    assert meter.has_cut
+    assert meter.cut_by == "tokens"
     assert details(noted, "reply_cut") == [{"kind": "llm", "budget": "tokens", "tokens": 100}]
 
 
 def test_a_reply_that_ends_at_its_own_limit_is_not_the_budgets_doing(call: Call, clock: HandClock, noted: Recorder):
     with metering(Meter(Budget(tokens=100))) as meter:
         call(Server(clock, [reply(10, 5, "length")]), left_s=60.0, model=chat(max_tokens=5))
-    assert not meter.has_cut
+    assert meter.cut_by is None
     assert details(noted, "reply_cut") == []
 
 

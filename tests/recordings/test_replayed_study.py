@@ -12,7 +12,7 @@ import pytest
 from recorded_runs import recorded_call, recorded_run, written
 
 import docmind_lab as dl
-from docmind_lab.core.budgets import Budget
+from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
@@ -170,18 +170,19 @@ def test_an_estimate_is_of_replayed_runs(folder: Path) -> None:
 def test_second_budgets_of_a_replay_are_those_that_were_recorded_unless_others_are_given(
     live: Study, tmp_path: Path
 ) -> None:
-    # A price is of recordings of before 0.2.
-    recording = Recording.load(recording_at(tmp_path / "r", live, budget={"calls": 4, "price": {}}))
-    assert replayed_comparison(recording, dl.docmind(), Settings()).budget == Budget(calls=4)
+    price = {"input_per_million": 1.0, "output_per_million": 4.0}
+    recording = Recording.load(recording_at(tmp_path / "r", live, budget={"calls": 4, "price": price}))
+    assert replayed_comparison(recording, dl.docmind(), Settings()).budget == Budget(calls=4, price=Price(1.0, 4.0))
     asked = dl.docmind(budget=Budget(time_s=5.0, tokens=100))
     made = replayed_comparison(recording, asked, Settings())
     assert (made.budget.tokens, made.budget.calls, made.decision_timeout_s) == (100, None, 5.0)
 
 
 def test_a_study_has_the_second_budgets_that_were_recorded_unless_others_are_given(live: Study, tmp_path: Path) -> None:
-    place = recording_at(tmp_path / "r", live, budget={"calls": 4})
+    recorded = {"calls": 4, "cost": 0.0125, "price": {"input_per_million": 0.15, "output_per_million": 1e-7}}
+    place = recording_at(tmp_path / "r", live, budget=recorded)
     kept = {combination.comparison.budget for combination in design(place).plan.combinations}
-    assert kept == {Budget(calls=4)}
+    assert kept == {Budget(calls=4, cost=0.0125, price=Price(0.15, 1e-7))}
     others = design(place, alternative="A", budget_tokens=[100, "none"]).plan.combinations
     assert [combination.comparison.budget for combination in others] == [Budget(tokens=100), Budget()]
     none = design(place, alternative="A", budget_calls="none").plan.combinations

@@ -130,12 +130,14 @@ def test_without_timeouts_a_dozen_are_looked_at_up_to_the_longest_run() -> None:
     assert timeouts.max() >= 97
 
 
-def test_late_tokens_are_the_share_that_was_left_to_write() -> None:
+def test_the_price_is_that_of_late_tokens() -> None:
     traces = Traces.of(
         [TracedRun("r", "s", "test", 10.0, 10.0, "answered")],
         [Span("r", "c", "", "writer", "llm", 0.0, 10.0, first_byte_at_s=0.0, output_tokens=1000.0)],
     )
-    assert list(dl.what_if(traces, [5.0], "B,A").frame["tokens_after"]) == [500.0, 0.0]
+    frame = dl.what_if(traces, [5.0], "B,A", price=dl.Price(1.0, 10.0)).frame
+    assert list(frame["tokens_after"]) == [500.0, 0.0]
+    assert list(frame["cost_after"]) == pytest.approx([0.005, 0.0])
 
 
 def test_rules_and_names_may_stand_in_one_list() -> None:

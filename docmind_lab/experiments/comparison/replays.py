@@ -16,7 +16,7 @@ from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.alternative_catalogue import CATALOGUE
-from docmind_lab.core.budgets import Budget
+from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.settings import Settings
@@ -100,13 +100,9 @@ def replayed_comparison(
 
 
 def _recorded_budget(design: Mapping[str, Any]) -> Budget:
-    limits = dict(design.get("budget", {}))
-    if "cost" in limits:
-        raise ConfigurationError(
-            "the recording was made under a budget of cost, which is gone: give the replay a budget of tokens or calls"
-        )
-    limits.pop("price", None)
-    return Budget(**limits)
+    said = dict(design.get("budget", {}))
+    price = said.pop("price", None)
+    return Budget(**said, price=None if price is None else Price(**price))
 
 
 def _require_not_settled(design: Mapping[str, Any], system: System, own: OwnGraph | None, seed: int) -> None:

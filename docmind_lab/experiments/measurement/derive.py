@@ -340,16 +340,22 @@ def _failed_attempt(raised: EventRecord, client: Iterable[CallRecord]) -> int:
 
 def _spending(budget: Budget, requests: Sequence[CallRecord]) -> dict[str, Any]:
     """Return the columns of second budgets. requests: those to the model, as the client saw them."""
-    tokens = [count for call in requests for count in (call.input_tokens, call.output_tokens)]
+    read, written = (
+        math.fsum(tokens for tokens in column if not math.isnan(tokens))
+        for column in ([call.input_tokens for call in requests], [call.output_tokens for call in requests])
+    )
     spent = {
-        "token": (budget.tokens, math.fsum(count for count in tokens if not math.isnan(count))),
-        "call": (budget.calls, float(len(requests))),
+        "token": read + written,
+        "call": float(len(requests)),
+        "cost": NAN if budget.price is None else budget.price.cost(read, written),
     }
+    limits = {"token": budget.tokens, "call": budget.calls, "cost": budget.cost}
     columns: dict[str, Any] = {"second_budgets": budget.level}
-    for kind, (limit, used) in spent.items():
+    for kind, limit in limits.items():
+        plural = kind if kind == "cost" else f"{kind}s"
         columns[f"{kind}_budget"] = NAN if limit is None else float(limit)
-        columns[f"{kind}s_spent"] = used
-        columns[f"{kind}s_overspent"] = NAN if limit is None else positive_part(used - limit)
+        columns[f"{plural}_spent"] = spent[kind]
+        columns[f"{plural}_overspent"] = NAN if limit is None else positive_part(spent[kind] - limit)
     return columns
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
-from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind
+from docmind_lab.core.budgets import NO_BUDGETS, Budget, Kind, Price
 from docmind_lab.core.clock import ClockName, check_charge
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
@@ -37,7 +37,7 @@ from docmind_lab.tables.traces.importers.recordings import Recording
 NoLimit = Literal["none"]
 """The level of a factor that sets no limit: `NO_BUDGETS`."""
 
-FIELDS: Final[dict[str, Kind]] = {"budget_tokens": "tokens", "budget_calls": "calls"}
+FIELDS: Final[dict[str, Kind]] = {"budget_tokens": "tokens", "budget_calls": "calls", "budget_cost": "cost"}
 """Field of a study → the budget that it sets."""
 
 _PROFILE: Final = "heavy_tail/3"
@@ -68,8 +68,8 @@ class Factors(BaseModel):
     alternative: levels, letters or variants as `compare` takes them, or instances. decision_timeout_s: seconds.
     deadline_propagation: "own" leaves it to the alternative; true and false set it. node_mode: "own", or what an
     async alternative finds: "sync" or "blocking" nodes. retries: tries after the first, by client or lab;
-    "own" leaves the clients their defaults. budget_tokens, budget_calls: what a run may use beside time, "none" for
-    no limit. server_behaviour: "own" is what `stops_on_disconnect`
+    "own" leaves the clients their defaults. budget_tokens, budget_calls, budget_cost: what a run may use beside time,
+    "none" for no limit; cost is that of the study's `price`. server_behaviour: "own" is what `stops_on_disconnect`
     says, else as `compare` takes one. adoption: share of the services of workload hops that hold to a deadline on the
     wire. policies: for the time of model calls, as `TimePolicies.parse` reads them, "none" for what the alternative
     has; only for alternatives that propagate. fault: as `compare` takes one; several together are joined by "+".
@@ -91,6 +91,7 @@ class Factors(BaseModel):
     retries: Numbers[int | Literal["own"]] = ("own",)
     budget_tokens: Numbers[int | NoLimit] = (NO_BUDGETS,)
     budget_calls: Numbers[int | NoLimit] = (NO_BUDGETS,)
+    budget_cost: Numbers[float | NoLimit] = (NO_BUDGETS,)
     workload: Levels[str] = ("supervisor",)
     clock: Levels[ClockName] = ("virtual",)
 
@@ -164,7 +165,9 @@ class StudyFields(BaseModel):
     name: the beginning of the study's id. repeats: runs in each combination. system, world: what is under the deadline
     and what it meets, as `compare` takes them, without what the factors vary; paths as seen from the working directory.
     horizon_factor: a run is observed for so many times its decision timeout. side_by_side: runs under way at once on
-    the wall clock; when left out one at a live endpoint, which all of them share, and of a graph of one's own.
+    the wall clock; when left out one at a live endpoint, which all of them share, and of a graph of one's own. price:
+    "INPUT/OUTPUT", of a million tokens of each, such as "0.15/0.60"; the cost of every run is measured with it, and
+    `budget_cost` needs it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -180,6 +183,7 @@ class StudyFields(BaseModel):
             Settings(), is_own=isinstance(values.get("system"), OwnSystem)
         )
     )
+    price: str | None = None
     factors: Factors = Factors()
 
     @functools.cached_property
@@ -273,17 +277,23 @@ def behaviours_of(factors: Factors) -> list[dict[str, Any]]:
     return behaviours
 
 
-def budgets_of(factors: Factors) -> list[Budget]:
+def budgets_of(factors: Factors, price: str | None) -> list[Budget]:
     """Return the second budgets: every combination of their limits.
 
     Raises: ConfigurationError naming the field that cannot be used, and what can.
     """
     limits = [[None if level == NO_BUDGETS else level for level in getattr(factors, field)] for field in FIELDS]
+    if price is None and factors.budget_cost != (NO_BUDGETS,):
+        raise ConfigurationError(
+            'factors.budget_cost: what tokens cost is not said; give price = "INPUT/OUTPUT", for a million tokens of '
+            'each, such as "0.15/0.60"'
+        )
     try:
+        known = None if price is None else Price.parse(price)
         combinations = (dict(zip(FIELDS.values(), limit, strict=True)) for limit in itertools.product(*limits))
-        return [Budget(**each) for each in combinations]
+        return [Budget(**each, price=known) for each in combinations]
     except ConfigurationError as error:
-        # A budget calls them budget.tokens and budget.calls.
+        # A budget calls them budget.tokens, budget.calls and budget.cost.
         raise ConfigurationError(str(error).replace("budget.", "factors.budget_")) from error
 
 

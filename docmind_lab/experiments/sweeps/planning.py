@@ -115,7 +115,7 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
         "servers": behaviours_of(factors),
         "adoption": values_of("adoption", factors.adoption, checked_adoption),
         "decision_timeout_s": values_of("decision_timeout_s", factors.decision_timeout_s, _timeout_s),
-        "budget": budgets_of(factors),
+        "budget": budgets_of(factors, study.price),
         "propagation": factors.deadline_propagation,
         "policies": values_of("policies", factors.policies, TimePolicies.parse),
         "alternative": alternatives,

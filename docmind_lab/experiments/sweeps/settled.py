@@ -95,7 +95,11 @@ def _with_levels(fields: Mapping[str, Any]) -> dict[str, Any]:
         levels.pop("workload", None)  # the recording names it too
         named = [f"factors.{name}" for name in SETTLED_FACTORS if name in {**levels, **factors} and name != "workload"]
         _require_not_settled(world, [*named, *(name for name in _SETTLED_FIELDS if name in fields)])
-    return {"system": system, "world": world, "factors": {**levels, **factors}}
+    made = {"system": system, "world": world, "factors": {**levels, **factors}}
+    budget = fields["system"].budget
+    if "price" not in fields and budget is not None and budget.price is not None:
+        made["price"] = budget.price.written
+    return made
 
 
 def _require_not_settled(world: Replay, names: Sequence[str]) -> None:
@@ -126,10 +130,12 @@ def settled_by_recording(study: StudyFields) -> dict[str, Any]:
     if "repeats" not in study.model_fields_set:
         fields["repeats"] = recorded.runs
     known = {"alternative": list(recorded.alternatives), "decision_timeout_s": recorded.decision_timeout_s}
-    if not FIELDS.keys() & factors.keys():
+    if "price" not in study.model_fields_set and not FIELDS.keys() & factors.keys():
         # As a comparison that replays: others take the place of all that were recorded.
         limits = {name: recorded.budget.limit(kind) for name, kind in FIELDS.items()}
         known |= {name: limit for name, limit in limits.items() if limit is not None}
+        if recorded.budget.price is not None:
+            fields["price"] = recorded.budget.price.written
     return fields | {"factors": Factors.model_validate(known | factors)}
 
 

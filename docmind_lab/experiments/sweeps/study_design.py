@@ -104,7 +104,8 @@ class StudyDesign(StudyFields):
         changed = {name: simulation[name] for name in ("cpu_charge", "model_variation") if simulation[name]}
         if simulation["model_under_pressure"] != DEFAULT_UNDER_PRESSURE:
             changed["model_under_pressure"] = simulation["model_under_pressure"]
-        values = self.model_dump(mode="python", exclude={"factors", "system", "world"}) | changed
+        changed |= {} if self.price is None else {"price": self.price}
+        values = self.model_dump(mode="python", exclude={"factors", "system", "world", "price"}) | changed
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
         factors["alternative"] = alternatives_json(alternatives_of(self.factors))
         if self.replay is None:
@@ -135,6 +136,7 @@ class StudyDesign(StudyFields):
         shown |= {name for name, values in levels.items() if len(values) > 1}
         lines = [f"  {name}: {', '.join(map(_level, values))}" for name, values in levels.items() if name in shown]
         lines += [] if self.replay is None else [f"  replay: {self.replay}"]
+        lines += [] if self.price is None else [f"  price: {self.price} for a million tokens read and written"]
         return "\n".join([f"{title}: {runs}", *lines])
 
     def _repr_html_(self) -> str:

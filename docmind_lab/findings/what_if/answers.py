@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from docmind_lab.core.budgets import Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import SCHEMA_VERSION
@@ -36,7 +37,7 @@ class Answers:
     good_share, good_low, good_high (share of those whose result was good by then, by session); partial, timed_out,
     failed, interrupted, unfinished (runs); overran (callers back more than 50 ms late), caller_overrun_median_s and
     caller_overrun_worst_s (of those that overran; inf: not back while the run was observed); means per run
-    calls_after, busy_after_s and tokens_after, NaN past known_until_s, lower bounds where lower_bounds is
+    calls_after, busy_after_s, tokens_after and cost_after, NaN past known_until_s, lower bounds where lower_bounds is
     True.
     """
 
@@ -44,6 +45,7 @@ class Answers:
     frame: pd.DataFrame
     rules: tuple[NamedRule, ...]
     replay: Replay
+    price: Price | None
     confidence: float
 
     def study(self, decision_timeout_s: float) -> Study:
@@ -123,14 +125,16 @@ class Answers:
         return [int(place) for place in np.flatnonzero(at_work)]
 
 
-def arm_rows(outcomes: RunOutcomes, timeouts: Floats, traces: Traces, known_until_s: pd.Series[float]) -> pd.DataFrame:
+def arm_rows(
+    outcomes: RunOutcomes, timeouts: Floats, traces: Traces, price: Price | None, known_until_s: pd.Series[float]
+) -> pd.DataFrame:
     """Return the columns of a what-if that say what one alternative does and leaves behind, by decision timeout.
 
     What is left behind is NaN past the instant until which the share in time is known: of the runs that reach such a
     deadline none, or hardly any, was watched.
 
-    outcomes: what becomes of the runs under it. timeouts: decision timeouts, seconds. known_until_s: the instant until
-    which the share in time is known, for each decision timeout.
+    outcomes: what becomes of the runs under it. timeouts: decision timeouts, seconds. price: price of a million tokens,
+    or None. known_until_s: the instant until which the share in time is known, for each decision timeout.
     """
     known, is_watched = outcomes.known, timeouts <= known_until_s.to_numpy()
     counts = {
@@ -144,6 +148,7 @@ def arm_rows(outcomes: RunOutcomes, timeouts: Floats, traces: Traces, known_unti
     calls = traces.spans[traces.spans["kind"].isin(CALL_KINDS)]
     # Where no call was recorded it is not known what one would have gone on doing, and it is not nothing.
     has_calls, has_tokens = len(calls) > 0, calls["output_tokens"].notna().any()
+    tokens = _mean(outcomes.tokens_after, known & has_tokens & is_watched)
     columns = {
         "known_runs": known.sum(axis=0),
         **counts,
@@ -152,7 +157,8 @@ def arm_rows(outcomes: RunOutcomes, timeouts: Floats, traces: Traces, known_unti
         "caller_overrun_worst_s": [_of(np.max, lateness[:, i]) for i in range(len(timeouts))],
         "calls_after": _mean(outcomes.calls_after, known & has_calls & is_watched),
         "busy_after_s": _mean(outcomes.busy_after_s, known & has_calls & is_watched),
-        "tokens_after": _mean(outcomes.tokens_after, known & has_tokens & is_watched),
+        "tokens_after": tokens,
+        "cost_after": math.nan if price is None else tokens * price.cost(0.0, 1.0),
         "lower_bounds": (outcomes.censored & known).any(axis=0),
     }
     return pd.DataFrame(columns)

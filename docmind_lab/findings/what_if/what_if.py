@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from docmind_lab.core.budgets import Price
 from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.text import count_of, join_names, number, one_line, percent
@@ -194,6 +195,8 @@ class WhatIf(MakesFinding, Answers):
         }
         measures = {"calls": "calls_after", "seconds": "busy_after_s", "tokens": "tokens_after"}
         unknown = [name for name, column in measures.items() if rows[column].isna().all()]
+        if self.price is not None and "tokens" not in unknown:
+            columns["cost"] = _means(rows["cost_after"], least, 4)
         known = {name: list(values) for name, values in columns.items() if name not in unknown}
         return pd.DataFrame(known, index=list(rows["arm"]))
 
@@ -223,6 +226,7 @@ def what_if(
     alternatives: Sequence[str | NamedRule] | str | None = None,
     server_behaviour: ServerBehaviour | str = "stops",
     *,
+    price: Price | None = None,
     confidence: float = 0.95,
 ) -> WhatIf:
     """Return what would have become of recorded runs at other decision timeouts, under each alternative.
@@ -233,6 +237,7 @@ def what_if(
         alternatives: Letters, levels or variants, such as "A,B:drain,D". None means all that a trace can say of.
         server_behaviour: What a server does with a call whose client has left: "stops", "goes-on", a profile that
             ships with the package, or a file that `docmind-lab probe server` wrote.
+        price: Price of a million tokens, for what the work after the deadline costs.
         confidence: Confidence of the intervals.
 
     Returns:
@@ -248,7 +253,7 @@ def what_if(
     shares = in_time_shares(traces, timeouts, confidence).join(good_shares(traces, timeouts, confidence))
     frames = [
         pd.concat(
-            [shares, arm_rows(replay.under(each.rule, timeouts), timeouts, traces, shares["known_until_s"])],
+            [shares, arm_rows(replay.under(each.rule, timeouts), timeouts, traces, price, shares["known_until_s"])],
             axis=1,
         ).assign(arm=each.label, alternative=each.alternative, alternative_options=each.options)
         for each in named
@@ -256,7 +261,7 @@ def what_if(
     frame = pd.concat(frames, ignore_index=True)
     first = ["arm", "alternative", "alternative_options", "decision_timeout_s"]
     frame = frame[[*first, *(name for name in frame if name not in first)]]
-    return WhatIf(traces, frame, named, replay, confidence)
+    return WhatIf(traces, frame, named, replay, price, confidence)
 
 
 def _left_behind(runs: pd.DataFrame) -> str:

@@ -22,7 +22,7 @@ from langchain_core.runnables import RunnableBinding
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 
-from docmind_lab.core.budgets import current_meter
+from docmind_lab.core.budgets import ReplyCap, current_meter
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
 from docmind_lab.core.errors import BudgetError, SpendingRefused
@@ -57,11 +57,11 @@ def without_bindings(model: Any) -> Any:
 
 
 def budget_of(error: BudgetError) -> str:
-    """Return which budget is used up: "time", "tokens" or "calls"."""
+    """Return which budget is used up: "time", "tokens", "calls" or "cost"."""
     return error.budget if isinstance(error, SpendingRefused) else "time"
 
 
-def reply_cap(request: ModelRequest[Any]) -> int | None:
+def reply_cap(request: ModelRequest[Any]) -> ReplyCap | None:
     """Return the cap that the remaining budget puts on the reply; None if it puts none, or the model takes none."""
     model, meter = without_bindings(request.model), current_meter()
     if meter is None or not isinstance(model, BaseChatOpenAI):
@@ -69,21 +69,21 @@ def reply_cap(request: ModelRequest[Any]) -> int | None:
     cap = meter.reply_cap()
     settings = request.model_settings
     own = (model.max_tokens, *(settings.get(name) for name in ("max_tokens", "max_completion_tokens")))
-    if cap is None or any(limit is not None and limit <= cap for limit in own):
+    if cap is None or any(limit is not None and limit <= cap.tokens for limit in own):
         return None
     return cap
 
 
-def cap_reply(request: ModelRequest[Any], cap: int | None) -> ModelRequest[Any]:
+def cap_reply(request: ModelRequest[Any], cap: ReplyCap | None) -> ModelRequest[Any]:
     """Return the request with the reply limited to the cap's tokens."""
     if cap is None:
         return request
     settings = {name: value for name, value in request.model_settings.items() if name != "max_completion_tokens"}
     # By this name it takes the place of the model's own limit; ChatOpenAI sends it as max_completion_tokens.
-    return request.override(model_settings={**settings, "max_tokens": cap})
+    return request.override(model_settings={**settings, "max_tokens": cap.tokens})
 
 
-def settle(response: ModelResponse[Any], role: str, cap: int | None) -> None:
+def settle(response: ModelResponse[Any], role: str, cap: ReplyCap | None) -> None:
     """Record the response's tokens and charge the meter, and record whether the reply was cut."""
     recorder, meter = current_recorder(), current_meter()
     message = next((m for m in response.result if isinstance(m, AIMessage)), None)
@@ -97,9 +97,9 @@ def settle(response: ModelResponse[Any], role: str, cap: int | None) -> None:
         recorder.event("usage_missing", role, kind="llm")
     was_cut = message is not None and message.response_metadata.get("finish_reason") == "length"
     if was_cut and cap is not None and meter is not None:
-        meter.has_cut = True
+        meter.note_cut(cap.kind)
         if recorder is not None:
-            recorder.event("reply_cut", role, kind="llm", budget="tokens", tokens=cap)
+            recorder.event("reply_cut", role, kind="llm", budget=cap.kind, tokens=cap.tokens)
 
 
 # These leave the reserve to synthesis and validation, which come after them.
@@ -250,7 +250,7 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
         with recorder.call("llm", self.role, position, cap_from_deadline=budget is not None):
             yield
 
-    def _limited(self, request: ModelRequest[Any], budget: _Budget | None, cap: int | None) -> ModelRequest[Any]:
+    def _limited(self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None) -> ModelRequest[Any]:
         request = cap_reply(request, cap)
         if budget is None:
             return request

@@ -46,6 +46,8 @@ def compare(
     ] = None,
     budget_tokens: Annotated[int | None, _of_runs(help="Tokens that a run may use, read and written.")] = None,
     budget_calls: Annotated[int | None, _of_runs(help="Requests to the model that a run may make.")] = None,
+    budget_cost: Annotated[float | None, _of_runs(help="What a run may cost, in the currency of --price.")] = None,
+    price: Annotated[str, _of_runs(help="INPUT/OUTPUT, of a million tokens of each, such as 0.15/0.60.")] = "",
     runs: Annotated[
         int | None, _of_runs(help="Questions asked of each alternative; 40 when left out, 8 on the wall clock.")
     ] = None,
@@ -66,14 +68,16 @@ def compare(
         raise ConfigurationError("--record-text keeps the text of a recording: give --record FOLDER too")
     if verbose and as_json:
         raise ConfigurationError("--verbose is for people, and --json has everything already; leave one out")
-    from docmind_lab.core.budgets import Budget
+    from docmind_lab.core.budgets import Budget, Price
     from docmind_lab.views.telemetry import Telemetry
 
     settings = load_settings()
     if decision_timeout is None and TIMEOUT_VARIABLE in os.environ:
         decision_timeout = settings.agents.decision_timeout
-    if budget_tokens is not None or budget_calls is not None:
-        options["budget"] = Budget(tokens=budget_tokens, calls=budget_calls)
+    limits: dict[str, Any] = {"tokens": budget_tokens, "calls": budget_calls, "cost": budget_cost}
+    limits["price"] = Price.parse(price) if price else None
+    if any(limit is not None for limit in limits.values()):
+        options["budget"] = Budget(**limits)
     values = nouns_of(options) | {
         "decision_timeout_s": decision_timeout,
         "alternatives": alternatives,

@@ -68,6 +68,9 @@ def what_if(
         str, typer.Option(help="Letters, levels or variants, as A,B:drain,D; all that a trace can say of.")
     ] = "",
     target: Annotated[float, typer.Option(help="Share of runs that should be answered in time.")] = 0.95,
+    price: Annotated[
+        str, typer.Option(metavar="INPUT/OUTPUT", help="Price of a million tokens, for what late work costs.")
+    ] = "",
     success: _Success = "",
     plot: Annotated[str, typer.Option(help="A .png file to draw the frontier in.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON and nothing else.")] = False,
@@ -76,6 +79,7 @@ def what_if(
 
     Nothing is run: the calls of each run are replayed, and cut as the alternative would have cut them.
     """
+    from docmind_lab.core.budgets import Price
     from docmind_lab.findings.what_if.trace_formats import import_traces
     from docmind_lab.findings.what_if.what_if import what_if as answer
 
@@ -86,6 +90,7 @@ def what_if(
         _seconds(timeouts) or None,
         alternatives or None,
         options.get("server", "stops"),
+        price=Price.parse(price) if price else None,
     )
     if plot:
         from docmind_lab.views import plots

@@ -75,7 +75,7 @@ def _count_run(instruments: RunInstruments, run: RunRecord) -> None:
     late_s = until_horizon_s if math.isnan(run.caller_overrun_s) else run.caller_overrun_s
     instruments.caller_overrun.record(late_s, labels)
     instruments.work_overrun.record(run.work_overrun_s, labels)
-    overspent = {"tokens": run.tokens_overspent, "calls": run.calls_overspent}
+    overspent = {"tokens": run.tokens_overspent, "calls": run.calls_overspent, "cost": run.cost_overspent}
     for budget, by in overspent.items():
         if by > 0:
             instruments.overspent.add(1, {**labels, "budget": budget})
