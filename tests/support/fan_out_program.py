@@ -1,4 +1,4 @@
-"""A LangGraph program with fan-out, a tool node and agents, run in virtual time: what it did, and when, as one digest."""
+"""A LangGraph program with fan-out, a tool node and agents in virtual time: what it did, and when, as one digest."""
 
 from __future__ import annotations
 
