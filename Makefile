@@ -66,9 +66,9 @@ test-old-mcp: .venv-mcp1/.ready ## run the tests of MCP sessions with mcp 1 and 
 test-hosts: .venv-hosts/.ready ## run the recipes of docs/hosts.md in the real Streamlit and Celery
 	@PYTHONPATH=$(CURDIR)/.venv-hosts $(BIN)/python -m pytest -p no:cacheprovider tests/enforcement/test_hosts_page.py
 
-test-all: $(READY) ## run every test at its full counts, notebooks in random order, on every Python found
+test-all: $(READY) ## run every test at its full counts, and all notebooks, on every Python found
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests
-	@order=$$($(BIN)/python tests/support/shuffled.py notebooks/*.ipynb) && $(NOTEBOOKS) --nbmake-timeout=600 $$order
+	@$(NOTEBOOKS) --nbmake-timeout=600 notebooks/*.ipynb
 	@sh requirements/every-python.sh all
 	@$(MAKE) --no-print-directory test-old-mcp test-hosts
 

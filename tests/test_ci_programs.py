@@ -1,41 +1,15 @@
-"""What the Makefile and CI run besides pytest: an order that can be repeated, a browser that may be missing."""
+"""What CI runs besides pytest: the longest files first, and programs that may be missing."""
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from longest_first import LONGEST
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = [f"notebooks/{number:02}.ipynb" for number in range(12)]
-
-
-def shuffled(seed: str = "") -> tuple[list[str], str]:
-    """The order, and what was said of it."""
-    program = ROOT / "tests" / "support" / "shuffled.py"
-    environment = {**os.environ, "SHUFFLE_SEED": seed}
-    done = subprocess.run(
-        [sys.executable, str(program), *NOTEBOOKS], capture_output=True, text=True, check=True, env=environment
-    )
-    return done.stdout.split(), done.stderr
-
-
-def test_a_random_order_has_each_notebook_once_and_can_be_repeated_by_its_seed() -> None:
-    order, said = shuffled()
-    assert sorted(order) == NOTEBOOKS
-    seed = re.fullmatch(r"in the order of SHUFFLE_SEED=(\d+)\n", said)
-    assert seed is not None
-    assert shuffled(seed[1])[0] == order
-
-
-def test_another_seed_is_another_order() -> None:
-    assert shuffled("1")[0] != shuffled("2")[0]
 
 
 def test_the_files_that_are_begun_first_are_there() -> None:

@@ -22,7 +22,6 @@ from docmind_lab.core.deadlines import (
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
 
 budgets = st.floats(min_value=1e-3, max_value=1e6)
-reserves = st.lists(st.floats(min_value=0, max_value=1e3), max_size=6)
 
 
 # ---- what is left
@@ -47,26 +46,11 @@ def test_a_cap_is_never_negative_nor_more_than_the_timeout_or_what_is_left(manua
 # ---- children
 
 
-@given(budget=budgets, cuts=reserves)
-def test_nested_children_only_shrink(manual_clock, budget, cuts):
-    chain = [Deadline.after(budget, manual_clock)]
-    for cut in cuts:
-        chain.append(chain[-1].child(cut))
-    instants = [deadline.at_s for deadline in chain]
-    assert instants == sorted(instants, reverse=True)
-    assert all(deadline.clock is manual_clock for deadline in chain)
-
-
-def test_a_child_keeps_the_reserve_for_what_comes_after(manual_clock):
+def test_a_child_keeps_the_reserve_for_what_comes_after_and_has_passed_where_less_is_left(manual_clock):
     deadline = Deadline.after(2.0, manual_clock)
     assert deadline.child(0.5).remaining() == 1.5
     assert deadline.child() == deadline
-
-
-def test_a_child_whose_reserve_is_beyond_what_is_left_has_passed(manual_clock):
-    child = Deadline.after(2.0, manual_clock).child(3.0)
-    assert child.passed()
-    assert child.cap(10.0) == 0.0
+    assert (deadline.child(3.0).passed(), deadline.child(3.0).cap(10.0)) == (True, 0.0)
 
 
 # ---- from a graph's state, and in force around code
@@ -100,17 +84,6 @@ def test_a_deadline_read_from_a_state_within_a_run_keeps_the_limit_of_the_run(ma
         manual_clock.advance(0.5)
         error = reserved.exceeded("synthesis", "model:/v1/chat/completions")
         assert (error.limit_s, error.elapsed_s) == (1.75, 1.0)
-
-
-@given(in_state=budgets, around=budgets)
-def test_state_and_context_agree_on_the_earlier_deadline(manual_clock, in_state, around):
-    state = {DEADLINE_KEY: manual_clock.now() + in_state}
-    with deadline_scope(Deadline.after(around, manual_clock)):
-        read = Deadline.from_state(state, manual_clock)
-        assert read is not None
-        assert read.at_s == min(state[DEADLINE_KEY], manual_clock.now() + around)
-        with deadline_scope(read):
-            assert current_deadline().at_s == read.at_s
 
 
 @given(spans=st.lists(budgets, min_size=1, max_size=6))
@@ -148,9 +121,7 @@ def test_an_error_says_role_limit_time_spent_and_source(method, kind, manual_clo
     assert isinstance(error, kind)
     assert isinstance(error, TimeoutError)
     assert (error.role, error.limit_s, error.elapsed_s, error.source) == ("planner", 2.0, 2.25, "network")
-    assert "planner" in str(error)
-    assert "network" in str(error)
-    assert "2.000 s" in str(error)
+    assert all(part in str(error) for part in ("planner", "network", "2.000 s"))
 
 
 @pytest.mark.parametrize("reserve_s", [0.5, 3.0])

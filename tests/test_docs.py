@@ -67,11 +67,6 @@ def exists(module: str, name: str) -> bool:
         return False
 
 
-def test_make_targets_in_the_readme_are_in_the_makefile() -> None:
-    assert set(re.findall(r"(?:`|\$ )make ([a-z-]+)", README)) <= TARGETS
-    assert {"setup", "compare", "lab", "test", "test-all", "lint", "typecheck", "bench", "docs", "clean"} <= TARGETS
-
-
 def test_options_of_commands_in_the_readme_exist() -> None:
     for command, words in re.findall(r"^\$ docmind-lab ([\w-]+)(.*?)(?:#.*)?$", README, re.MULTILINE):
         shown = CliRunner().invoke(app, [command, "--help"], terminal_width=200)
@@ -90,11 +85,15 @@ def test_the_sample_in_the_readme_is_what_the_main_job_prints() -> None:
     assert sample[1] == text_of("tests/snapshots/ordinary.txt").partition("\nIn FOLDER")[0].strip("\n")
 
 
-def test_the_targets_and_names_that_contributing_tells_of_exist() -> None:
-    page = text_of("CONTRIBUTING.md")
-    named = {word for line in re.findall(r"(?:`|\$ )make ([a-z -]+)", page) for word in line.split()}
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_make_targets_that_a_page_names_are_in_the_makefile(name: str) -> None:
+    named = {word for line in re.findall(r"(?:`|\$ )make ([a-z -]+)", text_of(name)) for word in line.split()}
     assert named
     assert named <= TARGETS
+
+
+def test_names_that_contributing_tells_of_exist() -> None:
+    page = text_of("CONTRIBUTING.md")
     # "`NAME` of `path`", and "`NAME` in `path`": the name is in that file.
     for constant, path in re.findall(r"`([A-Z_]{5,})` (?:of|in)\s+`([\w./]+)`", page):
         assert re.search(rf"^{constant}\b", text_of(path), re.MULTILINE), constant

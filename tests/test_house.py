@@ -8,16 +8,17 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from eighth_alternative import ROW, Eighth
 from langgraph.graph import START, StateGraph
 from matplotlib.text import Text
 from often import often
+from packaging.requirements import Requirement
 
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES
@@ -73,6 +74,7 @@ def test_a_public_path_hands_on_the_names_of_its_home(path: str) -> None:
 
 STACK = ("langgraph", "langchain_core", "openai", "qdrant_client", "httpx")
 ABSENT = {
+    "docmind_lab.core.clock": ("asyncio", "langgraph"),
     "docmind_lab": ("langchain", "langgraph", "openai", "qdrant_client", "pandas", "matplotlib", "numpy"),
     "docmind_lab.views.reports": STACK,
     "docmind_lab.findings.study": STACK,
@@ -83,7 +85,7 @@ ABSENT = {
 
 
 # Often: what a production service imports. Each takes an interpreter of its own.
-@pytest.mark.parametrize("module", often(ABSENT, "docmind_lab.alternatives.enforcement"))
+@pytest.mark.parametrize("module", often(ABSENT, "docmind_lab.alternatives.enforcement", "docmind_lab.core.clock"))
 def test_importing_a_package_loads_nothing_that_it_does_not_need(module: str) -> None:
     code = f"import sys, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -144,19 +146,24 @@ def test_a_module_is_found_by_its_name() -> None:
     assert {name: count for name, count in names.items() if count > 1} == {}
 
 
+def test_every_requirement_has_a_version_that_it_does_not_go_beyond() -> None:
+    """None is taken in a version that nobody has tried."""
+    project = tomllib.loads((TESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = project["project"]["optional-dependencies"].values()
+    listed = [
+        *project["build-system"]["requires"],
+        *project["project"]["dependencies"],
+        *(requirement for group in groups for requirement in group),
+    ]
+    operators = {text: {each.operator for each in Requirement(text).specifier} for text in listed}
+    assert len(listed) > 40
+    assert [text for text, used in operators.items() if not used & {"<", "<=", "=="}] == []
+
+
 def test_whatever_in_tests_is_no_test_module_and_no_conftest_is_in_support() -> None:
     helpers = [path for path in TESTS.rglob("*.py") if not path.name.startswith("test_") and path.name != "conftest.py"]
     assert {str(path.relative_to(TESTS)) for path in helpers} == {f"support/{path.name}" for path in helpers}
     assert not list((TESTS / "support").glob("test_*.py"))
-
-
-def imported_anywhere(path: Path) -> Iterator[str]:
-    """Every part of every module that is imported, at the top or within a function, and every name from one."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
-            yield from module.split(".")
-            yield from (part for alias in node.names for part in alias.name.split("."))
 
 
 def test_no_test_module_and_no_conftest_is_imported_by_another() -> None:
@@ -165,8 +172,12 @@ def test_no_test_module_and_no_conftest_is_imported_by_another() -> None:
     # Parsed only where one is named at all: all of them take seconds.
     named = re.compile(rf"\b(?:{'|'.join(alone)})\b")
     paths = [path for path in paths if named.search(path.read_text(encoding="utf-8"))]
-    found = {str(path.relative_to(TESTS)): alone & set(imported_anywhere(path)) for path in paths}
-    assert {path: names for path, names in found.items() if names} == {}
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+                parts = {part for name in (module, *(alias.name for alias in node.names)) for part in name.split(".")}
+                assert not parts & alone, f"{path.name}: {parts & alone}"
 
 
 def test_each_variant_has_the_options_that_the_catalogue_says() -> None:
@@ -188,12 +199,6 @@ def test_an_eighth_alternative_is_a_row_and_a_class(monkeypatch: pytest.MonkeyPa
     assert colour_of("eighth") == ROW.colour
     texts = plots.timeline(study).get_figure().findobj(match=Text)
     assert any("H  eighth" in text.get_text() for text in texts)
+    graph = StateGraph(dict).add_node("only", lambda state: state).add_edge(START, "only").compile()
     with pytest.raises(ConfigurationError, match="name at least one of A,B,C,D,E,F,H"):
-        doctor(dl.graph(graph(), ["a"]), alternatives="")
-
-
-def graph() -> Any:
-    builder = StateGraph(dict)
-    builder.add_node("only", lambda state: state)
-    builder.add_edge(START, "only")
-    return builder.compile()
+        doctor(dl.graph(graph, ["a"]), alternatives="")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
 
 import pytest
+from chat_replies import reply
 from served_here import Here
+from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
-from docmind_lab.core.errors import ConfigurationError, EndpointRefused, ServiceError
+from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -54,45 +54,14 @@ def test_one_live_endpoint_is_enough_and_the_other_is_simulated(live: ServiceAdd
         assert coordinator.process_query(QUESTION).metadata["outcome"] == "answered"
 
 
-@pytest.mark.parametrize(
-    "section",
-    [{"llm": {"base_url": "http://models.example/v1"}}, {"database": {"qdrant_url": "http://store.example:6333"}}],
-)
-def test_an_endpoint_off_loopback_is_refused_unless_allowed_and_listed(section: dict[str, dict[str, str]]) -> None:
-    host = next(iter(next(iter(section.values())).values())).split("/")[2].split(":")[0]
-    with pytest.raises(EndpointRefused, match=f"{host} is not on this machine"):
-        Settings(**section)
-    with pytest.raises(EndpointRefused, match=host):
-        Settings(**section, security={"allow_remote_endpoints": True})
-    with pytest.raises(EndpointRefused, match=host):
-        Settings(**section, security={"endpoint_allowlist": (host,)})
-    Settings(**section, security={"allow_remote_endpoints": True, "endpoint_allowlist": (host,)})
-
-
-class Redirecting(BaseHTTPRequestHandler):
-    """Sends every request on to another machine."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length", 0)))
-        self.send_response(307)
-        self.send_header("location", f"http://elsewhere.example{self.path}")
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def do_GET(self) -> None:
-        self.do_POST()
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
-def redirecting() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Redirecting)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+def redirecting(stub: Callable[..., StubServer]) -> str:
+    """The address of a server that sends every request on to another machine."""
+
+    def redirect(request: StubRequest, connection: StubConnection) -> None:
+        connection.send(reply(b"", 307, f"location: http://elsewhere.example{request.path}\r\n"))
+
+    return stub(redirect).url
 
 
 @pytest.mark.parametrize("alternative", ["A", "B", "E"])

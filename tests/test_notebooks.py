@@ -28,6 +28,10 @@ def tags_of(cell):
     return frozenset(cell["metadata"].get("tags", []))
 
 
+def markdown_of(path):
+    return "\n".join(map(text_of, cells_of(path, "markdown")))
+
+
 def code_lines(cell):
     return [line for line in text_of(cell).splitlines() if line.strip()]
 
@@ -39,11 +43,6 @@ def parsed(cell):
 
 def nodes_of(path, *kinds):
     return [node for cell in cells_of(path, "code") for node in ast.walk(parsed(cell)) if isinstance(node, kinds)]
-
-
-def headings_of(path):
-    text = "\n".join(text_of(cell) for cell in cells_of(path, "markdown"))
-    return re.findall(r"^#{1,6} +(.+?) *$", text, flags=re.MULTILINE)
 
 
 def test_the_notebooks_that_have_been_promised_are_there():
@@ -67,18 +66,17 @@ def test_it_has_one_question_for_its_title_15_to_32_cells_and_an_ending(path):
     assert (cells[0]["cell_type"], cells[-1]["cell_type"]) == ("markdown", "markdown")
     assert text_of(cells[0]).startswith("# ")
     assert title_of(path).endswith("?")
-    assert len(re.findall(r"^# ", "\n".join(map(text_of, cells_of(path, "markdown"))), flags=re.MULTILINE)) == 1
-    assert tuple(headings_of(path)[-2:]) == ENDING
+    headings = re.findall(r"^(#{1,6}) +(.+?) *$", markdown_of(path), flags=re.MULTILINE)
+    assert [level for level, _ in headings].count("#") == 1
+    assert tuple(words for _, words in headings[-2:]) == ENDING
 
 
 @every_notebook
-def test_code_is_short_beside_its_prose_defines_nothing_and_is_stripped(path):
+def test_code_is_short_defines_nothing_and_is_stripped(path):
     cells = cells_of(path, "code")
     assert {cell["id"]: len(code_lines(cell)) for cell in cells if len(code_lines(cell)) > 5} == {}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
     assert [ast.unparse(node) for node in nodes_of(path, *kinds)] == []
-    words = sum(len(text_of(cell).split()) for cell in cells_of(path, "markdown"))
-    assert words >= 10 * sum(len(code_lines(cell)) for cell in cells)
     assert [cell["id"] for cell in cells if cell["outputs"] or cell["execution_count"] is not None] == []
 
 
@@ -122,16 +120,13 @@ def test_it_asserts_each_of_its_claims_about_what_was_measured(path):
 
 
 @every_notebook
-def test_links_to_files_lead_somewhere_and_no_place_of_the_writers_machine_is_named(path):
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", "\n".join(map(text_of, cells_of(path, "markdown"))))
-    assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
+def test_no_place_of_the_writers_machine_is_named(path):
     assert re.findall(r"(?:/home|/root|/tmp|/Users|/work|[A-Z]:\\)[\w/\\.-]*", path.read_text(encoding="utf-8")) == []
 
 
 def test_the_first_notebook_leads_to_every_other_one():
     start, *others = NOTEBOOKS
-    text = "\n".join(map(text_of, cells_of(start, "markdown")))
-    assert [path.name for path in others if f"]({path.name})" not in text] == []
+    assert [path.name for path in others if f"]({path.name})" not in markdown_of(start)] == []
 
 
 # ---- the gallery
@@ -163,10 +158,11 @@ def test_the_gallery_has_the_notebooks_in_their_order_and_no_others():
     assert [heading[:2] for heading in gallery_sections()] == [path.stem[:2] for path in NOTEBOOKS]
 
 
-def test_links_of_the_gallery_lead_somewhere():
-    targets = re.findall(r"\]\((?!http)([^)#]+)\)", GALLERY.read_text(encoding="utf-8"))
-    assert targets
-    assert [target for target in targets if not (GALLERY.parent / target).exists()] == []
+@pytest.mark.parametrize("path", [GALLERY, *NOTEBOOKS], ids=lambda path: path.stem)
+def test_links_to_files_lead_somewhere(path):
+    text = path.read_text(encoding="utf-8") if path == GALLERY else markdown_of(path)
+    targets = re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", text)
+    assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
 def test_a_notebook_with_a_panel_shows_a_picture_of_it_where_widgets_do_not_run():
@@ -175,4 +171,4 @@ def test_a_notebook_with_a_panel_shows_a_picture_of_it_where_widgets_do_not_run(
     for path in with_panel:
         (static,) = [cell for cell in cells_of(path) if "static" in tags_of(cell)]
         assert code_lines(static)[-1].startswith("dl.plots.")
-        assert f"images/gallery/{path.stem}-static.png" in "\n".join(map(text_of, cells_of(path, "markdown")))
+        assert f"images/gallery/{path.stem}-static.png" in markdown_of(path)

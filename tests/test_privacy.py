@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from laboratories import Laboratory
-from served_here import Here
+from laboratories import Laboratory, laboratory
 
 from docmind_lab.alternatives import ALTERNATIVES
-from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison import Comparison, run_comparison
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, measure
 from docmind_lab.findings.study import Study
-from docmind_lab.services.server import LogClient, ServiceOptions
-from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.services.server import LogClient
 from docmind_lab.systems.base.corpus import Chunk
 from docmind_lab.systems.base.documents import Library
-from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.docmind.supervisor_workload import SupervisorWorkload
 
 pytestmark = pytest.mark.wall
 
@@ -37,13 +30,8 @@ CHUNKS = tuple(
 
 @pytest.fixture(scope="module")
 def canary_lab() -> Iterator[Laboratory]:
-    options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
-    with contextlib.closing(Here(options.door())) as services:
-        log = LogClient(services.addresses.log_url)
-        workload = SupervisorWorkload(Surroundings(services.addresses, Settings(), corpus=Library(CHUNKS, "canary")))
-        yield Laboratory(workload, log, options)
-        workload.close()
-        log.close()
+    with laboratory("typical/40", own_process=False, corpus=Library(CHUNKS, "canary")) as lab:
+        yield lab
 
 
 def test_a_canary_in_the_question_and_in_a_document_is_answered_and_recorded_nowhere(
@@ -94,16 +82,3 @@ class LogKeeper:
 
     def forget(self, run_id: str) -> None:
         self.log.forget(run_id)
-
-
-def test_an_api_key_is_in_no_manifest(tmp_path: Path) -> None:
-    settings = Settings(llm={"api_key": "sk-canary-key"})
-    comparison = Comparison(
-        decision_timeout_s=0.3,
-        runs=1,
-        alternatives=(ALTERNATIVES["cooperative"](),),
-        profile=LatencyProfile.named("typical/40"),
-    )
-    study = run_comparison(comparison, settings, out=tmp_path / "out")
-    assert "sk-canary-key" not in repr(study.manifest)
-    assert "sk-canary-key" not in (tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")

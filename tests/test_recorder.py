@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import pytest
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.network import Attempt, current_call
+from docmind_lab.network import Attempt, LogicalCall, current_call
 from docmind_lab.network.recorder import Recorder
 
 
@@ -25,25 +26,31 @@ def test_ordinals_count_the_calls_of_one_role_at_one_position(recorder: Recorder
     assert current_call() is None
 
 
+def attempt_of(recorder: Recorder, call: LogicalCall, number: int = 1) -> Attempt:
+    attempt = Attempt(call, number, recorder.clock.now())
+    recorder.attempt_started(attempt)
+    return attempt
+
+
 def test_it_is_quiet_when_no_node_graph_or_attempt_is_at_work(recorder: Recorder) -> None:
     assert recorder.quiet()
     with recorder.work("node"):
         assert not recorder.quiet()
     with recorder.call("llm", "router", "0.0") as call:
-        attempt = Attempt(call, 1, recorder.clock.now())
-        recorder.attempt_started(attempt)
+        attempt = attempt_of(recorder, call)
         assert not recorder.quiet()
         assert not recorder.wait_quiet(0.0)
         attempt.end("ok")
     assert recorder.wait_quiet(0.0)
 
 
-def test_an_attempt_ends_once(recorder: Recorder) -> None:
+def test_an_attempt_ends_once_and_a_snapshot_does_not_change_afterwards(recorder: Recorder) -> None:
     with recorder.call("llm", "router", "0.0") as call:
-        attempt = Attempt(call, 1, recorder.clock.now())
-        recorder.attempt_started(attempt)
+        attempt = attempt_of(recorder, call)
+        before = recorder.snapshot()
         attempt.end("timeout")
         attempt.end("ok")
+    assert before.attempts[0].outcome == "open"
     assert recorder.snapshot().attempts[0].outcome == "timeout"
     assert recorder.quiet()
 
@@ -69,15 +76,6 @@ def test_threads_inside_the_runs_work_are_left_and_shared_ones_are_not(recorder:
     assert recorder.snapshot().threads_left == 0
 
 
-def test_a_snapshot_does_not_change_afterwards(recorder: Recorder) -> None:
-    with recorder.call("llm", "router", "0.0") as call:
-        attempt = Attempt(call, 1, recorder.clock.now())
-        recorder.attempt_started(attempt)
-        before = recorder.snapshot()
-        attempt.end("ok")
-    assert before.attempts[0].outcome == "open"
-
-
 def test_a_refused_call_is_an_attempt_that_never_started(recorder: Recorder) -> None:
     recorder.refuse("llm", "router", "1.0")
     (attempt,) = recorder.snapshot().attempts
@@ -89,9 +87,7 @@ def test_a_refused_call_is_an_attempt_that_never_started(recorder: Recorder) -> 
 
 def test_a_sent_request_that_no_service_knows_is_unanswered(recorder: Recorder) -> None:
     with recorder.call("llm", "router", "0.0") as call:
-        attempt = Attempt(call, 1, recorder.clock.now())
-        recorder.attempt_started(attempt)
-        attempt.note_sent()
+        attempt_of(recorder, call).note_sent()
     assert recorder.unanswered_requests(set()) == 1
     assert recorder.unanswered_requests({(call.call_id, 1)}) == 0
 
@@ -99,7 +95,7 @@ def test_a_sent_request_that_no_service_knows_is_unanswered(recorder: Recorder) 
 def test_tokens_go_to_the_latest_attempt_of_the_call_in_force(recorder: Recorder) -> None:
     with recorder.call("llm", "router", "0.0") as call:
         for number in (1, 2):
-            recorder.attempt_started(Attempt(call, number, recorder.clock.now()))
+            attempt_of(recorder, call, number)
         recorder.note_tokens(10, 3)
     assert [attempt.output_tokens for attempt in recorder.snapshot().attempts] == [None, 3]
 
@@ -122,11 +118,16 @@ def test_what_came_after_the_horizon_is_not_in_a_snapshot_until_it() -> None:
     assert until.taken_at == 103.0
 
 
-def test_work_in_a_thread_is_told_of_by_its_beginning_and_its_end(recorder: Recorder, manual_clock: Clock) -> None:
+@pytest.mark.parametrize("error", [None, KeyError()])
+def test_work_in_a_thread_is_told_of_by_its_beginning_and_its_end(
+    recorder: Recorder, manual_clock: Clock, error: Exception | None
+) -> None:
     manual_clock.sleep(0.25)
-    with recorder.thread_work("router", "router_agent/model"):
+    with contextlib.suppress(KeyError), recorder.thread_work("router", "router_agent/model"):
         manual_clock.sleep(0.5)
         assert not recorder.quiet()
+        if error is not None:
+            raise error
     assert recorder.quiet()
     *_, begun, ended = recorder.snapshot().events
     started_at = recorder.started_at
@@ -146,14 +147,3 @@ def test_a_thread_whose_work_takes_no_time_is_not_told_of(recorder: Recorder) ->
     with recorder.thread_work():
         assert [event.event for event in recorder.snapshot().events] == ["run_started"]
     assert [event.event for event in recorder.snapshot().events] == ["run_started"]
-
-
-def test_a_thread_that_fails_has_ended_too(recorder: Recorder, manual_clock: Clock) -> None:
-    def fail() -> None:
-        with recorder.thread_work():
-            manual_clock.sleep(0.5)
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert recorder.snapshot().events[-1].event == "thread_ended"

@@ -12,9 +12,8 @@ from sample_runs import MANIFEST, sample_study
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
-from docmind_lab.core.whole_files import write_whole
 from docmind_lab.findings.study import Study, prepare_folder
-from docmind_lab.tables.manifest import flatten, without_checksums
+from docmind_lab.tables.manifest import without_checksums
 from docmind_lab.tables.records import TABLES
 
 
@@ -44,16 +43,6 @@ def test_a_folder_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="file/out cannot be written"):
         prepare_folder(tmp_path / "file" / "out")
-
-
-def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
-    def fail(path: str) -> None:
-        Path(path).write_text("half")
-        raise RuntimeError("full")
-
-    with pytest.raises(RuntimeError):
-        write_whole(tmp_path / "x", fail)
-    assert os.listdir(tmp_path) == []
 
 
 def test_a_newer_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
@@ -110,7 +99,3 @@ def test_it_shows_itself_as_text_and_as_html() -> None:
     assert str(MANIFEST["design"]["seed"]) in html
     # A heading without words is an obstacle for who hears a table.
     assert "<th></th>" not in html
-
-
-def test_a_manifest_is_flattened_to_its_leaves() -> None:
-    assert flatten({"a": {"b": {"c": 1}, "d": [1, 2]}, "e": {}}) == {"a.b.c": 1, "a.d": [1, 2], "e": {}}

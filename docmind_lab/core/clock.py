@@ -55,22 +55,8 @@ class WallClock:
 WALL = WallClock()
 
 
-CpuCharge = float | Literal["measured"]
-"""CPU seconds charged for each request; "measured" charges what the process used since the last request."""
-
-
-def check_charge(charge: object) -> CpuCharge:
-    """Return the CPU charge if it is valid. Raises: ConfigurationError otherwise."""
-    if charge == "measured":
-        return "measured"
+def check_charge(charge: object) -> float:
+    """Return the CPU seconds charged for each request if they are valid. Raises: ConfigurationError otherwise."""
     if isinstance(charge, int | float) and not isinstance(charge, bool) and 0 <= charge < math.inf:
         return float(charge)
-    raise ConfigurationError(f"cpu_charge must be 0 or more CPU seconds of each request, or 'measured', not {charge!r}")
-
-
-def parse_charge(text: str) -> CpuCharge:
-    """Read a CPU charge from a command line: a number or "measured". Raises: ConfigurationError."""
-    try:
-        return check_charge(text if text == "measured" else float(text))
-    except ValueError as error:
-        raise ConfigurationError(f"cpu_charge must be a number of CPU seconds or 'measured', not {text!r}") from error
+    raise ConfigurationError(f"cpu_charge must be 0 or more CPU seconds of each request, such as 0.01, not {charge!r}")

@@ -2,7 +2,7 @@
 
     TimePolicies.parse("hedge:2s")                           # a second request after two seconds
     TimePolicies.parse("aware+wind_down:0.25")               # the model is told; no tools in the last quarter
-    time_left_line("seconds", 4.2, 20.0)                     # "Time left: 4.2 s of 20 s."
+    time_left_line(4.2, 20.0)                                # "Time left: 4.2 s of 20 s."
     share_left("… Time left: 4.2 s of 20 s.")                # 0.21
 
 To enforce a deadline is one thing, to spend its time well another. Each policy applies to a run under an alternative
@@ -15,13 +15,9 @@ import dataclasses
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, Self, get_args
+from typing import Any, ClassVar, Final, Self
 
 from docmind_lab.core.errors import ConfigurationError
-
-TellingStyle = Literal["seconds", "words", "thresholds"]
-TELLING_STYLES: Final[tuple[TellingStyle, ...]] = get_args(TellingStyle)
-"""seconds: the seconds left, every time. words: plenty, little or almost none. thresholds: only below a half."""
 
 
 class _Policy:
@@ -30,13 +26,19 @@ class _Policy:
     name: ClassVar[str]
     unit: ClassVar[str] = ""
 
+    @classmethod
+    def of(cls, value: str) -> Self:
+        """Return the policy for the text of its value, here of none. Raises: ValueError with the remedy."""
+        if value:
+            raise ValueError(f"it takes no value; leave out {value!r}")
+        return cls()
+
     @property
     def text(self) -> str:
         """The policy as `TimePolicies.parse` reads it: its name, with its value where that is not the default."""
         options: tuple[Any, ...] = dataclasses.fields(self)  # type: ignore[arg-type]
         values = [getattr(self, option.name) for option in options if getattr(self, option.name) != option.default]
-        parts = [value if isinstance(value, str) else f"{value:g}{self.unit}" for value in values]
-        return ":".join([self.name, *parts])
+        return ":".join([self.name, *(f"{value:g}{self.unit}" for value in values)])
 
 
 @dataclass(frozen=True)
@@ -61,17 +63,7 @@ class Hedge(_Policy):
 class Aware(_Policy):
     """Tells the model how much time is left, in a line of the system message."""
 
-    style: TellingStyle = "seconds"
-
     name: ClassVar[str] = "aware"
-
-    @classmethod
-    def of(cls, value: str) -> Self:
-        """Return the policy for a style, or for "". Raises: ValueError with the remedy."""
-        for style in TELLING_STYLES:
-            if style == (value or cls.style):
-                return cls(style)
-        raise ValueError(f"give one of {', '.join(TELLING_STYLES)}, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -96,13 +88,6 @@ class Anytime(_Policy):
     """Keeps a draft of the answer current, so that a run that is cut has something to return."""
 
     name: ClassVar[str] = "anytime"
-
-    @classmethod
-    def of(cls, value: str) -> Self:
-        """Return the policy. Raises: ValueError for any text."""
-        if value:
-            raise ValueError(f"it takes no value; leave out {value!r}")
-        return cls()
 
 
 def _number(text: str, unit: str, below: float, request: str) -> float:
@@ -148,7 +133,7 @@ class TimePolicies:
 
         Args:
             text: Names joined by "+", each with one value after a colon where that is not the default: "hedge:2s",
-                "aware:words", "wind_down:0.3", "anytime". Empty or "none" for none.
+                "aware", "wind_down:0.3", "anytime". Empty or "none" for none.
 
         Raises:
             ConfigurationError: A name is unknown or stands twice, or a value cannot be used.
@@ -171,36 +156,18 @@ class TimePolicies:
 
 # ---- the line of a prompt that says how much time is left
 
-_HALF, _QUARTER = 0.5, 0.25
-# Of what is left when the line says only so much: the most that it can be.
-_SHARE_OF_WORDS: Final = {
-    "plenty": 1.0,
-    "little": _HALF,
-    "almost none": _QUARTER,
-    "less than half": _HALF,
-    "less than a quarter": _QUARTER,
-}
-_LINE = re.compile(r"^Time left: (?:(?P<left>[\d.]+) s of (?P<limit>[\d.]+) s|(?P<words>[a-z ]+))\.$", re.MULTILINE)
+_LINE = re.compile(r"^Time left: (?P<left>[\d.]+) s of (?P<limit>[\d.]+) s\.$", re.MULTILINE)
 
 
-def time_left_line(style: TellingStyle, left_s: float, limit_s: float) -> str:
-    """Return the line that tells a model how many seconds of its limit are left; empty if nothing is told yet."""
-    share = left_s / limit_s
-    if style == "seconds":
-        return f"Time left: {max(0.0, left_s):.1f} s of {limit_s:g} s."
-    if style == "words":
-        words = "plenty" if share >= _HALF else "little" if share >= _QUARTER else "almost none"
-    else:
-        words = "" if share >= _HALF else "less than half" if share >= _QUARTER else "less than a quarter"
-    return words and f"Time left: {words}."
+def time_left_line(left_s: float, limit_s: float) -> str:
+    """Return the line that tells a model how many seconds of its limit are left."""
+    return f"Time left: {max(0.0, left_s):.1f} s of {limit_s:g} s."
 
 
 def share_left(prompt: str) -> float | None:
-    """Return the share of the time that a prompt says is left, of words the most that they can mean; None without."""
+    """Return the share of the time that a prompt says is left; None where it says nothing."""
     line = _LINE.search(prompt)
     if line is None:
         return None
-    if line["words"]:
-        return _SHARE_OF_WORDS.get(line["words"])
     limit_s = float(line["limit"])
     return float(line["left"]) / limit_s if limit_s else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from docmind_lab.core.clock import ClockName, CpuCharge
+from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
@@ -62,7 +62,7 @@ class World(ShownAsCall):
         clock: "virtual": the same stack in simulated time, without waiting, with the same tables every time. "wall":
             real time, over sockets. None means "wall" if the settings name a live endpoint, else "virtual".
         cpu_charge: CPU seconds that each request to a model or a store costs in virtual time, where Python's own work
-            takes no time otherwise. "measured" charges what it took, and tables then differ between repeats.
+            takes no time otherwise.
         model: What the simulated model does.
     """
 
@@ -73,7 +73,7 @@ class World(ShownAsCall):
     server: ServerBehaviour | str = STOPS.name
     endpoints: str | os.PathLike[str] | None = None
     clock: ClockName | None = None
-    cpu_charge: CpuCharge = 0.0
+    cpu_charge: float = 0.0
     model: ScriptedModel = field(default=ScriptedModel())
 
     def __post_init__(self) -> None:

@@ -24,7 +24,6 @@ import typer
 import uvicorn
 
 from docmind_lab.core.addresses import redact_url
-from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.services.asgi_messages import BoundedConnection
@@ -63,7 +62,7 @@ class ServiceOptions:
 
     seed: for clients that do not say which run they belong to. peers: what peer agents do. slots_of_run: each run has
     the profile's slots to itself; off, all clients of a wall door share them. cpu_charge: CPU seconds that each request
-    costs its client in virtual time, or "measured"; over sockets CPU takes the time it takes. model_variation: share of
+    costs its client in virtual time; over sockets CPU takes the time it takes. model_variation: share of
     the model's decisions that go another way. model_under_pressure: what it does when its prompt says that little time
     is left, as `UnderPressure.parse` reads it. behaviour: what is done with a call whose client has left; None for what
     `stops_on_disconnect` says. adoption: share of hops that hold to a deadline that comes with a request. endpoints:
@@ -76,7 +75,7 @@ class ServiceOptions:
     seed: int = 0
     peers: PeerHabits = DEFAULT_HABITS
     slots_of_run: bool = False
-    cpu_charge: CpuCharge = 0.0
+    cpu_charge: float = 0.0
     model_variation: float = 0.0
     model_under_pressure: str = DEFAULT_UNDER_PRESSURE
     behaviour: ServerBehaviour | None = None

@@ -18,11 +18,9 @@ import contextlib
 import contextvars
 import math
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from docmind_lab.core.clock import CpuCharge
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
@@ -54,9 +52,8 @@ class VirtualDoor(Door):
 
     addresses: Sequence[tuple[str, int]] = ((HOST, PORT),)
     connect_s: float = 0.0
-    cpu_charge: CpuCharge = 0.0
+    cpu_charge: float = 0.0
     on_send: Callable[[Headers | Chunk], object] | None = None
-    _charged_at_s: float = field(default=0.0, init=False, repr=False)
     _first_request_at: float = field(default=math.nan, init=False, repr=False)
     _clock: VirtualClock | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
@@ -86,7 +83,7 @@ class VirtualDoor(Door):
                 )
             self._clock = clock
         self._queue, self._changed = SlotQueue(self.slots), threading.Condition()
-        self._charged_at_s, self._first_request_at = time.process_time(), math.nan
+        self._first_request_at = math.nan
         address = Address(self._accepted, self.connect_s)
         try:
             with virtual_network(clock, dict.fromkeys(self.addresses, address)):
@@ -106,7 +103,9 @@ class VirtualDoor(Door):
         if request.tag("run-id") in self._over:
             connection.reply(RUN_IS_OVER)
             return
-        self._charge(clock)
+        if self.cpu_charge:
+            # The clock moves on by what the client computed for its request.
+            clock.charge(self.cpu_charge)
         if (hosted := self.hosted_at(request.path)) is not None:
             self._host_of(hosted, clock).serve(request, connection)
             return
@@ -118,8 +117,6 @@ class VirtualDoor(Door):
             connection.drop()
             fail_run(clock, error)
             return
-        if self.cpu_charge == "measured":
-            self._charged_at_s = time.process_time()  # to make a plan is the server's work
         received_at = clock.now()
         if math.isnan(self._first_request_at):
             self._first_request_at = received_at
@@ -131,15 +128,6 @@ class VirtualDoor(Door):
             self._let_start(self._queue.arrive(playing, received_at))
         else:
             playing.begin(received_at)
-
-    def _charge(self, clock: VirtualClock) -> None:
-        """Let the clock move on by what the client computed for its request."""
-        if self.cpu_charge == "measured":
-            used_s = time.process_time() - self._charged_at_s
-            self._charged_at_s += used_s
-            clock.charge(used_s)
-        elif self.cpu_charge:
-            clock.charge(self.cpu_charge)
 
     def _host_of(self, hosted: Hosted, clock: VirtualClock) -> VirtualHost:
         """Return the server that behaves so, made at its first request."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from advice_trials import DRAWN, HEADER, TRIALS, Trial, calibrated, drawn, means_of, pool, rare_costs, truly_worse_by
+from advice_trials import HEADER, KINDS, Calibration, drawn, means_of, pool, rare_costs, truly_worse_by
 from often import often
 
 import docmind_lab as dl
@@ -15,20 +15,11 @@ from docmind_lab.findings.choice import choose
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 
 
-@pytest.mark.parametrize(
-    ("trial", "name"), often(TRIALS.values(), *(TRIALS[each] for each in ("choices", "timeouts", "falls"))), ids=TRIALS
-)
-def test_following_the_advice_gives_what_it_promised(trial: Trial, name: str) -> None:
+@pytest.mark.parametrize("kind", often(KINDS, "choices", "timeouts", "falls", "rare costs"))
+def test_following_the_advice_gives_what_it_promised(kind: str) -> None:
     """The small form: few repetitions, which a badly wrong claim does not survive."""
-    runs = pool(name)
-    found = trial(12, runs.assign(original_seed=runs["seed"]))
+    found = Calibration.over(12, KINDS[kind]())
     assert found.given + found.silent == 12
-    assert found.is_within_claim, found.row()
-
-
-@pytest.mark.parametrize("name", often(DRAWN, "rare costs"))
-def test_advice_in_a_world_that_is_drawn_holds_its_claim(name: str) -> None:
-    found = DRAWN[name](12)
     assert found.is_within_claim, found.row()
 
 
@@ -38,13 +29,13 @@ def test_advice_in_a_world_that_is_drawn_holds_its_claim(name: str) -> None:
 def test_a_rare_cost_beats_no_better_arm_in_worlds_that_set_no_level(
     count: int, share: float, cost_s: float, steady_s: float
 ) -> None:
-    found = rare_costs(60, count, 77, share, cost_s, steady_s)
+    found = Calibration.over(60, rare_costs(count, 77, share, cost_s, steady_s))
     assert found.kept / found.given >= 0.95
 
 
 @pytest.mark.full
 def test_the_table_in_the_docs_is_what_two_hundred_repetitions_give() -> None:
-    rows = list(calibrated(200))
+    rows = [Calibration.over(200, KINDS[kind]()) for kind in KINDS]
     assert all(row.is_within_claim for row in rows)
     assert "\n".join([HEADER, *(row.row() for row in rows)]) in DOCS.read_text(encoding="utf-8")
 

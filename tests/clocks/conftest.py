@@ -6,9 +6,11 @@ import asyncio
 import concurrent.futures
 import os
 import queue
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +48,19 @@ def everything_is_put_back() -> Iterator[None]:
     for thread in left:
         thread.join(5.0)
     assert not [thread.name for thread in left if thread.is_alive()]
+
+
+@pytest.fixture
+def write_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """A function that writes modules, their texts by name. They can be imported, and are forgotten after the test."""
+    names: list[str] = []
+
+    def write(**texts: str) -> None:
+        names.extend(texts)
+        for name, text in texts.items():
+            (tmp_path / f"{name}.py").write_text(text)
+
+    monkeypatch.syspath_prepend(tmp_path)
+    yield write
+    for name in names:
+        sys.modules.pop(name, None)

@@ -40,6 +40,25 @@ def worker(work: Callable[[], None]) -> threading.Thread:
     return thread
 
 
+class Answerer:
+    """A worker thread that answers each job with "done"; started by `start`."""
+
+    def __init__(self) -> None:
+        self.jobs: queue.Queue[queue.Queue[str]] = queue.Queue()
+
+    def start(self) -> threading.Thread:
+        return worker(self._work)
+
+    def _work(self) -> None:
+        while True:
+            self.jobs.get().put("done")
+
+    def ask(self, timeout_s: float | None = None) -> str:
+        answer: queue.Queue[str] = queue.Queue()
+        self.jobs.put(answer)
+        return answer.get(timeout=timeout_s)
+
+
 def test_a_pool_made_in_one_run_works_in_the_next_and_outside() -> None:
     lazy = Lazy(lambda: cf.ThreadPoolExecutor(2))
     for _ in range(3):
@@ -99,20 +118,13 @@ def test_a_loop_made_in_one_run_is_named_by_the_next_that_uses_it() -> None:
 
 
 def test_a_worker_thread_made_in_one_run_is_named_by_the_next_that_hands_it_work() -> None:
-    jobs: queue.Queue[queue.Queue[str]] = queue.Queue()
-
-    def work() -> None:
-        while True:
-            jobs.get().put("done")
-
-    lazy = Lazy(lambda: worker(work))
+    answerer = Answerer()
+    lazy = Lazy(answerer.start)
 
     def use() -> str:
         lazy.get()
-        answer: queue.Queue[str] = queue.Queue()
-        jobs.put(answer)
         try:
-            return answer.get(timeout=5.0)
+            return answerer.ask(timeout_s=5.0)
         except queue.Empty:
             return "late"  # as a run with a deadline has it
 
@@ -159,19 +171,12 @@ def test_a_heartbeat_of_an_earlier_run_may_be_stopped_in_a_later_one() -> None:
 
 
 def test_a_worker_that_is_started_again_in_each_run_is_no_error() -> None:
-    jobs: queue.Queue[queue.Queue[str]] = queue.Queue()
-    threads: list[threading.Thread] = []
-
-    def work() -> None:
-        while True:
-            jobs.get().put("done")
+    answerer, threads = Answerer(), []
 
     def use() -> str:
         if not threads or not threads[-1].is_alive():
-            threads.append(worker(work))
-        answer: queue.Queue[str] = queue.Queue()
-        jobs.put(answer)
-        return answer.get()
+            threads.append(answerer.start())
+        return answerer.ask()
 
     assert [VirtualClock().run(use) for _ in range(3)] == ["done"] * 3
     assert len(threads) == 3

@@ -5,12 +5,8 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures as cf
 import functools
-import os
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from fan_out_program import table
@@ -20,28 +16,11 @@ from docmind_lab.core.errors import SimulatedDeadlock
 from docmind_lab.virtual_time import VirtualClock
 
 
-def test_twenty_repeats_give_one_table() -> None:
-    assert len({table() for _ in range(20)}) == 1
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("hash_seed", ["0", "12345"])
-def test_another_process_with_another_hash_seed_gives_the_same_table(hash_seed: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "import fan_out_program; print(fan_out_program.table())"],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "LANGSMITH_TRACING": "false"},
-        cwd=Path(__file__).parents[1] / "support",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split()[-1] == table()
-
-
-def test_the_table_is_the_one_that_every_supported_python_gives() -> None:
+def test_twenty_repeats_give_the_table_that_every_supported_python_gives() -> None:
+    """Each process of the tests has a hash seed of its own, and the digest is of another one."""
     # Made with 3.11.7, and the same with 3.12.1 and 3.13.0. A release of LangGraph may change it: see that its order
     # of calls is meant, and put the new value here.
-    assert table()[:16] == "b6bd2288d6c8e1c9"
+    assert {table()[:16] for _ in range(20)} == {"b6bd2288d6c8e1c9"}
 
 
 def test_simultaneous_completions_come_in_one_order() -> None:
@@ -78,23 +57,6 @@ def test_simultaneous_completions_come_in_one_order() -> None:
         seen.add(all_three())
         kept.append([object() for _ in range(repeat * 7)])
     assert len(seen) == 1
-
-
-def test_a_busy_cpu_changes_nothing() -> None:
-    stop = threading.Event()
-
-    def spin() -> None:
-        while not stop.is_set():
-            sum(range(1000))
-
-    alone = table()
-    thread = threading.Thread(target=spin)
-    thread.start()
-    try:
-        assert table() == alone
-    finally:
-        stop.set()
-        thread.join()
 
 
 # ---- exploring orders

@@ -9,8 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
@@ -71,11 +70,9 @@ def nap():
 
 
 @pytest.fixture
-def late_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    (tmp_path / "imported_late.py").write_text(LATE_MODULE)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield "imported_late"
-    sys.modules.pop("imported_late", None)
+def late_module(write_modules: Callable[..., None]) -> str:
+    write_modules(imported_late=LATE_MODULE)
+    return "imported_late"
 
 
 def assert_real(module: ModuleType) -> None:

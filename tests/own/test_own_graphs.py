@@ -12,9 +12,9 @@ from typing import Any
 import graphs_mixed
 import httpx
 import pytest
-from graphs_asleep import NAP_S
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
+from odd_graphs import NAP_S
 from often import often
 from own_runs import EVERY, GRAPHS, measured_on_the_wall, services, simulated
 
@@ -230,7 +230,7 @@ BUDGET_S = 0.2
 
 def asleep(graph: str, alternative: str, decision_timeout_s: float = BUDGET_S) -> MeasuredRun:
     (measured,) = simulated(
-        f"graphs_asleep:{graph}", alternatives=alternative, decision_timeout_s=decision_timeout_s, given=GIVEN
+        f"odd_graphs:{graph}", alternatives=alternative, decision_timeout_s=decision_timeout_s, given=GIVEN
     )
     return measured
 
@@ -280,7 +280,7 @@ def test_a_sync_run_hands_nothing_to_threads() -> None:
 @pytest.mark.wall
 def test_on_the_wall_clock_too_a_thread_is_work_until_its_end() -> None:
     with services() as here:
-        (measured,) = measured_on_the_wall(here, "graphs_asleep:napping", "C", BUDGET_S, given=GIVEN)
+        (measured,) = measured_on_the_wall(here, "odd_graphs:napping", "C", BUDGET_S, given=GIVEN)
     run = measured.run
     # The caller is back while the node sleeps on, whose end is not before its time.
     assert run.returned_at_s < NAP_S <= run.quiescent_at_s

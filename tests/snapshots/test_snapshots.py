@@ -1,21 +1,19 @@
 """What `docmind-lab compare` prints, word for word, for systems that answer, fail, hang, refuse and interrupt.
 
-    # Writes the files anew; read every sentence of them afterwards.
-    PYTHONPATH=tests/support python tests/snapshots/test_snapshots.py
-
-Each file is read by a person when it changes: every sentence must be true of the rows above it.
+Each file is read by a person when it changes (`golden` says how they are renewed): every sentence must be true of the
+rows above it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flat_compare import compare_by
+from golden import assert_file
 from rich.console import Console
 
 from docmind_lab.views.cli import printing
@@ -59,15 +57,14 @@ def printed(monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
 @pytest.mark.full
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_sentence_is_the_one_that_was_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert printed(monkeypatch, **SCENARIOS[name]) == (HERE / f"{name}.txt").read_text(encoding="utf-8")
+    assert_file(HERE / f"{name}.txt", printed(monkeypatch, **SCENARIOS[name]))
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_sentence_on_a_graph_of_ones_own_is_the_one_that_was_read(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = printed(monkeypatch, graph=f"odd_graphs:{name}", **OWN)
-    assert found == (HERE / f"graph_{name}.txt").read_text(encoding="utf-8")
+    assert_file(HERE / f"graph_{name}.txt", printed(monkeypatch, graph=f"odd_graphs:{name}", **OWN))
 
 
 @pytest.mark.parametrize("file", sorted(HERE.glob("*.txt")), ids=lambda file: file.stem)
@@ -78,12 +75,3 @@ def test_nothing_is_cut_at_80_columns_and_the_answer_comes_first(file: Path) -> 
     assert "…" not in "".join(lines)
     blank = lines.index("", 1)
     assert lines[blank + 1].startswith(("Choose ", "Nothing to choose", "Too few runs", "Only "))
-
-
-if __name__ == "__main__":
-    chosen = sys.argv[1:] or [*SCENARIOS, *(f"graph_{name}" for name in GRAPHS)]
-    for name in chosen:
-        options = SCENARIOS.get(name) or {"graph": f"odd_graphs:{name.removeprefix('graph_')}", **OWN}
-        with pytest.MonkeyPatch.context() as patch:
-            (HERE / f"{name}.txt").write_text(printed(patch, **options), encoding="utf-8")
-        print(name, flush=True)

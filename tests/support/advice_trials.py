@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,48 +32,51 @@ MANIFEST = {"schema_version": 3, "study_id": "pool", "design": {"seed": 0}}
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """What became of one kind of advice.
+class Advice:
+    """One kind of advice, and trials of it.
 
     Attributes:
-        advice: The kind, in words.
+        name: The kind, in words.
         promise: What following it should give.
         claim: The least share of advice given that keeps the promise.
-        given: Repetitions in which there was such advice.
-        kept: Of those, in which it held.
-        silent: Repetitions in which the lab said that it cannot tell, or gave no such advice.
+        trial: Takes the number of a repetition, and returns whether the promise was kept in it; None where the lab said
+            that it cannot tell, or gave no such advice.
     """
 
-    advice: str
+    name: str
     promise: str
     claim: float
+    trial: Callable[[int], bool | None]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What became of one kind of advice: repetitions in which it was given, was kept, and in which there was none."""
+
+    advice: Advice
     given: int
     kept: int
     silent: int
 
-    @property
-    def share(self) -> float:
-        """The share of advice given that kept its promise; NaN where none was given."""
-        return self.kept / self.given if self.given else math.nan
+    @classmethod
+    def over(cls, repetitions: int, advice: Advice) -> Calibration:
+        """Try the advice so many times."""
+        results = [advice.trial(number) for number in range(repetitions)]
+        kept = [result for result in results if result is not None]
+        return cls(advice, len(kept), sum(kept), len(results) - len(kept))
 
     @property
     def is_within_claim(self) -> bool:
         """Whether so many broken promises are within chance of the claim (binomial, 1 in 1,000)."""
         from scipy import stats
 
-        return bool(stats.binom.cdf(self.kept, self.given, self.claim) > 0.001)
+        return bool(stats.binom.cdf(self.kept, self.given, self.advice.claim) > 0.001)
 
     def row(self) -> str:
         """A row of the table in docs/studies.md."""
-        share = f"{self.share:.1%}" if self.given else "–"
-        return f"| {self.advice} | {self.promise} | {self.claim:.0%} | {self.given} | {share} | {self.silent} |"
-
-
-def counted(advice: str, promise: str, claim: float, trials: Iterable[bool | None]) -> Calibration:
-    """Count trials: whether the promise was kept in each, or None where no such advice was given."""
-    results = list(trials)
-    given = [kept for kept in results if kept is not None]
-    return Calibration(advice, promise, claim, len(given), sum(given), len(results) - len(given))
+        share = f"{self.kept / self.given:.1%}" if self.given else "–"
+        advice = self.advice
+        return f"| {advice.name} | {advice.promise} | {advice.claim:.0%} | {self.given} | {share} | {self.silent} |"
 
 
 HEADER = (
@@ -82,10 +85,11 @@ HEADER = (
 
 
 def pool(name: str = "pool") -> pd.DataFrame:
-    """The runs of a pool."""
+    """The runs of a pool. original_seed: the seed with which a run was measured."""
     from docmind_lab.tables.frames import with_dtypes
 
-    return with_dtypes("runs", pd.read_parquet(POOLS / f"{name}.parquet"))
+    runs = with_dtypes("runs", pd.read_parquet(POOLS / f"{name}.parquet"))
+    return runs.assign(original_seed=runs["seed"])
 
 
 def drawn(runs: pd.DataFrame, rng: np.random.Generator, count: int) -> pd.DataFrame:
@@ -96,37 +100,40 @@ def drawn(runs: pd.DataFrame, rng: np.random.Generator, count: int) -> pd.DataFr
     return found.assign(seed=found["number"], question_id=found["number"].astype("str")).drop(columns="number")
 
 
-def choices(repetitions: int, runs: pd.DataFrame, count: int = 40, seed: int = 1) -> Calibration:
+def choices(runs: pd.DataFrame, count: int = 40, seed: int = 1) -> Advice:
     """Alternatives that are not chosen because another one does better: it does, by more than what does not matter."""
     truth, rng = means_of(runs), np.random.default_rng(seed)
 
-    def once() -> bool | None:
+    def trial(_: int) -> bool | None:
         beaten = choose(drawn(runs, rng, count)).beaten
         if not beaten:
             return None
         return all(truly_worse_by(truth, arm, by.by, by.criterion) > by.criterion.margin for arm, by in beaten.items())
 
     promise = "each alternative that is beaten is truly worse"
-    return counted(f"choice, {_faults(runs)}", promise, 0.95, (once() for _ in range(repetitions)))
+    return Advice(f"choice, {_faults(runs)}", promise, 0.95, trial)
 
 
-def bests(repetitions: int, runs: pd.DataFrame, count: int = 40, seed: int = 2) -> Calibration:
+def bests(runs: pd.DataFrame, count: int = 40, seed: int = 2) -> Advice:
     """The alternative that is truly best is among the chosen."""
     truth, rng = means_of(runs), np.random.default_rng(seed)
     refused = set(choose(runs).refused)
     best = _best(truth, [arm for arm in truth.index if arm not in refused])
-    kept = (bool(best & set(choose(drawn(runs, rng, count)).chosen)) for _ in range(repetitions))
-    return counted(f"choice, {_faults(runs)}", "a truly best alternative is among the chosen", 0.95, kept)
+
+    def trial(_: int) -> bool:
+        return bool(best & set(choose(drawn(runs, rng, count)).chosen))
+
+    return Advice(f"choice, {_faults(runs)}", "a truly best alternative is among the chosen", 0.95, trial)
 
 
-def timeouts(repetitions: int, runs: pd.DataFrame, target: float = 0.9, count: int = 150, seed: int = 4) -> Calibration:
+def timeouts(runs: pd.DataFrame, target: float = 0.9, count: int = 150, seed: int = 4) -> Advice:
     """The recommended decision timeout truly has the target answered in time."""
     rng = np.random.default_rng(seed)
     arm = runs[runs["alternative"].astype("str") == "cooperative"]
     needed_s = _time_needed(runs)
     levels_s = np.quantile(needed_s, [0.8, 0.88, 0.9, 0.92, 0.95, 0.98])
 
-    def once() -> bool | None:
+    def trial(_: int) -> bool | None:
         at = [_under(drawn(arm, rng, count), needed_s, level_s) for level_s in levels_s]
         found = recommend(pd.concat(at, ignore_index=True), target).frame.iloc[0]
         if found["verdict"] != "reached":
@@ -134,7 +141,7 @@ def timeouts(repetitions: int, runs: pd.DataFrame, target: float = 0.9, count: i
         return bool((needed_s <= found["decision_timeout_s"]).mean() >= target)
 
     advice = "recommended timeout, no more runs needed"
-    return counted(advice, f"{target:.0%} are answered in time", 0.95, (once() for _ in range(repetitions)))
+    return Advice(advice, f"{target:.0%} are answered in time", 0.95, trial)
 
 
 def _under(runs: pd.DataFrame, needed_s: pd.Series, level_s: float) -> pd.DataFrame:
@@ -147,22 +154,23 @@ def _under(runs: pd.DataFrame, needed_s: pd.Series, level_s: float) -> pd.DataFr
     )
 
 
-def false_regressions(repetitions: int, runs: pd.DataFrame, count: int = 20, seed: int = 6) -> Calibration:
+def false_regressions(runs: pd.DataFrame, count: int = 20, seed: int = 6) -> Advice:
     """Two studies of one truth with other seeds: no regression is found."""
     rng = np.random.default_rng(seed)
     some = runs[runs["alternative"].astype("str").isin(["cooperative", "hard_timeout"])]
-    kept = (
-        not diff(_study(drawn(some, rng, count)), _study(drawn(some, rng, count))).regressed for _ in range(repetitions)
-    )
-    return counted("diff between equals", "no regression is claimed", 0.95, kept)
+
+    def trial(_: int) -> bool:
+        return not diff(_study(drawn(some, rng, count)), _study(drawn(some, rng, count))).regressed
+
+    return Advice("diff between equals", "no regression is claimed", 0.95, trial)
 
 
-def falls(repetitions: int, runs: pd.DataFrame, count: int = 40, seed: int = 7) -> Calibration:
+def falls(runs: pd.DataFrame, count: int = 40, seed: int = 7) -> Advice:
     """Where no regression is shown, answers fell by no more than is named."""
     rng = np.random.default_rng(seed)
     arm = runs[runs["alternative"].astype("str") == "cooperative"]
 
-    def once(number: int) -> bool | None:
+    def trial(number: int) -> bool | None:
         before = drawn(arm, rng, count)
         # Answers are truly lost: none, 5 or 10 of a hundred, one after the other.
         loss = (0.0, 0.05, 0.1)[number % 3]
@@ -175,21 +183,21 @@ def falls(repetitions: int, runs: pd.DataFrame, count: int = 40, seed: int = 7) 
         return loss * float(arm["answered_in_time"].mean()) <= float(named[1]) + 0.005  # as it is rounded
 
     promise = "answers fell by no more than it names"
-    return counted('diff: "no regression shown"', promise, 0.95, map(once, range(repetitions)))
+    return Advice('diff: "no regression shown"', promise, 0.95, trial)
 
 
-def regressions(repetitions: int, runs: pd.DataFrame, count: int = 20, seed: int = 8) -> Calibration:
+def regressions(runs: pd.DataFrame, count: int = 20, seed: int = 8) -> Advice:
     """Six of ten answers lost: that is found."""
     rng = np.random.default_rng(seed)
     arm = runs[runs["alternative"].astype("str") == "cooperative"]
 
-    def once() -> bool:
+    def trial(_: int) -> bool:
         before = drawn(arm, rng, count).assign(answered_in_time=True)
         after = before.assign(answered_in_time=rng.random(count) < 0.4)
         return diff(_study(before), _study(after)).regressed
 
     advice = "diff after six of ten answers are lost"
-    return counted(advice, "a regression is claimed", 0.9, (once() for _ in range(repetitions)))
+    return Advice(advice, "a regression is claimed", 0.9, trial)
 
 
 LIMITS: dict[str, Callable[[np.random.Generator, int, float, float], np.ndarray]] = {
@@ -203,16 +211,16 @@ LIMITS: dict[str, Callable[[np.random.Generator, int, float, float], np.ndarray]
 """How long each run is watched. Taken: a generator, the number of runs, a limit that half exceed, one that few do."""
 
 
-def what_ifs(repetitions: int, runs: pd.DataFrame, kind: str, count: int = 100, seed: int = 9) -> Calibration:
+def what_ifs(kind: str, count: int = 100, seed: int = 9) -> Advice:
     """The interval of a what-if has the true share in time, where runs were cut as `kind` says."""
     from docmind_lab.findings.what_if.good_shares import in_time_shares
     from docmind_lab.tables.traces.trace_tables import TracedRun, Traces
 
     rng = np.random.default_rng(seed)
-    needed_s = _time_needed(runs).to_numpy(dtype="float64")
+    needed_s = _time_needed(pool()).to_numpy(dtype="float64")
     limit_s, most_s = np.quantile(needed_s, 0.5), np.quantile(needed_s, 0.97)
 
-    def once(number: int) -> bool | None:
+    def trial(number: int) -> bool | None:
         timeout_s = float(np.quantile(needed_s, (0.5, 0.6, 0.7, 0.8, 0.9)[number % 5]))
         drawn_s, limits_s = rng.choice(needed_s, count), LIMITS[kind](rng, count, limit_s, most_s)
         traced = [
@@ -225,7 +233,7 @@ def what_ifs(repetitions: int, runs: pd.DataFrame, kind: str, count: int = 100, 
             return None
         return bool(row["low"] <= (needed_s <= timeout_s).mean() <= row["high"])
 
-    return counted(f"what-if, {kind}", "the share in time is in the interval", 0.95, map(once, range(repetitions)))
+    return Advice(f"what-if, {kind}", "the share in time is in the interval", 0.95, trial)
 
 
 SIX = ("cooperative", "hard_timeout", "async_cancellation", "stop_flag", "hybrid", "native")
@@ -264,49 +272,51 @@ def _all_noise(runs: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 NULLS = {"failures": _failing, "seconds of skewness 3": _skewed_seconds, "every measure": _all_noise}
 
 
-def equal_arms(repetitions: int, what: str, count: int = 40, seed: int = 9) -> Calibration:
+def equal_arms(what: str, count: int = 40, seed: int = 9) -> Advice:
     """Six arms that are truly alike, but for noise in what is named: none is beaten."""
     rng, arms = np.random.default_rng(seed), _arms_alike(SIX, count)
-    kept = (not choose(NULLS[what](arms, rng)).beaten for _ in range(repetitions))
-    return counted(f"choice, six equal alternatives, noise in {what}", "none is beaten", 0.95, kept)
+
+    def trial(_: int) -> bool:
+        return not choose(NULLS[what](arms, rng)).beaten
+
+    return Advice(f"choice, six equal alternatives, noise in {what}", "none is beaten", 0.95, trial)
 
 
 def rare_costs(
-    repetitions: int, count: int = 40, seed: int = 10, share: float = 0.03, cost_s: float = 60.0, steady_s: float = 1.0
-) -> Calibration:
+    count: int = 40, seed: int = 10, share: float = 0.03, cost_s: float = 60.0, steady_s: float = 1.0
+) -> Advice:
     """Half a second to 1.5 s in every run beats 60 s in three runs of a hundred; these runs mostly miss the latter."""
     rng, runs = np.random.default_rng(seed), _arms_alike(SIX[:2], count)
     steady = (runs["alternative"].astype("str") == SIX[0]).to_numpy()
 
-    def once() -> bool:
+    def trial(_: int) -> bool:
         rare = cost_s * (rng.random(len(runs)) < share)
         late_s = np.where(steady, steady_s * rng.uniform(0.5, 1.5, len(runs)), rare)
         return "A  cooperative" not in choose(runs.assign(busy_after_deadline_s=late_s)).beaten
 
-    trials = (once() for _ in range(repetitions))
-    return counted("choice, beside a rare cost", "the truly better is not beaten", 0.95, trials)
+    return Advice("choice, beside a rare cost", "the truly better is not beaten", 0.95, trial)
 
 
-def dominance(repetitions: int, count: int = 14, seed: int = 11) -> Calibration:
+def dominance(count: int = 14, seed: int = 11) -> Advice:
     """Work goes on under one arm in nine of fourteen runs, as it does without a deadline; in none of the other arm."""
     rng, runs = np.random.default_rng(seed), _arms_alike(("unguarded", *SIX[:2]), count)
     alternatives = runs["alternative"].astype("str")
 
-    def once() -> bool:
+    def trial(_: int) -> bool:
         work_s = np.zeros(count)
         work_s[rng.permutation(count)[:9]] = rng.gamma(4.0, 2.5, 9)
         left_s = np.where(alternatives == SIX[0], 0.0, work_s[runs["seed"].to_numpy()])
         return "B  hard timeout" in choose(runs.assign(busy_after_deadline_s=left_s)).beaten
 
     advice = "choice, worse in 9 of 14 runs and never better"
-    return counted(advice, "it is beaten", 0.8, (once() for _ in range(repetitions)))
+    return Advice(advice, "it is beaten", 0.8, trial)
 
 
-def printed_seconds(repetitions: int, count: int = 14, seed: int = 12) -> Calibration:
+def printed_seconds(count: int = 14, seed: int = 12) -> Advice:
     """The interval of a difference in seconds, of arms of skewness 2 and 3 with zeros among them, holds the truth."""
     rng = np.random.default_rng(seed)
 
-    def once(number: int) -> bool:
+    def trial(number: int) -> bool:
         shape = (1.0, 4 / 9)[number % 2]
         some = (1.0, 0.6)[number // 2 % 2]
         differences = rng.gamma(shape, 4.0, count) * (rng.random(count) < some)
@@ -314,14 +324,14 @@ def printed_seconds(repetitions: int, count: int = 14, seed: int = 12) -> Calibr
         return interval.low <= 4.0 * shape * some <= interval.high
 
     advice = f"difference in seconds, {count} pairs, skewness 2 to 3"
-    return counted(advice, "its interval holds the truth", 0.93, map(once, range(repetitions)))
+    return Advice(advice, "its interval holds the truth", 0.93, trial)
 
 
-def more_runs(repetitions: int, count: int = 40, seed: int = 3, truth: float = 0.06) -> Calibration:
+def more_runs(count: int = 40, seed: int = 3, truth: float = 0.06) -> Advice:
     """So many more runs, where the difference of source recall is near what was seen, do settle it."""
     rng = np.random.default_rng(seed)
 
-    def once() -> bool | None:
+    def trial(_: int) -> bool | None:
         better_by = rng.normal(truth, 0.2, 440)
         found = choose(_recalls(better_by[:count]))
         near = [each for each in found.undecided if abs(each.better_by.estimate - truth) < truth / 6]
@@ -330,7 +340,7 @@ def more_runs(repetitions: int, count: int = 40, seed: int = 3, truth: float = 0
         return not choose(_recalls(better_by[: count + int(near[0].more_runs)])).undecided
 
     promise = "they do, where the truth is near what was seen"
-    return counted('"N more runs would settle it"', promise, 0.6, (once() for _ in range(repetitions)))
+    return Advice('"N more runs would settle it"', promise, 0.6, trial)
 
 
 def _recalls(better_by: np.ndarray) -> pd.DataFrame:
@@ -378,41 +388,27 @@ def _best(truth: pd.DataFrame, arms: list[str]) -> set[str]:
     return set(arms)
 
 
-Trial = Callable[[int, pd.DataFrame], Calibration]
-TRIALS: dict[str, tuple[Trial, str]] = {
-    "choices": (choices, "pool"),
-    "choices under refusals": (choices, "pool_rate_limit"),
-    "bests": (bests, "pool"),
-    "bests under refusals": (bests, "pool_rate_limit"),
-    "timeouts": (timeouts, "pool"),
-    "false regressions": (false_regressions, "pool"),
-    "falls": (falls, "pool"),
-    "regressions": (regressions, "pool"),
-}
-TRIALS |= {f"what-if, {kind}": (functools.partial(what_ifs, kind=kind), "pool") for kind in LIMITS}
-
-
-# Worlds that are drawn, and no pool.
-DRAWN: dict[str, Callable[[int], Calibration]] = {
-    **{f"equal arms, {what}": functools.partial(equal_arms, what=what) for what in NULLS},
+REFUSING = "pool_rate_limit"
+KINDS: dict[str, Callable[[], Advice]] = {
+    "choices": lambda: choices(pool()),
+    "choices under refusals": lambda: choices(pool(REFUSING)),
+    "bests": lambda: bests(pool()),
+    "bests under refusals": lambda: bests(pool(REFUSING)),
+    "timeouts": lambda: timeouts(pool()),
+    "false regressions": lambda: false_regressions(pool()),
+    "falls": lambda: falls(pool()),
+    "regressions": lambda: regressions(pool()),
+    **{f"what-if, {kind}": functools.partial(what_ifs, kind) for kind in LIMITS},
+    **{f"equal arms, {what}": functools.partial(equal_arms, what) for what in NULLS},
     "rare costs": rare_costs,
     "more runs": more_runs,
     "dominance": dominance,
     "seconds of 14 pairs": printed_seconds,
-    "seconds of 40 pairs": functools.partial(printed_seconds, count=40),
+    "seconds of 40 pairs": functools.partial(printed_seconds, 40),
 }
-
-
-def calibrated(repetitions: int) -> Iterator[Calibration]:
-    """Every kind of advice, over so many repetitions."""
-    for trial, name in TRIALS.values():
-        runs = pool(name)
-        yield trial(repetitions, runs.assign(original_seed=runs["seed"]))
-    for drawn_world in DRAWN.values():
-        yield drawn_world(repetitions)
 
 
 if __name__ == "__main__":
     print(HEADER)
-    for found in calibrated(200):
-        print(found.row(), flush=True)
+    for kind in KINDS:
+        print(Calibration.over(200, KINDS[kind]()).row(), flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from stub_server import StubConnection, StubRequest
+from stub_server import Answer, StubConnection, StubRequest
 
 MESSAGES: Any = [{"role": "user", "content": "Why?"}]
 BODY = json.dumps(
@@ -35,6 +35,11 @@ def head(
 
 def reply(body: bytes = BODY, status: int = 200, headers: str = "", content_type: str = "application/json") -> bytes:
     return head(status, headers, len(body), content_type) + body
+
+
+def answering(content: bytes) -> Answer:
+    """Return an answer that is these bytes."""
+    return lambda request, connection: connection.send(content)
 
 
 def at_once(request: StubRequest, connection: StubConnection) -> None:

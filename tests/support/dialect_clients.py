@@ -206,72 +206,43 @@ def _said_by_ollama(reply: Any, stream: bool) -> Said:
 
 @dataclass(frozen=True)
 class Client:
-    """An official client. ask, ask_async: one at an address, the former with a timeout. errors: its own, by status."""
+    """An official client.
+
+    payload: what it sends for a question. said: what came back, of a reply and whether it was streamed. open and
+    open_async: the client at an address, with a timeout in seconds. ask: sends the payload by either. errors: its own,
+    by status.
+    """
 
     payload: Callable[[Asked], dict[str, Any]]
     said: Callable[[Any, bool], Said]
-    ask: Callable[[str, float, dict[str, Any]], Any]
-    ask_async: Callable[[str, dict[str, Any]], Any]
+    open: Callable[[str, float], Any]
+    open_async: Callable[[str, float], Any]
+    ask: Callable[[Any, Asked], Callable[..., Any]]
     errors: Mapping[int, type[Exception]]
 
     def sync(self, root: str, asked: Asked, timeout_s: float = 30.0) -> Said:
         """What is said to a sync client. root: the address of the services. timeout_s: of the client."""
-        return self.said(self.ask(root, timeout_s, self.payload(asked)), asked.stream)
+        with self.open(root, timeout_s) as client:
+            reply = self.ask(client, asked)(**self.payload(asked))
+            return self.said(list(reply) if asked.stream else reply, asked.stream)
 
     def on_a_loop(self, root: str, asked: Asked) -> Said:
         """What is said to an async client."""
-        return self.said(asyncio.run(self.ask_async(root, self.payload(asked))), asked.stream)
+        return asyncio.run(self._on_a_loop(root, asked))
+
+    async def _on_a_loop(self, root: str, asked: Asked) -> Said:
+        async with self.open_async(root, 30.0) as client:
+            reply = await self.ask(client, asked)(**self.payload(asked))
+            return self.said([part async for part in reply] if asked.stream else reply, asked.stream)
 
 
-def _openai(root: str, timeout_s: float = 30.0) -> dict[str, Any]:
-    return {"base_url": f"{root}/v1", "api_key": "unused", "max_retries": 0, "timeout": timeout_s}
+def _at(kind: Callable[..., Any], path: str = "") -> Callable[[str, float], Any]:
+    """Open a client that takes its address, key, retries and timeout by these names."""
 
+    def opened(root: str, timeout_s: float) -> Any:
+        return kind(base_url=f"{root}{path}", api_key="unused", max_retries=0, timeout=timeout_s)
 
-async def _whole(reply: Any) -> Any:
-    return [part async for part in reply] if hasattr(reply, "__aiter__") else reply
-
-
-def _all(reply: Any) -> Any:
-    return reply if hasattr(reply, "model_dump") else list(reply)
-
-
-def _chat_once(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
-    with openai.OpenAI(**_openai(root, timeout_s)) as client:
-        return _all(client.chat.completions.create(**payload))
-
-
-def _response_once(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
-    with openai.OpenAI(**_openai(root, timeout_s)) as client:
-        return _all(client.responses.create(**payload))
-
-
-def _message_once(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
-    with anthropic.Anthropic(**_anthropic(root, timeout_s)) as client:
-        return _all(client.messages.create(**payload))
-
-
-def _ollama_once(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
-    with ollama.Client(root, timeout=timeout_s) as client:
-        return _all(client.chat(**payload))
-
-
-async def _ask_chat(root: str, payload: dict[str, Any]) -> Any:
-    async with openai.AsyncOpenAI(**_openai(root)) as client:
-        return await _whole(await client.chat.completions.create(**payload))
-
-
-async def _ask_responses(root: str, payload: dict[str, Any]) -> Any:
-    async with openai.AsyncOpenAI(**_openai(root)) as client:
-        return await _whole(await client.responses.create(**payload))
-
-
-def _anthropic(root: str, timeout_s: float = 30.0) -> dict[str, Any]:
-    return {"base_url": root, "api_key": "unused", "max_retries": 0, "timeout": timeout_s}
-
-
-async def _ask_messages(root: str, payload: dict[str, Any]) -> Any:
-    async with anthropic.AsyncAnthropic(**_anthropic(root)) as client:
-        return await _whole(await client.messages.create(**payload))
+    return opened
 
 
 def gemini(root: str, timeout_s: float = 30.0) -> genai.Client:
@@ -279,77 +250,39 @@ def gemini(root: str, timeout_s: float = 30.0) -> genai.Client:
     return genai.Client(api_key="unused", http_options={"base_url": root, "timeout": round(1000 * timeout_s)})
 
 
-def _ask_contents(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
-    with gemini(root, timeout_s) as client:
-        return client.models.generate_content(**payload)
+def _ask_gemini(client: Any, asked: Asked) -> Callable[..., Any]:
+    return client.models.generate_content_stream if asked.stream else client.models.generate_content
 
 
-def _stream_contents(root: str, timeout_s: float, payload: dict[str, Any]) -> Any:
-    with gemini(root, timeout_s) as client:
-        return list(client.models.generate_content_stream(**payload))
-
-
-async def _ask_contents_async(root: str, payload: dict[str, Any]) -> Any:
-    async with gemini(root).aio as client:
-        return await client.models.generate_content(**payload)
-
-
-async def _stream_contents_async(root: str, payload: dict[str, Any]) -> Any:
-    async with gemini(root).aio as client:
-        return [part async for part in await client.models.generate_content_stream(**payload)]
-
-
-async def _ask_ollama(root: str, payload: dict[str, Any]) -> Any:
-    async with ollama.AsyncClient(root) as client:
-        return await _whole(await client.chat(**payload))
-
-
-class _GeminiClient(Client):
-    """The one client that streams by another method."""
-
-    def sync(self, root: str, asked: Asked, timeout_s: float = 30.0) -> Said:
-        ask = _stream_contents if asked.stream else _ask_contents
-        return self.said(ask(root, timeout_s, self.payload(asked)), asked.stream)
-
-    def on_a_loop(self, root: str, asked: Asked) -> Said:
-        ask = _stream_contents_async if asked.stream else _ask_contents_async
-        return self.said(asyncio.run(ask(root, self.payload(asked))), asked.stream)
-
-
+OPENAI = (_at(openai.OpenAI, "/v1"), _at(openai.AsyncOpenAI, "/v1"))
+OPENAI_ERRORS = {429: openai.RateLimitError, 500: openai.InternalServerError}
 CLIENTS: dict[str, Client] = {
-    "chat": Client(
-        _chat,
-        _said_in_chat,
-        _chat_once,
-        _ask_chat,
-        {429: openai.RateLimitError, 500: openai.InternalServerError},
-    ),
+    "chat": Client(_chat, _said_in_chat, *OPENAI, lambda client, asked: client.chat.completions.create, OPENAI_ERRORS),
     "responses": Client(
-        _responses,
-        _said_in_response,
-        _response_once,
-        _ask_responses,
-        {429: openai.RateLimitError, 500: openai.InternalServerError},
+        _responses, _said_in_response, *OPENAI, lambda client, asked: client.responses.create, OPENAI_ERRORS
     ),
     "anthropic": Client(
         _messages,
         _said_in_message,
-        _message_once,
-        _ask_messages,
+        _at(anthropic.Anthropic),
+        _at(anthropic.AsyncAnthropic),
+        lambda client, asked: client.messages.create,
         {429: anthropic.RateLimitError, 500: anthropic.InternalServerError},
     ),
-    "gemini": _GeminiClient(
+    "gemini": Client(
         _contents,
         _said_in_contents,
-        _ask_contents,
-        _ask_contents_async,
+        gemini,
+        lambda root, timeout_s: gemini(root, timeout_s).aio,
+        _ask_gemini,
         {429: genai.errors.ClientError, 500: genai.errors.ServerError},
     ),
     "ollama": Client(
         _ollama,
         _said_by_ollama,
-        _ollama_once,
-        _ask_ollama,
+        lambda root, timeout_s: ollama.Client(root, timeout=timeout_s),
+        lambda root, timeout_s: ollama.AsyncClient(root, timeout=timeout_s),
+        lambda client, asked: client.chat,
         {429: ollama.ResponseError, 500: ollama.ResponseError},
     ),
 }

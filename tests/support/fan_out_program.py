@@ -1,7 +1,4 @@
-"""A LangGraph program with fan-out, a tool node and agents, run in virtual time: what it did, and when, as one digest.
-
-Importable on its own, so that another process with another hash seed can be asked for the same digest.
-"""
+"""A LangGraph program with fan-out, a tool node and agents in virtual time: what it did, and when, as one digest."""
 
 from __future__ import annotations
 
@@ -165,7 +162,3 @@ def table() -> str:
             rows.append([seed, function.__name__, outcome, clock.returned_at_s, clock.quiescent_at_s])
     rows.append(VirtualClock().run(_updates, fan_out()))
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
-
-
-if __name__ == "__main__":
-    print(table())

@@ -13,7 +13,11 @@ from pathlib import Path
 
 def assert_golden(file: Path, texts: Mapping[str, str]) -> None:
     """Each text is the one in the file under its name, and the file has no other."""
-    whole = "".join(f"=== {name}\n\n{text.rstrip()}\n\n" for name, text in texts.items())
+    assert_file(file, "".join(f"=== {name}\n\n{text.rstrip()}\n\n" for name, text in texts.items()))
+
+
+def assert_file(file: Path, whole: str) -> None:
+    """The text is that of the file."""
     if os.environ.get("RENEW_GOLDEN"):
         file.write_text(whole, encoding="utf-8")
     assert whole == file.read_text(encoding="utf-8")

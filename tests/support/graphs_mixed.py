@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypedDict
 
 import httpx
 import openai
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 
 KEY = "sk-of-the-user"
@@ -40,6 +40,11 @@ def _asked(text: str) -> list[Any]:
     return [{"role": "system", "content": "You are terse."}, {"role": "user", "content": text}]
 
 
+def _planned(state: State, reply: Any) -> State:
+    text = reply.choices[0].message.content if reply is not None else ""
+    return {"parts": [f"{text} one", f"{text} two", f"{text} three"], "deadline_seen": state.get("stop_by", 0.0)}
+
+
 def plan(state: State) -> State:
     """Sync: a loop that tries again after whatever goes wrong."""
     reply = None
@@ -49,8 +54,7 @@ def plan(state: State) -> State:
             break
         except Exception:  # noqa: BLE001 - as people write it
             time.sleep(pause_s)
-    text = reply.choices[0].message.content if reply is not None else ""
-    return {"parts": [f"{text} one", f"{text} two", f"{text} three"], "deadline_seen": state.get("stop_by", 0.0)}
+    return _planned(state, reply)
 
 
 async def plan_async(state: State) -> State:
@@ -62,8 +66,7 @@ async def plan_async(state: State) -> State:
             break
         except Exception:  # noqa: BLE001 - as people write it
             await asyncio.sleep(pause_s)
-    text = reply.choices[0].message.content if reply is not None else ""
-    return {"parts": [f"{text} one", f"{text} two", f"{text} three"], "deadline_seen": state.get("stop_by", 0.0)}
+    return _planned(state, reply)
 
 
 def branches(state: State) -> list[Send]:
@@ -81,18 +84,16 @@ def work(state: State) -> State:
     return {"findings": [response.json()["choices"][0]["message"]["content"]]}
 
 
-async def check(state: State) -> State:
+def check(state: State) -> State:
+    """Blocks for a while, and asks."""
+    time.sleep(0.3)
+    client.chat.completions.create(model="gpt-4o", messages=_asked(" ".join(state["findings"])))
+    return {}
+
+
+async def check_async(state: State) -> State:
     """Async in name only: the loop stands still meanwhile."""
-    time.sleep(0.3)
-    client.chat.completions.create(model="gpt-4o", messages=_asked(" ".join(state["findings"])))
-    return {}
-
-
-def check_sync(state: State) -> State:
-    """What sync runs have in its place."""
-    time.sleep(0.3)
-    client.chat.completions.create(model="gpt-4o", messages=_asked(" ".join(state["findings"])))
-    return {}
+    return check(state)
 
 
 def report(state: State) -> State:
@@ -108,11 +109,8 @@ def make() -> Any:
     builder = StateGraph(State)
     builder.add_node("plan", RunnableLambda(plan, afunc=plan_async))
     builder.add_node("work", work)
-    builder.add_node("check", RunnableLambda(check_sync, afunc=check))
+    builder.add_node("check", RunnableLambda(check, afunc=check_async))
     builder.add_node("report", report)
     builder.add_edge(START, "plan")
     builder.add_conditional_edges("plan", branches, ["work"])
-    builder.add_edge("work", "check")
-    builder.add_edge("check", "report")
-    builder.add_edge("report", END)
-    return builder.compile()
+    return builder.add_edge("work", "check").add_edge("check", "report").compile()

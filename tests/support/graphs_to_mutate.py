@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import openai
 from langchain_core.runnables import RunnableLambda
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 
 KEY = "sk-of-the-user"
 
@@ -56,10 +56,7 @@ def made(
     builder.add_node("draft", RunnableLambda(draft, afunc=draft_async))
     schema: Any = WithoutKey if drops_key else State
     builder.add_node("answer", RunnableLambda(answer, afunc=answer_async), input_schema=schema)
-    builder.add_edge(START, "draft")
-    builder.add_edge("draft", "answer")
-    builder.add_edge("answer", END)
-    return builder.compile()
+    return builder.add_edge(START, "draft").add_edge("draft", "answer").compile()
 
 
 def plain() -> Any:

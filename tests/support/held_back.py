@@ -1,39 +1,19 @@
-"""Seven defects with their corrected twins, written before the crash test was tried on them."""
+"""Four async defects with their corrected twins, written before the crash test was tried on them."""
 
 import asyncio
-import operator
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import httpx
-from langchain_core.messages import AIMessage, ToolMessage
+from chains import chain
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from langgraph.graph import END, add_messages
+from langgraph.graph import END, MessagesState
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.store.base import BaseStore
 from langgraph.types import Send
-from twins import chain, twins
-
-REPORT = "https://slow.example.com/report"
-
-
-class Conversation(TypedDict, total=False):
-    messages: Annotated[list[Any], add_messages]
-
-
-def filled_in(messages: list[Any], text: str) -> list[Any]:
-    """Return a conversation in which each tool call without a result has this one after it."""
-    done = {each.tool_call_id for each in messages if isinstance(each, ToolMessage)}
-    made = []
-    for message in messages:
-        made.append(message)
-        if isinstance(message, AIMessage):
-            missing = [call["id"] for call in message.tool_calls if call["id"] not in done]
-            made += [ToolMessage(text, tool_call_id=each) for each in missing]
-    return made
+from planted import Greeting, Ping, filled_in
+from twins import twins
 
 
 @twins("effects", "Give me back what I paid for order 17.")
@@ -49,123 +29,15 @@ def double_refund(is_safe: bool) -> Any:
     refund.metadata = {"effect": "refund", **({"idempotency_key": "order_id"} if is_safe else {})}
     model = ChatOpenAI(model="gpt-4.1-mini", api_key="none", max_retries=0).bind_tools([refund])
 
-    async def think(state: Conversation) -> dict[str, Any]:
-        messages = filled_in(state["messages"], "It is not known whether it was done.")
+    async def think(state: MessagesState) -> dict[str, Any]:
+        messages = filled_in(state["messages"])
         return {"messages": [await model.ainvoke(messages)]}
 
-    inner = chain(Conversation, think=think)
+    inner = chain(MessagesState, think=think)
     inner.add_node("tools", ToolNode([refund]))
     inner.add_conditional_edges("think", tools_condition)
     inner.add_edge("tools", "think")
-    return chain(Conversation, agent=inner.compile()).compile()
-
-
-class About(TypedDict, total=False):
-    about: str
-    report: str
-
-
-@twins("leftovers", {"about": "harbour"})
-def job_left(is_safe: bool) -> Any:
-    """A job of a pool that waits for a word that never comes once its node is cut. Mended: the word always comes."""
-
-    def read(state: About) -> dict[str, Any]:
-        pool, done = ThreadPoolExecutor(1), threading.Event()
-
-        def show() -> None:
-            while not done.wait(0.5):
-                pass
-
-        pool.submit(show)
-        try:
-            report = httpx.get(REPORT).json()["report"]
-        except BaseException:
-            if is_safe:
-                done.set()
-                pool.shutdown()
-            raise
-        done.set()
-        pool.shutdown()
-        return {"report": report}
-
-    return chain(About, inner=chain(About, read=read).compile()).compile()
-
-
-class Pages(TypedDict, total=False):
-    pages: list[str]
-    report: str
-
-
-class Reader:
-    def __init__(self, is_safe: bool) -> None:
-        self.is_safe, self.turn = is_safe, threading.Lock()
-
-    def read(self, task: dict[str, Any]) -> dict[str, Any]:
-        if self.is_safe:
-            with self.turn:
-                httpx.get(f"{REPORT}?page={task['page']}")
-            return {}
-        self.turn.acquire()
-        httpx.get(f"{REPORT}?page={task['page']}")
-        self.turn.release()
-        return {}
-
-
-@twins("leftovers", {"pages": ["a", "b"]})
-def lock_held(is_safe: bool) -> Any:
-    """A lock of a client object that stays held when its request is cut. Mended: it is released."""
-
-    def fan_out(state: Pages) -> list[Send]:
-        return [Send("read", {"page": page}) for page in state["pages"]]
-
-    builder = chain(Pages, plan=lambda state: {})
-    builder.add_node("read", Reader(is_safe).read)
-    builder.add_node("close", lambda state: {"report": "all pages are read"})
-    builder.add_conditional_edges("plan", fan_out, ["read"])
-    builder.add_edge("read", "close")
-    return builder.compile()
-
-
-class Shared(TypedDict, total=False):
-    items: list[str]
-    results: dict[str, int]
-    total: int
-
-
-class Merged(TypedDict, total=False):
-    items: list[str]
-    results: Annotated[dict[str, int], operator.or_]
-    total: int
-
-
-@twins("resume", {"items": ["ebb", "flow"]})
-def lost_update(is_safe: bool) -> Any:
-    """Workers side by side that put their results into one list of the state. Mended: each returns its own."""
-
-    def begin(state: Any) -> dict[str, Any]:
-        time.sleep(0.1)
-        return {"results": {}}
-
-    def fan_out(state: Any) -> list[Send]:
-        return [Send("count", {"item": item, "results": state["results"]}) for item in state["items"]]
-
-    def count(task: dict[str, Any]) -> dict[str, Any]:
-        time.sleep(0.1 * len(task["item"]))
-        if not is_safe:
-            task["results"][task["item"]] = len(task["item"])
-            return {}
-        return {"results": {task["item"]: len(task["item"])}}
-
-    def add(state: Any) -> dict[str, Any]:
-        time.sleep(0.2)
-        return {"total": sum(state["results"].values())}
-
-    builder = chain(Merged if is_safe else Shared, begin=begin)
-    builder.add_node("count", count)
-    builder.add_node("add", add)
-    builder.add_conditional_edges("begin", fan_out, ["count"])
-    builder.add_edge("count", "add")
-    return builder.compile()
+    return chain(MessagesState, agent=inner.compile()).compile()
 
 
 @tool
@@ -190,27 +62,22 @@ def orphan_tool_call(is_safe: bool) -> Any:
     """Tool calls handed out one by one: only some results are saved. Mended: the missing are filled in."""
     model = ChatOpenAI(model="gpt-4.1-mini", api_key="none", max_retries=0).bind_tools(list(TOOLS.values()))
 
-    async def think(state: Conversation) -> dict[str, Any]:
-        messages = filled_in(state["messages"], "No result.") if is_safe else state["messages"]
+    async def think(state: MessagesState) -> dict[str, Any]:
+        messages = filled_in(state["messages"]) if is_safe else state["messages"]
         return {"messages": [await model.ainvoke(messages)]}
 
     async def use(call: dict[str, Any]) -> dict[str, Any]:
         text = await TOOLS[call["name"]].ainvoke(call["args"])
         return {"messages": [ToolMessage(text, tool_call_id=call["id"])]}
 
-    def after(state: Conversation) -> Any:
+    def after(state: MessagesState) -> Any:
         return [Send("use", dict(call)) for call in state["messages"][-1].tool_calls] or END
 
-    builder = chain(Conversation, think=think)
+    builder = chain(MessagesState, think=think)
     builder.add_node("use", use)
     builder.add_conditional_edges("think", after, ["use", END])
     builder.add_edge("use", "think")
     return builder.compile()
-
-
-class Ping(TypedDict, total=False):
-    host: str
-    answer: str
 
 
 async def ping(host: str) -> str:
@@ -232,11 +99,6 @@ def retry_outlives(is_safe: bool) -> Any:
         return {"answer": await (ringing if is_safe else asyncio.shield(ringing))}
 
     return chain(Ping, inner=chain(Ping, wake=wake).compile()).compile()
-
-
-class Greeting(TypedDict, total=False):
-    name: str
-    greeting: str
 
 
 @twins("checkpoint", {"name": "Grace"})

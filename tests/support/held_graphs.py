@@ -6,11 +6,10 @@ import operator
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Annotated, Any, TypedDict
 
 import httpx
-from langgraph.graph import END, START, StateGraph
+from chains import chain
 from stub_server import StubConnection, StubRequest, StubServer
 
 QUICK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -86,12 +85,7 @@ def two_nodes(plan: Any, ask: Any, **compiled: Any) -> Any:
 
 def in_a_row(state: Any, nodes: Mapping[str, Any], **compiled: Any) -> Any:
     """A graph of these nodes, one after the other."""
-    builder = StateGraph(state)
-    for name, node in nodes.items():
-        builder.add_node(name, node)
-    for before, after in pairwise([START, *nodes, END]):
-        builder.add_edge(before, after)
-    return builder.compile(**compiled)
+    return chain(state, **nodes).compile(**compiled)
 
 
 def upstream_of(stub: Callable[..., StubServer]) -> tuple[Upstream, str]:

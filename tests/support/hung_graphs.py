@@ -7,9 +7,10 @@ import time
 from typing import Any, TypedDict
 
 import httpx
+from chains import chain
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
 
 
 class State(TypedDict, total=False):
@@ -21,9 +22,7 @@ class State(TypedDict, total=False):
 
 def one_node(node: Any, name: str = "only", state: Any = State, **options: Any) -> Any:
     """Return a graph of one node."""
-    builder = StateGraph(state)
-    builder.add_node(name, node, **options)
-    return builder.add_edge(START, name).add_edge(name, END).compile()
+    return StateGraph(state).add_node(name, node, **options).add_edge(START, name).compile()
 
 
 def chat_model(timeout_s: float, tries: int = 1) -> ChatOpenAI:
@@ -93,12 +92,8 @@ def _many() -> Any:
         time.sleep(1)
         return {}
 
-    builder = StateGraph(MessagesState)
-    for number in range(4):
-        builder.add_node(f"node_{number}", work)
-        builder.add_edge(f"node_{number - 1}" if number else START, f"node_{number}")
-    builder.add_node("last", RunnableLambda(lambda state: {}, blocked))
-    return builder.add_edge("node_3", "last").add_edge("last", END).compile()
+    names = {f"node_{number}": work for number in range(4)}
+    return chain(MessagesState, **names, last=RunnableLambda(lambda state: {}, blocked)).compile()
 
 
 many = _many()

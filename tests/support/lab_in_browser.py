@@ -29,14 +29,6 @@ BROWSER_OPTIONS = (
     "--disable-component-update",
     "--disable-sync",
 )
-_FOLDERS = (
-    "JUPYTER_CONFIG_DIR",
-    "JUPYTER_DATA_DIR",
-    "JUPYTER_RUNTIME_DIR",
-    "JUPYTERLAB_SETTINGS_DIR",
-    "JUPYTERLAB_WORKSPACES_DIR",
-    "IPYTHONDIR",
-)
 
 
 def chromium() -> str | None:
@@ -52,10 +44,6 @@ class Opened:
     errors: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
-    def status(self) -> str:
-        """What the panel says."""
-        return str(self.page.inner_text(".docmind-status"))
-
     def until(self, script: str, argument: object = None) -> None:
         """Return once a JavaScript function of the argument gives something true."""
         self.page.wait_for_function(script, arg=argument, timeout=PATIENCE_S * 1000)
@@ -66,11 +54,11 @@ class Opened:
 
 
 @contextlib.contextmanager
-def opened(folder: Path, notebook: str, *, dark: bool = False) -> Iterator[Opened]:
+def opened(folder: Path, notebook: str) -> Iterator[Opened]:
     """The notebook of this name, open in JupyterLab, its kernel idle."""
     from playwright.sync_api import sync_playwright
 
-    with _server(folder, dark=dark) as address, sync_playwright() as playwright:
+    with _server(folder) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=list(BROWSER_OPTIONS))
         context = browser.new_context(viewport={"width": 1500, "height": 1900})
         context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -98,27 +86,25 @@ def _is_ours(url: str) -> bool:
 
 
 @contextlib.contextmanager
-def _server(folder: Path, *, dark: bool) -> Iterator[str]:
+def _server(folder: Path) -> Iterator[str]:
     """The address of a JupyterLab on the folder, with its token; nothing of the user's configuration is seen."""
-    environment = dict(os.environ)
-    for name in _FOLDERS:
-        place = folder / ".jupyter" / name.lower()
-        place.mkdir(parents=True)
-        environment[name] = str(place)
-    settings = Path(environment["JUPYTERLAB_SETTINGS_DIR"]) / "@jupyterlab" / "apputils-extension"
+    jupyter = folder / ".home" / ".jupyter"
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "IPYTHON", "XDG"))
+    }
+    environment["HOME"] = str(jupyter.parent)
+    settings = jupyter / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     quiet = {"fetchNews": "false", "checkForUpdates": False}
     (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
-    if dark:
-        (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": "JupyterLab Dark"}))
     # As root, as in a container, it would not start; its list of extensions would come from a registry.
     config = {"ServerApp": {"allow_root": True}, "LabApp": {"extension_manager": "readonly"}}
-    (Path(environment["JUPYTER_CONFIG_DIR"]) / "jupyter_server_config.json").write_text(json.dumps(config))
+    (jupyter / "jupyter_server_config.json").write_text(json.dumps(config))
     program = f"from docmind_lab.views.cli.servers import lab; lab({str(folder)!r}, port={_free_port()}, browser=False)"
-    with open(folder / ".jupyter" / "log", "w") as log:
+    with open(jupyter / "log", "w") as log:
         process = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=log, stderr=log)
         try:
-            yield _address(Path(environment["JUPYTER_RUNTIME_DIR"]), process)
+            yield _address(jupyter.parent / ".local" / "share" / "jupyter" / "runtime", process)
         finally:
             process.terminate()
             process.wait(timeout=30)
@@ -135,7 +121,7 @@ def _address(runtime: Path, process: subprocess.Popen[bytes]) -> str:
                 urllib.request.urlopen(f"{server['url']}api/status?token={server['token']}", timeout=5).close()
                 return f"{server['url']}?token={server['token']}"
         time.sleep(0.1)
-    raise AssertionError("JupyterLab did not start; its log is beside the notebook in .jupyter/log")
+    raise AssertionError("JupyterLab did not start; its log is beside the notebook in .home/.jupyter/log")
 
 
 def _free_port() -> int:
@@ -146,17 +132,8 @@ def _free_port() -> int:
 
 def write_notebook(path: Path, *sources: str) -> None:
     """A notebook with these code cells."""
-    cells = [
-        {
-            "cell_type": "code",
-            "id": f"c{number}",
-            "metadata": {},
-            "source": text,
-            "outputs": [],
-            "execution_count": None,
-        }
-        for number, text in enumerate(sources)
-    ]
+    from nbformat import v4, write
+
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(notebook))
+    cells = [v4.new_code_cell(text) for text in sources]
+    write(v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)

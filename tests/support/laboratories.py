@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 from served_here import Here
 
@@ -76,13 +77,13 @@ def laboratory(
     profile: str,
     *faults: str,
     stops_on_disconnect: bool = True,
-    max_connections: int = 100,
     own_process: bool = True,
+    **surroundings: Any,
 ) -> Iterator[Laboratory]:
     """A laboratory of its own, warmed up; gone afterwards.
 
     own_process: of the services; else a thread of this one serves, over sockets too, which takes no seconds to start
-    and shares the interpreter with what is measured.
+    and shares the interpreter with what is measured. surroundings: fields of `Surroundings`.
     """
     options = ServiceOptions(
         profile=LatencyProfile.named(profile),
@@ -91,7 +92,7 @@ def laboratory(
     )
     with ServiceProcess(options) if own_process else contextlib.closing(Here(options.door())) as services:
         log = LogClient(services.addresses.log_url)
-        workload = SupervisorWorkload(Surroundings(services.addresses, Settings(), max_connections=max_connections))
+        workload = SupervisorWorkload(Surroundings(services.addresses, Settings(), **surroundings))
         try:
             yield Laboratory(workload, log, options)
         finally:

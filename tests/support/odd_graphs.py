@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from typing import Any, TypedDict
 
+from chains import chain
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 
 
@@ -19,11 +20,7 @@ class State(TypedDict, total=False):
 
 
 def _of(node: Any) -> Any:
-    graph = StateGraph(State)
-    graph.add_node("work", node)
-    graph.add_edge(START, "work")
-    graph.add_edge("work", END)
-    return graph.compile(checkpointer=InMemorySaver())
+    return chain(State, work=node).compile(checkpointer=InMemorySaver())
 
 
 def _fail(state: State) -> State:
@@ -56,3 +53,16 @@ failing_sometimes = _of(_fail_sometimes)
 interrupting_thrice = _of(_ask_thrice)
 async_only = _of(_wait)
 interrupting = _of(_ask)
+
+NAP_S = 0.6
+"""How long a node sleeps that asks nobody anything, from the beginning of the run."""
+
+
+def _nap(state: State) -> State:
+    time.sleep(NAP_S)
+    return {"answer": "rested"}
+
+
+napping = chain(State, nap=_nap).compile()
+inside = chain(State, house=napping).compile()
+"""The same node inside another."""

@@ -23,7 +23,7 @@ from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.kinds import workload_kind
-from docmind_lab.systems.own import own_graph
+from docmind_lab.systems.own import OwnGraph, own_graph
 
 with warnings.catch_warnings():
     # The package still takes an older way to make agents from LangGraph.
@@ -60,6 +60,17 @@ def _asked(graph: Any, given: Any) -> Any:
     return ASKED if given is None and "question" in getattr(graph, "channels", ()) else given or QUESTION
 
 
+def _comparison(own: OwnGraph, alternatives: str, decision_timeout_s: float, **how: Any) -> Comparison:
+    return Comparison(
+        decision_timeout_s=decision_timeout_s,
+        runs=1,
+        alternatives=parse_alternatives(alternatives, None, budgeted_retries=1),
+        workload=own.workload,
+        documents=Documents(own.corpus),
+        **how,
+    )
+
+
 def simulated(
     graph: Any,
     *,
@@ -73,22 +84,11 @@ def simulated(
 ) -> list[MeasuredRun]:
     """One run under each alternative in virtual time, in this process, in the order of the alternatives."""
     own = own_graph(graph, [_asked(graph, given)], **options)
-    comparison = Comparison(
-        decision_timeout_s=decision_timeout_s,
-        runs=1,
-        seed=seed,
-        alternatives=parse_alternatives(alternatives, None, budgeted_retries=1),
-        profile=LatencyProfile.named(profile),
-        workload=own.workload,
-        documents=Documents(own.corpus),
-    )
+    latencies = LatencyProfile.named(profile)
+    comparison = _comparison(own, alternatives, decision_timeout_s, seed=seed, profile=latencies)
     system = SimulatedSystem(Settings(), kind=own.workload, corpus=own.corpus)
-    services = ServiceOptions(
-        profile=comparison.profile,
-        faults=(Fault.parse(faults),),
-        seed=seed,
-        endpoints=comparison.kind.endpoints,
-    )
+    struck = (Fault.parse(faults),)
+    services = ServiceOptions(latencies, struck, seed=seed, endpoints=comparison.kind.endpoints)
     try:
         orders = {order.facts.run_id: order for order in comparison.orders()}
         return [system.measure(orders[run_id], services) for run_id in sorted(orders)]
@@ -116,14 +116,7 @@ def measured_on_the_wall(
 ) -> list[MeasuredRun]:
     """One run under each alternative on the wall clock, in the order of the comparison."""
     own = own_graph(graph, [_asked(graph, given)], **options)
-    comparison = Comparison(
-        decision_timeout_s=decision_timeout_s,
-        runs=1,
-        alternatives=parse_alternatives(alternatives, None, budgeted_retries=1),
-        workload=own.workload,
-        documents=Documents(own.corpus),
-        clock="wall",
-    )
+    comparison = _comparison(own, alternatives, decision_timeout_s, clock="wall")
     kind = workload_kind(own.workload)
     workload = kind.build(Surroundings(here.addresses, Settings()))
     try:

@@ -8,6 +8,7 @@ import time
 from typing import Annotated, Any, TypedDict
 
 import httpx
+from chains import chain
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
@@ -15,7 +16,7 @@ from langgraph.graph import MessagesState
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
-from twins import chain, twins
+from twins import twins
 
 HARBOUR = {"about": "harbour"}
 PAID = ("orders", "paid")

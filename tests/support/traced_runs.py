@@ -7,46 +7,25 @@ its host is refused; then the hosts that the settings allow.
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import sys
 import threading
 
-requests: list[str] = []
-
-
-class Sink(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length", 0)))
-        self._answer()
-
-    def _answer(self) -> None:
-        requests.append(f"{self.command} {self.path}")
-        self.send_response(200)
-        self.send_header("content-length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    def log_message(self, *_: object) -> None:
-        pass
+from chat_replies import answering, reply
+from stub_server import StubServer
 
 
 def main() -> None:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    # Reaches this machine, and is no loopback address: the allowlist refuses it.
-    at = f"http://0.0.0.0:{server.server_port}"
+    sink = StubServer(answering(reply(b"{}")))
     os.environ |= {
         "LANGSMITH_TRACING": "true",
         "LANGCHAIN_TRACING_V2": "true",
         "LANGSMITH_API_KEY": "none",
-        "LANGSMITH_ENDPOINT": at,
-        "HTTP_PROXY": f"http://127.0.0.1:{server.server_port}",
-        "http_proxy": f"http://127.0.0.1:{server.server_port}",
+        # Reaches this machine, and is no loopback address: the allowlist refuses it.
+        "LANGSMITH_ENDPOINT": f"http://0.0.0.0:{sink.port}",
+        "HTTP_PROXY": sink.url,
+        "http_proxy": sink.url,
     }
     from langchain_core.runnables import RunnableLambda
     from langsmith import Client
@@ -65,8 +44,8 @@ def main() -> None:
     def count(name: str, client: Client | None = None) -> None:
         (client or get_cached_client()).flush()
         # What a client asks of the server's version holds nothing of a run.
-        counts[name] = len([request for request in requests if request.startswith("POST")])
-        requests.clear()
+        counts[name] = len([request for request in sink.requests if request.method == "POST"])
+        sink.requests.clear()
 
     if what == "refused":
         before = set(threading.enumerate())
@@ -74,7 +53,7 @@ def main() -> None:
             chain.invoke("in a query")
         # A client for traces asks for the server's version from a thread of its own, with the key.
         counts["threads"] = sorted(thread.name for thread in set(threading.enumerate()) - before)
-        counts["requests"] = list(requests)
+        counts["requests"] = [f"{request.method} {request.path}" for request in sink.requests]
     elif what == "blocks":
         with recording(Recorder("run", 1, Deadline.after(1.0))):
             chain.invoke("in a run")

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.graph import START, StateGraph
-
 
 @dataclass(frozen=True)
 class Twins:
@@ -32,13 +30,3 @@ class Twins:
 def twins(invariant: str, *inputs: Any) -> Callable[[Callable[[bool], Any]], Twins]:
     """Return a decorator that makes twins of the function that builds them."""
     return lambda graph: Twins(invariant, list(inputs), graph)
-
-
-def chain(schema: Any, **nodes: Any) -> Any:
-    """Return a builder with these nodes, one after the other."""
-    builder, before = StateGraph(schema), START
-    for name, node in nodes.items():
-        builder.add_node(name, node)
-        builder.add_edge(before, name)
-        before = name
-    return builder

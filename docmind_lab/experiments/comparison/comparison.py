@@ -16,7 +16,7 @@ from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, Ru
 from docmind_lab.alternatives.enforcement.enforced_agent import EnforcedAgent
 from docmind_lab.core.alternative_catalogue import label_of
 from docmind_lab.core.budgets import Budget, require_one_time_budget
-from docmind_lab.core.clock import CLOCKS, ClockName, CpuCharge, check_charge
+from docmind_lab.core.clock import CLOCKS, ClockName, check_charge
 from docmind_lab.core.deadlines import Deadline, require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
@@ -135,7 +135,7 @@ class Comparison:
     _: KW_ONLY
     stops_on_disconnect: bool = True
     server_behaviour: ServerBehaviour | None = None
-    cpu_charge: CpuCharge = 0.0
+    cpu_charge: float = 0.0
     model_variation: float = 0.0
     model_under_pressure: str = DEFAULT_UNDER_PRESSURE
     adoption: float = 0.0

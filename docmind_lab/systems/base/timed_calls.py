@@ -48,7 +48,7 @@ class TimedCall:
         if request.tools and self.role not in _ANSWERING_BY_TOOL and winds_down(deadline):
             note_wound_down(self.role, deadline)
             request = request.override(tools=[], tool_choice=None)
-        line = "" if aware is None else time_left_line(aware.style, deadline.remaining(), deadline.limit_s)
+        line = "" if aware is None else time_left_line(deadline.remaining(), deadline.limit_s)
         if not line:
             return request
         prompt = "" if request.system_message is None else f"{request.system_message.text}\n\n"

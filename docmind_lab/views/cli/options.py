@@ -15,7 +15,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from docmind_lab.core.clock import parse_charge
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import OLD_NAMES
 from docmind_lab.experiments.flat_options import SYSTEMS, fields_of
@@ -58,7 +57,6 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "context": functools.partial(json_object, "--context"),
     "config": functools.partial(json_object, "--config"),
     "resume": lambda texts: [_json_or_text(text) for text in texts],
-    "cpu_charge": parse_charge,
 }
 
 
