@@ -45,7 +45,15 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: look.Canva
         cells = frame[frame["winner"] == label]
         colour = _tint(look.colour_of(levels.get(label, "")))
         places = cells[criteria].to_numpy(dtype=np.float64) / 100 @ _CORNERS
-        ax.scatter(*places.T, s=_CELL_AREA, marker="h", color=colour, linewidths=0, gid=f"won:{label or 'shared'}")
+        ax.scatter(
+            places[:, 0],
+            places[:, 1],
+            s=_CELL_AREA,
+            marker="h",
+            color=colour,
+            linewidths=0,
+            gid=f"won:{label or 'shared'}",
+        )
         text = f"{one_line(label) or 'several share the lead'}: {share_text(len(cells) / len(frame))} of all weights"
         handles.append(look.legend_key(text, color=colour, marker="s", markersize=9))
     _draw_scale(ax, criteria)
