@@ -266,13 +266,10 @@ def test_a_point_is_the_share_of_all_runs_with_wilson_s_interval():
     found = share_interval(2, 8)
     assert (frame["low"].iloc[0], frame["high"].iloc[0]) == pytest.approx((found.low, found.high))
     assert set(frame["runs"]) == {8}
-
-
-def test_the_interval_of_a_recall_that_is_all_or_nothing_is_that_of_the_share():
+    # A recall that is all or nothing is a share.
     runs = swept("cooperative").runs
     all_or_nothing = SimpleNamespace(runs=runs.assign(source_recall=runs["answered_in_time"].astype("float64")))
     frame = frontier_frame(all_or_nothing, "source_recall")
-    found = share_interval(2, 8)
     assert (frame["low"].iloc[0], frame["high"].iloc[0]) == pytest.approx((found.low, found.high))
 
 
