@@ -399,12 +399,6 @@ def open_card():
     return card_of("cooperative")
 
 
-def test_another_perf_is_refused(card):
-    with pytest.raises(ConfigurationError, match="perf must be judged or measured, not 'guessed'"):
-        scorecard_weights(card, perf="guessed")
-    assert not plt.get_fignums()
-
-
 # ---- what is drawn
 
 HUNG = run("stop_flag", returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True, busy_after_deadline_s=8.0)
@@ -442,8 +436,8 @@ def test_what_each_figure_draws(card, open_card):
         "goodput": goodput(MadeUpLoad(), ax=page),
         "abandoned work": abandoned_share(MadeUpLoad(), ax=page),
         "no abandoned work": abandoned_share(MadeUpLoad(abandoned_share=0.0), ax=page),
-        "scorecard, weights, Perf measured, without A": scorecard_weights(open_card, ax=page),
-        "scorecard, weights, Perf judged": scorecard_weights(card, perf="judged", ax=page),
+        "scorecard, weights, without A": scorecard_weights(open_card, ax=page),
+        "scorecard, weights": scorecard_weights(card, ax=page),
     }
     frames = {
         "bars of a timeline": plots.timeline_frame(hung),
