@@ -266,13 +266,10 @@ def test_a_point_is_the_share_of_all_runs_with_wilson_s_interval():
     found = share_interval(2, 8)
     assert (frame["low"].iloc[0], frame["high"].iloc[0]) == pytest.approx((found.low, found.high))
     assert set(frame["runs"]) == {8}
-
-
-def test_the_interval_of_a_recall_that_is_all_or_nothing_is_that_of_the_share():
+    # A recall that is all or nothing is a share.
     runs = swept("cooperative").runs
     all_or_nothing = SimpleNamespace(runs=runs.assign(source_recall=runs["answered_in_time"].astype("float64")))
     frame = frontier_frame(all_or_nothing, "source_recall")
-    found = share_interval(2, 8)
     assert (frame["low"].iloc[0], frame["high"].iloc[0]) == pytest.approx((found.low, found.high))
 
 
@@ -401,12 +398,6 @@ def open_card():
     return card_of("cooperative")
 
 
-def test_another_perf_is_refused(card):
-    with pytest.raises(ConfigurationError, match="perf must be judged or measured, not 'guessed'"):
-        scorecard_weights(card, perf="guessed")
-    assert not plt.get_fignums()
-
-
 # ---- what is drawn
 
 HUNG = run("stop_flag", returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True, busy_after_deadline_s=8.0)
@@ -444,8 +435,8 @@ def test_what_each_figure_draws(card, open_card):
         "goodput": goodput(MadeUpLoad(), ax=page),
         "abandoned work": abandoned_share(MadeUpLoad(), ax=page),
         "no abandoned work": abandoned_share(MadeUpLoad(abandoned_share=0.0), ax=page),
-        "scorecard, weights, Perf measured, without A": scorecard_weights(open_card, ax=page),
-        "scorecard, weights, Perf judged": scorecard_weights(card, perf="judged", ax=page),
+        "scorecard, weights, without A": scorecard_weights(open_card, ax=page),
+        "scorecard, weights": scorecard_weights(card, ax=page),
     }
     frames = {
         "bars of a timeline": plots.timeline_frame(hung),

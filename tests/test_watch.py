@@ -248,9 +248,17 @@ def test_what_is_said_of_production() -> None:
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
-def test_a_study_of_several_conditions_is_refused() -> None:
+def test_a_study_of_several_conditions_or_without_runs_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="runs with latency profile heavy_tail and typical/6; give a study"):
         watched(study_of([*HEALTHY, *SLOW]), *results_of(shares(20, 20)))
+    with pytest.raises(ConfigurationError, match="the study has no runs"):
+        watched(study_of([]), *results_of(shares(20, 20)))
+
+
+def test_calls_that_no_deadline_ended_leave_nothing_to_compare() -> None:
+    result = watched(FEW, result_of(True, outcome="interrupted"), result_of(False, stop_reason="caller_left"))
+    assert result.verdict == "nothing to compare"
+    assert "Not counted: 1 call that waited for a person and 1 call whose caller left." in result.notes
 
 
 def test_spans_of_several_graphs_are_refused_until_one_is_chosen(

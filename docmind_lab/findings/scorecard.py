@@ -198,9 +198,7 @@ def scorecard(runs: pd.DataFrame) -> Scorecard:
     seeds, control = len(sums), (arms["alternative"] == CONTROL).to_numpy()
     # Each seed drawn once, and seeds drawn with replacement.
     measured = means_of(sums, np.ones((1, seeds)), control)[0]
-    draws = (
-        np.random.default_rng(_SEED).multinomial(seeds, np.full(seeds, 1 / seeds), size=_RESAMPLES).astype(np.float64)
-    )
+    draws = np.random.default_rng(_SEED).multinomial(seeds, np.full(seeds, 1 / seeds), _RESAMPLES).astype(np.float64)
     scores, drawn_scores = scores_of(measured), scores_of(means_of(sums, draws, control))
 
     def options_with(perf: Matrix) -> Matrix:

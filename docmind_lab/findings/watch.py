@@ -184,7 +184,9 @@ def watch(study: Study, calls: pd.DataFrame) -> StudyDiff:
 
 
 def _one_condition(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs without a fault, or all where each has one. Raises: ConfigurationError for several sorts."""
+    """Return the runs without a fault, or all where each has one. Raises: ConfigurationError for none, or several."""
+    if runs.empty:
+        raise ConfigurationError("the study has no runs to set the calls beside; give one that has")
     without = runs[runs["fault"].astype("str") == "none"]
     runs = without if len(without) else runs
     several = [name for name in condition_columns(runs) if name != "decision_timeout_s"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -196,13 +195,6 @@ def test_targets_and_confidences_that_cannot_be_had_are_refused(changes: dict[st
     (name,) = changes
     with pytest.raises(ConfigurationError, match=name):
         recommend(sweep((20.0, 80, 80)), **changes)
-
-
-def test_text_markdown_and_html_hold_sentences_choice_and_settings() -> None:
-    found = recommend(sweep((20.0, 80, 80)))
-    for text in (found.text(), repr(found), found.markdown(), found._repr_html_()):
-        text = html.unescape(text)
-        assert all(line in text for line in (found.sentences[0], found.settings, "Choose A cooperative, with 20 s"))
 
 
 def test_how_the_runs_are_made_that_would_settle_it_is_said_for_a_sweep_and_a_comparison() -> None:

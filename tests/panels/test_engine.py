@@ -31,12 +31,6 @@ def test_a_request_grows_run_by_run_to_its_end() -> None:
     assert engine.wait(PATIENCE_S)
     assert [(len(sweep.measured), sweep.state) for sweep in heard] == [*((n, "running") for n in range(7)), (6, "done")]
     assert {sweep.total for sweep in heard} == {6}
-
-
-def test_the_first_runs_are_one_question_under_every_alternative() -> None:
-    engine, heard = _engine(Scripted())
-    engine.request(SMALL)
-    assert engine.wait(PATIENCE_S)
     assert [item.run.seed for item in heard[-1].measured] == [
         run_seed(7, repeat) for repeat in (1, 2, 3) for _ in "AB"
     ], "the first question first, which is the one in front"

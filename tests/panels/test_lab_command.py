@@ -38,8 +38,10 @@ def test_it_opens_the_notebooks_of_the_checkout_on_loopback(
     started: type[LabApp], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lab()
+    lab(port=8899, browser=False)
     assert started.words[:3] == (str(NOTEBOOKS), "--ServerApp.ip=127.0.0.1", "--ServerApp.allow_remote_access=False")
+    assert {"--no-browser", "--ServerApp.port=8899"} <= set(started.words)
+    assert not [word for word in started.words if "token" in word or "password" in word], "the token is Jupyter's"
 
 
 @pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
@@ -50,13 +52,6 @@ def test_it_starts_as_root_in_a_container(
     monkeypatch.setattr(os, "geteuid", lambda: user)
     lab()
     assert ("--ServerApp.allow_root=True" in started.words) == allowed
-
-
-def test_it_leaves_the_token_to_jupyter(started: type[LabApp]) -> None:
-    lab(port=8899, browser=False)
-    assert "--no-browser" in started.words
-    assert "--ServerApp.port=8899" in started.words
-    assert not [word for word in started.words if "token" in word or "password" in word]
 
 
 def test_notebooks_under_where_one_stands_come_first(

@@ -19,7 +19,7 @@ from docmind_lab.findings.summary import summarise
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.views.panels.panel_settings import PanelChoice
 
-SweepState = Literal["running", "done", "stopped", "outdated", "failed"]
+SweepState = Literal["running", "done", "stopped", "failed"]
 
 
 class SweepTables:

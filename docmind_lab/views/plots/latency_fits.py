@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -94,9 +93,7 @@ def _draw_scale(ax: Axes, low_s: float, high_s: float) -> None:
     ax.set_xscale("log")
     ax.set_xlim(low_s / 1.1, max(high_s, low_s * 1.5) * 1.1)
     decades = np.arange(np.floor(np.log10(low_s)) - 1, np.ceil(np.log10(high_s)) + 1)
-    ax.xaxis.set_major_locator(FixedLocator([step * 10.0**decade for decade in decades for step in (1, 2, 5)]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: look.seconds_text(float(value))))
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    look.fixed_ticks(ax, [step * 10.0**decade for decade in decades for step in (1, 2, 5)], look.seconds_text)
 
 
 def _legend(fit: DurationFit) -> list[Any]:

@@ -9,9 +9,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import one_line
-from docmind_lab.findings.scorecard import PERFS, Scorecard, share_text
+from docmind_lab.findings.scorecard import Scorecard, share_text
 from docmind_lab.views.plots import look
 
 # The corners of a triangle with sides of 1 and the first criterion on top, and where their labels stand.
@@ -27,33 +26,21 @@ _WHITE: Final = 0.42
 _STAR: Final[dict[str, Any]] = {"marker": "*", "markersize": 17, "markeredgecolor": look.PAPER, "color": look.INK}
 
 
-def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: look.Canvas = None) -> Axes:
-    """Plot all weights of the three criteria as a triangle, coloured by the option that wins under them.
+def scorecard_weights(card: Scorecard, *, ax: look.Canvas = None) -> Axes:
+    """Plot all weights of the three criteria as a triangle, coloured by the option that wins with measured Perf.
 
-    At a corner one criterion has all of the weight, on the side opposite none. perf: "measured" or "judged". The star
-    is at the weights of the record. The legend says how much of the triangle is whose.
-
-    Raises: ConfigurationError for another Perf.
+    At a corner one criterion has all of the weight, on the side opposite none. The star is at the weights of the
+    record. The legend says how much of the triangle is whose.
     """
-    if perf not in PERFS:
-        raise ConfigurationError(f"perf must be judged or measured, not {perf!r}")
-    frame, criteria = card.weight_map[card.weight_map["perf"] == perf], list(card.table.criteria)
+    frame, criteria = card.weight_map[card.weight_map["perf"] == "measured"], list(card.table.criteria)
     ax = look.axes_for(ax, 8.6, 7.2)
     handles: list[Artist] = []
     levels = dict(zip(card.totals["option"], card.totals["alternative"], strict=True))
     for label in [each for each in (*card.totals["option"], "") if (frame["winner"] == each).any()]:
         cells = frame[frame["winner"] == label]
         colour = _tint(look.colour_of(levels.get(label, "")))
-        places = cells[criteria].to_numpy(dtype=np.float64) / 100 @ _CORNERS
-        ax.scatter(
-            places[:, 0],
-            places[:, 1],
-            s=_CELL_AREA,
-            marker="h",
-            color=colour,
-            linewidths=0,
-            gid=f"won:{label or 'shared'}",
-        )
+        x, y = (cells[criteria].to_numpy(dtype=np.float64) / 100 @ _CORNERS).T
+        ax.scatter(x, y, s=_CELL_AREA, marker="h", color=colour, linewidths=0, gid=f"won:{label or 'shared'}")
         text = f"{one_line(label) or 'several share the lead'}: {share_text(len(cells) / len(frame))} of all weights"
         handles.append(look.legend_key(text, color=colour, marker="s", markersize=9))
     _draw_scale(ax, criteria)
@@ -66,7 +53,7 @@ def scorecard_weights(card: Scorecard, *, perf: str = "measured", ax: look.Canva
     ax.set_yticks([])
     look.legend_below(ax, handles, columns=2)
     context = f"{card.table.name} · {card.context} · {card.seeds} seeds"
-    look.style(ax, f"Which option wins under which weights, {card.table.measurable} {perf}", context)
+    look.style(ax, f"Which option wins under which weights, {card.table.measurable} measured", context)
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax
