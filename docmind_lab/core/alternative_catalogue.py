@@ -12,7 +12,6 @@ A new alternative is a row here, a file in `alternatives` and its test. A packag
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -235,9 +234,6 @@ def _option(name: str, value: object) -> str:
         return str(value).replace("_", " ").replace("+", ", ")
     if isinstance(value, bool):
         return name if value else f"no {name}"
-    if isinstance(value, list | dict):
-        # A table of numbers, as an allocation learned from a study; the run's options have all of it.
-        return f"{name} #{hashlib.blake2b(json.dumps(value).encode(), digest_size=2).hexdigest()}"
     return f"{name}={value}"
 
 
