@@ -18,7 +18,6 @@ from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.systems.own.agents.agent import Agent
 from docmind_lab.systems.own.agents.frameworks import FRAMEWORKS
 
-_KNOWN = "OpenAI Agents SDK, pydantic-ai, LlamaIndex, CrewAI, AG2, smolagents, Google ADK"
 _OF_THE_LAB = ("gold", "id")
 _QUESTIONS = ("question", "input")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -42,7 +41,8 @@ def load_agent(value: Any, reference: str = "") -> Agent:
         return agent
     what = f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
     raise ConfigurationError(
-        f"{name} is a {what}, not a function of a question, nor an agent of {_KNOWN}; write def agent(question)"
+        f"{name} is a {what}, not a function of a question, nor an agent of OpenAI Agents SDK or "
+        "pydantic-ai; write def agent(question), which calls it"
     )
 
 
