@@ -119,8 +119,8 @@ CATALOGUE: Final[dict[str, Entry]] = {
         colour="#E69F00",
         price="one argument to the graph",
         why_work_goes_on="the flag is looked at between steps only",
-        variants={"interrupt": {"interrupt": True}, **_PROPAGATE},
-        on_traces={"": "ends_at_step", "interrupt": "ends_at_outer_step", "propagate": "propagates"},
+        variants=_PROPAGATE,
+        on_traces={"": "ends_at_step", "propagate": "propagates"},
     ),
     "hybrid": Entry(
         home="docmind_lab.alternatives.hybrid:Hybrid",

@@ -97,7 +97,6 @@ def test_gold_is_looked_for_in_the_text() -> None:
     [
         ("D", "alternative D stop flag: the agent takes no argument should_stop, a function that returns True when"),
         ("B:drain", "alternative B hard timeout (drain_on_timeout): the agent takes no argument should_stop"),
-        ("D:interrupt", "alternative D stop flag (interrupt): an agent has no steps to interrupt; use stop_flag (D)"),
         ("F", "alternative F native: a function has no timeout of its own for a whole run"),
         ("F:per_step", "alternative F native (per_step): an agent has no steps to limit; use native (F)"),
     ],

@@ -28,8 +28,6 @@ _LEAST_S = 0.001
 
 def refusal_of(agent: Agent, alternative: Alternative, *, by_name: bool = False) -> str:
     """Return why an agent cannot have an alternative, with the remedy if there is one; empty if it can."""
-    if getattr(alternative, "interrupt", False):
-        return "an agent has no steps to interrupt; use stop_flag (D)"
     if isinstance(alternative, StopFlag) or getattr(alternative, "drain_on_timeout", False):
         return "" if agent.takes_stop else _NO_STOP
     if isinstance(alternative, Native):
