@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 from manual_clock import ManualClock
 
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.alternatives.allocation import Equal, ReserveFirst
+from docmind_lab.alternatives.allocation import Equal
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, deadline_of_role, policy_scope
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy, deadline_of_role, policy_scope
 
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
-BOTH = pytest.mark.parametrize("allocation", [Equal(), ReserveFirst()], ids=lambda one: one.name)
 
 
-def ends(allocation: Allocation, budget_s: float) -> list[float]:
-    return [allocation.until_s(role, budget_s) for role in ROLES]
+def ends(budget_s: float) -> list[float]:
+    return [Equal().until_s(role, budget_s) for role in ROLES]
 
 
 # ---- instants
@@ -31,27 +30,20 @@ def ends(allocation: Allocation, budget_s: float) -> list[float]:
 
 def test_equal_shares_follow_each_other_with_the_supervisors_turns_between() -> None:
     # 36 s: 6 for each role and the supervisor, whose turn is 1.
-    assert ends(Equal(), 36.0) == pytest.approx([7.0, 14.0, 21.0, 28.0, 35.0])
+    assert ends(36.0) == pytest.approx([7.0, 14.0, 21.0, 28.0, 35.0])
 
 
-def test_reserve_first_keeps_what_comes_after_and_gives_the_rest_to_whoever_is_first() -> None:
-    # Sixths of 36 s for synthesis, validation and the supervisor; a turn is 1.
-    assert ends(ReserveFirst(), 36.0) == pytest.approx([19.0, 20.0, 21.0, 28.0, 35.0])
-
-
-@BOTH
 @given(budget_s=st.floats(min_value=0.01, max_value=1e4))
-def test_no_role_ends_before_the_one_it_follows_or_after_the_budget(allocation: Allocation, budget_s: float) -> None:
-    instants = ends(allocation, budget_s)
+def test_no_role_ends_before_the_one_it_follows_or_after_the_budget(budget_s: float) -> None:
+    instants = ends(budget_s)
     assert all(before <= after + 1e-9 for before, after in pairwise(instants))
     assert instants[0] >= 0
     assert instants[-1] <= budget_s
 
 
-@BOTH
-def test_the_supervisor_and_roles_without_a_share_have_the_whole_budget(allocation: Allocation) -> None:
-    assert allocation.until_s("supervisor", 20.0) == 20.0
-    assert allocation.until_s("somebody_else", 20.0) == 20.0
+def test_the_supervisor_and_roles_without_a_share_have_the_whole_budget() -> None:
+    assert Equal().until_s("supervisor", 20.0) == 20.0
+    assert Equal().until_s("somebody_else", 20.0) == 20.0
 
 
 # ---- in force
@@ -92,14 +84,12 @@ def test_without_the_whole_budget_nothing_is_divided(manual_clock: ManualClock) 
 
 
 def test_allocations_are_named_in_the_options() -> None:
-    equal, reserve = parse_alternatives("A:equal,A:reserve_first")
+    (equal,) = parse_alternatives("A:equal")
     assert json.loads(options_json(equal)) == {"allocation": "equal"}
-    assert json.loads(options_json(reserve)) == {"allocation": "reserve_first"}
     assert options_json(Cooperative()) == "{}"
 
 
-@BOTH
-def test_an_alternative_with_an_allocation_can_be_hashed_and_sent_to_a_worker(allocation: Allocation) -> None:
-    alternative = Cooperative(PropagationPolicy(allocation=allocation))
+def test_an_alternative_with_an_allocation_can_be_hashed_and_sent_to_a_worker() -> None:
+    alternative = Cooperative(PropagationPolicy(allocation=Equal()))
     assert pickle.loads(pickle.dumps(alternative)) == alternative
     assert len({alternative, replace(alternative)}) == 1

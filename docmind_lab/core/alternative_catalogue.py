@@ -77,9 +77,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         variants={
             "per_read": {"cap": "per_read"},
             "equal": {"allocation": "equal"},
-            "reserve_first": {"allocation": "reserve_first"},
             "unpropagated": {"propagate": False},
-            "uncommitted": {"commits_cut_agents": False},
         },
         mistakes=("per_read",),
         on_traces={"": "propagates", "unpropagated": "ends_at_outer_step"},

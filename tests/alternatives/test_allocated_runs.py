@@ -10,7 +10,7 @@ import pytest
 from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives import Alternative, Cooperative, HardTimeout, Hybrid
-from docmind_lab.alternatives.allocation import Equal, ReserveFirst
+from docmind_lab.alternatives.allocation import Equal
 from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
 from docmind_lab.experiments.comparison import Comparison
@@ -104,7 +104,7 @@ def test_a_run_that_lost_its_synthesis_returns_early_with_documents_and_no_answe
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("allocation", [None, Equal(), ReserveFirst()], ids=lambda one: getattr(one, "name", "none"))
+@pytest.mark.parametrize("allocation", [None, Equal()], ids=["whole", "equal"])
 def test_no_run_is_late_and_some_answer_in_time_however_the_budget_is_divided(
     virtual_runs: VirtualRuns, allocation: Allocation | None
 ) -> None:

@@ -53,7 +53,7 @@ def test_traces_of_other_settings_answer_nothing(panel: TunePanel) -> None:
     preview = panel._preview
     assert preview.answer(dataclasses.replace(panel.choice, fault="hang")) == ""
     assert preview.answer(dataclasses.replace(panel.choice, clock="wall")) == ""
-    assert preview.answer(dataclasses.replace(panel.choice, alternatives=("A:reserve_first",))) == ""
+    assert preview.answer(dataclasses.replace(panel.choice, alternatives=("A:equal",))) == ""
     assert preview.answer(dataclasses.replace(panel.choice, stops_on_disconnect=False)) != ""
 
 

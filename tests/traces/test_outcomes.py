@@ -157,7 +157,7 @@ def test_a_run_that_ends_by_its_deadline_is_untouched(named: object) -> None:
 
 def test_an_alternative_that_changes_the_path_of_a_run_is_refused_with_the_remedy() -> None:
     with pytest.raises(ConfigurationError, match="virtual time"):
-        rule_of("A:reserve_first")
+        rule_of("A:equal")
 
 
 def test_every_alternative_of_the_catalogue_has_a_rule_or_is_refused() -> None:
