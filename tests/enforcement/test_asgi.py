@@ -313,6 +313,35 @@ def test_a_stream_that_ends_by_itself_at_the_deadline_is_whole() -> None:
     assert sent[-1]["more_body"] is False
 
 
+BEGIN = {"type": "http.response.start", "status": 200, "headers": []}
+BODY, MORE = {"type": "http.response.body"}, {"type": "http.response.body", "more_body": True}
+TRAILERS = {"type": "http.response.trailers"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "ends_with"),
+    [
+        ([BEGIN, BODY], 2),
+        ([BEGIN, MORE, BODY], 3),
+        ([BEGIN, {"type": "http.response.pathsend", "path": "/a"}], 2),
+        ([BEGIN | {"trailers": True}, BODY, TRAILERS | {"more_trailers": True}, TRAILERS], 4),
+    ],
+    ids=["whole", "stream", "file", "trailers"],
+)
+def test_the_deadline_is_in_force_until_the_last_message_of_the_response(
+    messages: list[dict[str, Any]], ends_with: int
+) -> None:
+    held_after: list[bool] = []
+
+    async def app(_: object, __: object, send: Any) -> None:
+        for message in messages:
+            await send(message)
+            held_after.append(remaining_s() is not None)
+
+    asyncio.run(messages_of(DeadlineMiddleware(app, at_most_s=20), "/"))
+    assert held_after == [number + 1 < ends_with for number in range(len(messages))]
+
+
 # ---- after the response
 
 CALLER_WAITS_MS = 300
