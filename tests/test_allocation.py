@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from manual_clock import ManualClock
 
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.alternatives.allocation import Equal
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
+from docmind_lab.alternatives.propagation import Equal
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, deadline_of_role, policy_scope
 
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")

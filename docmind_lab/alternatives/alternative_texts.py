@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
-from docmind_lab.alternatives.allocation import Equal
-from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.alternatives.propagation import Equal, Propagation
 from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError

@@ -183,7 +183,7 @@ class Deadline(ShownAsCode):
 
 
 class Allocation(Protocol):
-    """Divides a decision timeout over the roles: a frozen, hashable dataclass, such as those of `allocation.py`.
+    """Divides a decision timeout over the roles: a frozen, hashable dataclass, such as `propagation.Equal`.
 
     name: level in the tables.
     """

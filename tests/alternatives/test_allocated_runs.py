@@ -10,7 +10,7 @@ import pytest
 from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives import Alternative, Cooperative, HardTimeout, Hybrid
-from docmind_lab.alternatives.allocation import Equal
+from docmind_lab.alternatives.propagation import Equal
 from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.deadlines import Allocation, PropagationPolicy
 from docmind_lab.experiments.comparison import Comparison
