@@ -94,6 +94,24 @@ def test_a_clients_own_timeout_applies_to_what_goes_on(client: str, stub: Stub) 
     assert ends in ([each] * 2 for each in ("ReadTimeout", "TimeoutError"))
 
 
+@pytest.mark.wall
+def test_a_run_that_was_cut_leaves_no_request_behind(stub: Stub) -> None:
+    """wall: the node waits for its request, whose answer comes after the deadline."""
+    url, ends = stub(slow).url, list[str]()
+
+    async def work(state: State) -> State:
+        try:
+            await with_async_httpx(url, timeout_s=30.0)
+        except BaseException as error:
+            ends.append(type(error).__name__)
+            raise
+        return {}
+
+    graph = StateGraph(State).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
+    assert asyncio.run(dl.enforce(graph, DEADLINE_S, "A").ainvoke({})).outcome == "timed_out"
+    assert ends == ["RunCut"]
+
+
 # ---- the hold
 
 

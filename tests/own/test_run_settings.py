@@ -104,7 +104,7 @@ def test_every_alternative_gives_context_and_configuration_to_the_graph() -> Non
         ({}, "the graph's context needs user: give it, such as --context"),
         ({"context": {"user": 3}}, "context.user: Input should be a valid string"),
         ({"config": ["a"]}, "config must be an object"),
-        ({"config": {"thread_id": "1"}}, "config must not set thread_id: each run begins a thread of its own"),
+        ({"config": {"checkpoint_id": "1"}}, "config must not set checkpoint_id: each run begins a thread of its own"),
         ({"resume": "yes"}, "resume must be a list of answers"),
     ],
 )
@@ -378,9 +378,24 @@ def makes_as_the_server_asks(config: dict[str, Any] | None = None) -> Any:
     return graph_of(act)
 
 
-def test_a_function_that_makes_a_graph_is_told_that_a_run_is_to_come() -> None:
-    (run,) = simulated(makes_as_the_server_asks, given=ASKED)
+@pytest.mark.parametrize("given", [None, {"thread_id": "harbour"}])
+def test_a_function_that_makes_a_graph_is_told_that_a_run_is_to_come(given: dict[str, Any] | None) -> None:
+    (run,) = simulated(makes_as_the_server_asks, given=ASKED, config=given)
     assert [event.role for event in run.events if event.event == "node_started"] == ["act"]
+
+
+def test_a_thread_of_the_configuration_is_the_runs_where_nothing_is_kept_in_it() -> None:
+    seen: list[str] = []
+
+    def note(state: State, config: RunnableConfig) -> State:
+        seen.append(config["configurable"]["thread_id"])
+        return {}
+
+    config = {"thread_id": "harbour"}
+    simulated(graph_of(note), config=config)
+    simulated(graph_of(note, checkpointer=InMemorySaver()), config=config)
+    assert seen[0] == "harbour"
+    assert seen[1] != "harbour"
 
 
 PROGRAM = """

@@ -140,6 +140,8 @@ class OwnWorkload:
         begin_observing(observer)
         settings = question.settings if isinstance(question, GraphInput) else RunSettings()
         config = dict(settings.config)
+        # Runs in a thread of one name go on from each other, where the graph's own checkpointer keeps it.
+        given_thread = config.get("configurable", {}).get("thread_id") if self.graph.checkpointer is None else None
         changed: dict[str, Any] = {}
         saver = self._checkpointer()
         if saver is None and settings.resume:
@@ -153,7 +155,7 @@ class OwnWorkload:
         runnable = bound(graph, context=settings.context_for(graph), doorway=doorway).with_config(
             cast(RunnableConfig, config)
         )
-        of_run: RunnableConfig = {"configurable": {"thread_id": recorder.run_id}}
+        of_run: RunnableConfig = {"configurable": {"thread_id": given_thread or recorder.run_id}}
         return runnable.with_config({**of_run, "callbacks": [GraphCallbacks(observer.calls)]})
 
     def inputs(self, question: Question) -> dict[str, Any]:

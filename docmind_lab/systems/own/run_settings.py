@@ -22,7 +22,7 @@ from docmind_lab.core.errors import ConfigurationError
 StoreMaker = Callable[[], BaseStore]
 
 _CONFIG_KEYS = {"configurable", "tags", "metadata", "recursion_limit", "run_name", "max_concurrency"}
-_NOT_YOURS = {"thread_id", "checkpoint_id"}
+_NOT_YOURS = {"checkpoint_id": "each run begins a thread of its own"}
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class RunSettings:
         settings: dict[str, Any] = dict(config or {})
         if settings and not settings.keys() <= _CONFIG_KEYS:
             settings = {"configurable": settings}
-        for key in set(settings.get("configurable", {})) & _NOT_YOURS:
-            raise ConfigurationError(f"{where}: config must not set {key}: each run begins a thread of its own")
+        for key in set(settings.get("configurable", {})) & _NOT_YOURS.keys():
+            raise ConfigurationError(f"{where}: config must not set {key}: {_NOT_YOURS[key]}")
         if isinstance(resume, str | Mapping) or not isinstance(resume, Sequence):
             raise ConfigurationError(
                 f"{where}: resume must be a list of answers, one for each interrupt, not {resume!r}"
