@@ -51,7 +51,9 @@ WRITES: dict[str, AsyncGet] = {
 }
 
 
-def written_by(write: AsyncGet, url: str, alternative: str, timeout_s: float | None) -> tuple[str, list[Any]]:
+def written_by(
+    write: AsyncGet, url: str, alternative: str, timeout_s: float | None, **options: Any
+) -> tuple[str, list[Any]]:
     """Run a graph whose node leaves two writes behind, one after the other; return its outcome and their ends."""
     ends: list[Any] = []
     left: set[asyncio.Task[None]] = set()
@@ -70,7 +72,7 @@ def written_by(write: AsyncGet, url: str, alternative: str, timeout_s: float | N
     graph = StateGraph(State).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
 
     async def main() -> str:
-        result = await dl.enforce(graph, DEADLINE_S, alternative).ainvoke({})
+        result = await dl.enforce(graph, DEADLINE_S, alternative, **options).ainvoke({})
         await asyncio.wait(left)
         return result.outcome
 
@@ -83,6 +85,17 @@ def written_by(write: AsyncGet, url: str, alternative: str, timeout_s: float | N
 def test_what_an_answered_run_left_behind_goes_on(client: str, alternative: str, stub: Stub) -> None:
     """wall: a real deadline passes under a real read. No time is asserted."""
     assert written_by(WRITES[client], stub(slow).url, alternative, 30.0) == ("answered", ["ok", "ok"])
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("alternative", often(["A", "E"], "E"))
+@pytest.mark.parametrize("client", often(WRITES, "httpx2", "requests in a thread"))
+def test_it_can_be_cut_at_the_deadline_all_the_same(client: str, alternative: str, stub: Stub) -> None:
+    """wall: as above."""
+    outcome, ends = written_by(WRITES[client], stub(slow).url, alternative, 30.0, cuts_background=True)
+    assert outcome == "answered"
+    assert len(ends) == 2
+    assert "ok" not in ends
 
 
 @pytest.mark.wall

@@ -26,8 +26,8 @@ from starlette.routing import Route
 
 from docmind_lab.alternatives.enforcement.scope import deadline, remaining_s
 from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY
-from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline, with_deadlines
-from docmind_lab.core.errors import DeadlineExceeded
+from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline, deadline_meta, with_deadlines
+from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded
 
 # A busy machine between the request and the tool, or between the deadline and the answer.
 BUSY_S = 3.0
@@ -132,16 +132,12 @@ def test_a_request_carries_the_time_left_and_the_tool_is_held_to_it() -> None:
 
     async def use(client: Client) -> str:
         async with deadline(20):
-            await client.call_tool("left", meta=saying(700))
             return text_of(await client.call_tool("left", meta={"topic": "x"}))  # type: ignore[typeddict-unknown-key]
 
     seconds = float(over_http(server_of(noted), use))
     assert 20 - BUSY_S < seconds <= 20
-    nearer, sent = noted.meta
-    assert sent["topic"] == "x"
-    assert 20_000 - 1000 * BUSY_S < sent[METADATA_KEY] <= 20_000
-    # What the caller has written itself stays if it is nearer.
-    assert nearer[METADATA_KEY] == 700
+    assert noted.meta[0]["topic"] == "x"
+    assert 20_000 - 1000 * BUSY_S < noted.meta[0][METADATA_KEY] <= 20_000
 
 
 @pytest.mark.full
@@ -156,6 +152,22 @@ def test_the_time_left_reaches_a_server_on_stdio() -> None:
     said, error = asyncio.run(asyncio.wait_for(main(), 60))
     assert 15 - BUSY_S < float(said) <= 15
     assert error.code == REQUEST_TIMEOUT
+
+
+def test_the_time_left_can_be_added_by_hand() -> None:
+    noted = Noted()
+
+    async def use(client: Client) -> None:
+        assert deadline_meta() == {}
+        async with deadline(20):
+            await client.call_tool("left", meta=deadline_meta({"topic": "x"}))
+            await client.call_tool("left", meta=deadline_meta(saying(700)))
+
+    in_process(server_of(noted), use)
+    assert noted.meta[0]["topic"] == "x"
+    assert 20_000 - 1000 * BUSY_S < noted.meta[0][METADATA_KEY] <= 20_000
+    # What the caller has written itself stays if it is nearer.
+    assert noted.meta[1][METADATA_KEY] == 700
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def test_the_agents_of_the_page_are_made(names: dict[str, Any]) -> None:
 def test_the_tool_of_the_page_is_held(names: dict[str, Any]) -> None:
     async def main() -> str:
         async with Client(names["server"]) as client:
-            meta: Any = {METADATA_KEY: 5000}
-            result = await client.call_tool("left", meta=meta)
+            async with names["dl"].deadline(5):
+                result = await client.call_tool("left", meta=names["deadline_meta"]())
             return "".join(part.text for part in result.content)
 
     assert 0 < float(asyncio.run(main())) <= 4.98

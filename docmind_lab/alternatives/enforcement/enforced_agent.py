@@ -56,6 +56,7 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
     on_deadline: OnDeadline = "partial"
     deadline_key: str = ""
     on_result: Callable[[Result[Any]], None] | None = None
+    cuts_background: bool = False
 
     def __repr__(self) -> str:
         label = " ".join(label_of(self.alternative.name, options_json(self.alternative)).split())
@@ -303,7 +304,7 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
     def _finish(self, call: EnforcedCall, end: Outcome | BaseException) -> Result[Any]:
         """Return the result of a call, and tell `on_result`; called once for every call that began."""
         result = call.result(end if isinstance(end, Outcome) else outcome_of_exit(end))
-        if result.outcome in ("answered", "interrupted"):
+        if result.outcome in ("answered", "interrupted") and not self.cuts_background:
             call.hold.release()
         if self.on_result is not None:
             self.on_result(result)
@@ -345,6 +346,7 @@ def enforce(
     on_deadline: OnDeadline = "partial",
     deadline_key: str = "",
     on_result: Callable[[Result[Any]], None] | None = None,
+    cuts_background: bool = False,
 ) -> EnforcedAgent[StateT, ContextT, InputT, OutputT]:
     """Return the graph with every call held to a deadline, by an alternative that the lab has measured.
 
@@ -356,6 +358,8 @@ def enforce(
         deadline_key: A key of the graph's input that takes the deadline, an instant of `time.monotonic()`.
         on_result: Called with the result of each call, once, in the thread or task of its caller: of calls that were
             answered, cut or failed, and of those whose caller left (a cancelled task, a stream closed half-way).
+        cuts_background: Whether the deadline cuts what a run left behind when it was answered, such as a write that
+            nobody waits for. By default that goes on: the deadline was the answer's.
 
     Raises:
         ConfigurationError: A value that cannot be used.
@@ -382,4 +386,4 @@ def enforce(
         )
     install_lazily()
     seconds = require_seconds("decision_timeout_s", decision_timeout_s)
-    return EnforcedAgent(graph, seconds, chosen[0], on_deadline, deadline_key, on_result)
+    return EnforcedAgent(graph, seconds, chosen[0], on_deadline, deadline_key, on_result, cuts_background)

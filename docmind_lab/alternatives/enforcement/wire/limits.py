@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from docmind_lab.alternatives.enforcement.wire.request import request_deadline
 from docmind_lab.core.deadlines import require_allowance, require_seconds
 from docmind_lab.core.duration_headers import smallest_s, whole_milliseconds
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError
@@ -64,34 +61,26 @@ class ServerLimits:
             )
         return left_s if self.at_most_s is None else min(left_s, self.at_most_s)
 
-    def block(self, came_s: float | None, label: str) -> AbstractAsyncContextManager[Any]:
-        """Return the block in which the work is held; one that holds nothing where there is no limit.
 
-        Raises: as `admitted_s`.
-        """
-        limit_s = self.admitted_s(came_s, label)
-        return contextlib.nullcontext() if limit_s is None else request_deadline(limit_s, label=label)
-
-
-def remaining_metadata(metadata: Mapping[str, object] | None = None) -> dict[str, object]:
+def remaining_metadata(metadata: Mapping[str, object] | None = None, key: str = METADATA_KEY) -> dict[str, object]:
     """Return the metadata of a message with the time left added; unchanged outside every deadline.
 
     If it has a smaller duration already, that one stays.
     """
     added, deadline = dict(metadata or {}), deadline_in_force()
     if deadline is not None:
-        own_s = read_metadata_s(added)
+        own_s = read_metadata_s(added, key)
         left_s = deadline.remaining()
-        added[METADATA_KEY] = whole_milliseconds(left_s if own_s is None else min(left_s, own_s))
+        added[key] = whole_milliseconds(left_s if own_s is None else min(left_s, own_s))
     return added
 
 
-def read_metadata_s(metadata: Mapping[str, object] | None) -> float | None:
+def read_metadata_s(metadata: Mapping[str, object] | None, key: str = METADATA_KEY) -> float | None:
     """Return the seconds that the sender still waits; None if the metadata does not say, or not readably.
 
     It is JSON or a protobuf Struct, whose numbers are floats.
     """
-    value = (metadata or {}).get(METADATA_KEY)
+    value = (metadata or {}).get(key)
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
