@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import gc
 import json
 import operator
 import pickle
@@ -384,6 +384,31 @@ def test_a_function_that_makes_a_graph_is_told_that_a_run_is_to_come(given: dict
     assert [event.role for event in run.events if event.event == "node_started"] == ["act"]
 
 
+sessions: list[str] = []
+
+
+@contextlib.asynccontextmanager
+async def makes_one_a_run(config: RunnableConfig) -> AsyncIterator[Any]:
+    """As a server's graph with sessions of its own: opened for a run, and closed after it, by one task."""
+    task, thread = asyncio.current_task(), config["configurable"]["thread_id"]
+
+    def act(state: State, config: RunnableConfig) -> State:
+        assert config["configurable"]["thread_id"] == thread
+        return {"answer": "seen"}
+
+    sessions.append("opened")
+    yield graph_of(act)
+    assert asyncio.current_task() is task
+    sessions.append("closed")
+
+
+def test_a_function_of_the_configuration_is_called_for_each_run_and_what_it_opened_is_closed() -> None:
+    sessions.clear()
+    assert outcomes(makes_one_a_run, "A,B", given=ASKED) == {"answered"}
+    # Once to be looked at; then one a run, whose thread it is told.
+    assert sessions == ["opened", *["opened", "closed"] * 2]
+
+
 def test_a_thread_of_the_configuration_is_the_runs_where_nothing_is_kept_in_it() -> None:
     seen: list[str] = []
 
@@ -455,7 +480,7 @@ def test_a_file_that_leads_nowhere_is_told_with_a_remedy(reference: str, said: s
         load_graph(reference)
 
 
-def test_a_context_manager_that_makes_a_graph_is_entered_once_and_stays_open() -> None:
+def test_a_context_manager_that_makes_a_graph_stays_open() -> None:
     open_now: list[str] = []
 
     @contextlib.contextmanager
@@ -465,14 +490,13 @@ def test_a_context_manager_that_makes_a_graph_is_entered_once_and_stays_open() -
         open_now.clear()
 
     @contextlib.asynccontextmanager
-    async def made_async(config: RunnableConfig) -> AsyncIterator[Any]:
+    async def made_async() -> AsyncIterator[Any]:
         open_now.append("async")
         yield graph_of(finish)
         open_now.clear()
 
     for factory in (made, made_async):
-        assert outcomes(factory, "A,C", given=ANSWERED) == {"answered"}
-    gc.collect()
+        own_graph(factory, [ANSWERED])
     assert open_now == ["sync", "async"]
 
 

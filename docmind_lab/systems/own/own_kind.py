@@ -39,14 +39,17 @@ from docmind_lab.systems.own.own_requests import Services, SimulatedDestinations
 from docmind_lab.systems.own.own_workload import OwnWorkload
 from docmind_lab.systems.own.references import (
     AnyGraph,
+    RunMaker,
     compile_graph,
     digest_of,
     load_graph,
     load_object,
+    maker_for_runs,
     notes_on_module,
     takes_config,
 )
 from docmind_lab.systems.own.run_settings import RunSettings, StoreMaker
+from docmind_lab.virtual_time import current_clock, outside_simulation
 
 # How long a user's graph takes is unknown; these are the defaults of DocMind itself.
 DEFAULTS: Mapping[ClockName, Defaults] = {
@@ -148,10 +151,13 @@ def own_kind(workload: str) -> WorkloadKind:
     services, key = options.get("services", "simulated"), options.get("deadline_key", DEADLINE_KEY)
     store = _store_maker(options.get("store", ""))
     name = shown_name(f"{OWN_PREFIX}{reference}").removeprefix(OWN_PREFIX)
+    make = maker_for_runs(graph)
+    if make is not None:
+        make = functools.partial(_made_for_run, make, services, options.get("endpoints", ""))
 
     def build(around: Surroundings) -> OwnWorkload:
         simulated = SimulatedDestinations.at(around.addresses, EndpointTable(options.get("endpoints", "")))
-        kind = OwnWorkload(name, graph, None if services == "own" else simulated, key, store)
+        kind = OwnWorkload(name, graph, None if services == "own" else simulated, key, store, make)
         return kind.in_node_mode(around.node_mode)
 
     more: dict[str, Any] = {"notes": notes_on_module(reference)}
@@ -181,6 +187,16 @@ def _load_once(reference: str, config: str, services: str, endpoints: str) -> An
     """Load a graph; a module is imported once in a process, and a function that makes a graph called once."""
     with _making(services, endpoints):
         return load_graph(reference, json.loads(config) if config else None)
+
+
+def _made_for_run(
+    make: RunMaker, services: str, endpoints: str, config: Mapping[str, Any], stack: contextlib.ExitStack
+) -> AnyGraph:
+    """Make the graph of a run. In virtual time it takes none, and what it asks is no request of the run."""
+    if current_clock() is None:
+        return make(config, stack)
+    with outside_simulation(), _making(services, endpoints):
+        return make(config, stack)
 
 
 def _making(services: str, endpoints: str) -> contextlib.AbstractContextManager[None]:

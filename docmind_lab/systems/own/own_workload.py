@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections.abc import Callable, Mapping
 from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -105,7 +106,9 @@ class OwnWorkload:
 
     name: level in the tables. destinations: where its requests go. deadline_key: the key of its input that takes the
     deadline, an instant of `time.monotonic()`, if the input has one of that name. store: makes the store of one run;
-    None for the graph's own, or else an empty one in memory, such as LangGraph's server gives to every graph.
+    None for the graph's own, or else an empty one in memory, such as LangGraph's server gives to every graph. make:
+    makes the graph of one run from its configuration, and leaves to the stack what is to be closed after the run; None
+    where one graph serves all runs.
 
     goes_on_made_up: whether a run counts in which requests that no service answers got made-up answers. unanswered:
     those of all runs that are over.
@@ -121,13 +124,15 @@ class OwnWorkload:
         destinations: Destinations,
         deadline_key: str = DEADLINE_KEY,
         store: StoreMaker | None = None,
+        make: Callable[[Mapping[str, Any], contextlib.ExitStack], Pregel[Any, Any, Any, Any]] | None = None,
     ) -> None:
-        self.name, self.graph, self.destinations, self._store = name, graph, destinations, store
+        self.name, self.graph, self.destinations, self._store, self._make = name, graph, destinations, store, make
         self.state_key = deadline_key if deadline_key in input_keys(graph) else ""
         self._outputs = declared_outputs(graph)
         self.goes_on_made_up = False
         self.unanswered: dict[Unanswered, None] = {}
         self._observers: dict[str, RunObserver] = {}
+        self._of_runs: dict[str, contextlib.ExitStack] = {}
         self._holding = False
         self._lock = threading.Lock()
 
@@ -142,21 +147,25 @@ class OwnWorkload:
         config = dict(settings.config)
         # Runs in a thread of one name go on from each other, where the graph's own checkpointer keeps it.
         given_thread = config.get("configurable", {}).get("thread_id") if self.graph.checkpointer is None else None
+        of_run = {"thread_id": given_thread or recorder.run_id}
+        graph: Any = self.graph
+        if self._make is not None:
+            closing = self._of_runs[recorder.run_id] = contextlib.ExitStack()
+            graph = self._make({**config, "configurable": {**config.get("configurable", {}), **of_run}}, closing)
         changed: dict[str, Any] = {}
-        saver = self._checkpointer()
+        saver = self._checkpointer(graph)
         if saver is None and settings.resume:
             saver = InMemorySaver()  # a graph goes on from an interrupt only where its state is kept
         if isinstance(saver, BaseCheckpointSaver):
             changed["checkpointer"] = NotingSaver(saver, recorder)
-        if self.graph.store is None or self._store is not None:
+        if graph.store is None or self._store is not None:
             changed["store"] = store_for_run(self._store)
-        graph = copy_with(type(self.graph), self.graph, **changed)
+        graph = copy_with(type(graph), graph, **changed)
         doorway = RunDoorway(observer, self.state_key, settings.resume, self._outputs)
         runnable = bound(graph, context=settings.context_for(graph), doorway=doorway).with_config(
             cast(RunnableConfig, config)
         )
-        of_run: RunnableConfig = {"configurable": {"thread_id": given_thread or recorder.run_id}}
-        return runnable.with_config({**of_run, "callbacks": [GraphCallbacks(observer.calls)]})
+        return runnable.with_config({"configurable": of_run, "callbacks": [GraphCallbacks(observer.calls)]})
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return the graph's input for a question."""
@@ -193,6 +202,8 @@ class OwnWorkload:
         observer = self._observers.get(run_id)
         if observer is None:
             return
+        with outside_simulation(), contextlib.suppress(Exception):  # what closing raises is no more of the run
+            self._of_runs.pop(run_id, contextlib.ExitStack()).close()
         # In virtual time the clock's end does it, when no thread of the run is left that could send anything.
         if observer.clock is None and observer.recorder.quiet():
             end_observing(observer)
@@ -202,12 +213,12 @@ class OwnWorkload:
         self.unanswered |= dict.fromkeys(observer.unanswered)
         if observer.missing is None and (self.goes_on_made_up or not observer.unanswered):
             del self._observers[run_id]
-        saver = self._checkpointer()
+        saver = self._checkpointer(self.graph)
         if isinstance(saver, BaseCheckpointSaver):
             _delete(saver, run_id)
 
-    def _checkpointer(self) -> Any:
-        saver = self.graph.checkpointer
+    def _checkpointer(self, graph: Pregel[Any, Any, Any, Any]) -> Any:
+        saver = graph.checkpointer
         if current_clock() is not None and isinstance(saver, BaseCheckpointSaver) and _is_outside(saver):
             return OutsideSaver(saver)
         return saver

@@ -4,9 +4,10 @@
     load_graph("agents/my_app.py:graph")      # a file
     load_graph("langgraph.json:agent")        # an entry of that file; without a name, its only one
 
-Each names a graph, compiled or not, or a function that makes one: without arguments, or with the configuration as its
-only one, in which LangGraph's server says that a run is to come: `thread_id` and `__is_for_execution__`. It is called
-once in a process. It may be async, and may be a context manager, which stays open as long as the process does.
+Each names a graph, compiled or not, or a function that makes one: without arguments, or with the run's configuration as
+its only one, in which LangGraph's server says that a run is to come: `thread_id` and `__is_for_execution__`. One that
+takes the configuration is called again for each run, as the server does, with the run's own. A function may be async,
+and may be a context manager, which stays open as long as its run, or the process, does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
@@ -50,8 +52,13 @@ _GRAPHS = (StateGraph, Pregel, FunctionType)
 _NO_CONNECTION = frozenset({"MaxRetryError", "NameResolutionError", "ConnectError", "APIConnectionError"})
 # Reference → the error that its module ended with, after it had made the graph.
 _ended_early: dict[str, str] = {}
+# How long what a function opened for a run may take to close.
+_LEAVING_PATIENCE_S = 5.0
 # Context managers that made a graph, which is used as long as the process lives.
 _open = contextlib.ExitStack()
+RunMaker = Callable[[Mapping[str, Any], contextlib.ExitStack], AnyGraph]
+# Graph that a function made from a configuration → makes that of one run.
+_makers: weakref.WeakKeyDictionary[AnyGraph, RunMaker] = weakref.WeakKeyDictionary()
 
 
 def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
@@ -128,10 +135,17 @@ def compile_graph(value: Any, reference: str, config: Mapping[str, Any] | None =
         raise ConfigurationError(
             f"graph {reference!r} is a {_kind(value)}, not a LangGraph graph or a function that makes one"
         )
-    result = _call_factory(value, reference, config or {})
-    if not isinstance(result, StateGraph | Pregel):
-        raise ConfigurationError(f"graph {reference!r} makes a {_kind(result)}, not a LangGraph graph")
-    return _compiled(result, reference)
+
+    def make(config: Mapping[str, Any], stack: contextlib.ExitStack) -> AnyGraph:
+        result = _call_factory(value, reference, config, stack)
+        if not isinstance(result, StateGraph | Pregel):
+            raise ConfigurationError(f"graph {reference!r} makes a {_kind(result)}, not a LangGraph graph")
+        return _compiled(result, reference)
+
+    graph = make(config or {}, _open)
+    if _config_parameter(value):
+        _makers[graph] = make
+    return graph
 
 
 def is_maker(found: Any) -> bool:
@@ -139,6 +153,14 @@ def is_maker(found: Any) -> bool:
     if not callable(found) or inspect.isclass(found) or isinstance(found, StateGraph | Pregel):
         return False
     return not _config_parameter(found) and all(each.default is not each.empty for each in _parameters(found))
+
+
+def maker_for_runs(graph: AnyGraph) -> RunMaker | None:
+    """Return what makes the graph of one run from the run's configuration, where a function made this one so.
+
+    It is closed, if it has to be, by the stack that the maker is given.
+    """
+    return _makers.get(graph)
 
 
 def _compiled(graph: StateGraph[Any, Any, Any, Any] | AnyGraph, reference: str) -> AnyGraph:
@@ -293,7 +315,7 @@ def _config_parameter(factory: Any) -> str:
     return items[0].name if is_it else ""
 
 
-def _call_factory(factory: Any, reference: str, config: Mapping[str, Any]) -> Any:
+def _call_factory(factory: Any, reference: str, config: Mapping[str, Any], stack: contextlib.ExitStack) -> Any:
     needed = [each for each in _parameters(factory) if each.default is each.empty]
     of_config = _config_parameter(factory)
     if needed and not of_config:
@@ -307,7 +329,7 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any]) -> An
         result = factory(settings) if of_config else factory()
         if inspect.isawaitable(result):
             result = shared_loop().run(_await(result))
-        return _entered(result)
+        return _entered(result, stack)
     except DocmindLabError:
         raise
     except Exception as error:
@@ -316,29 +338,31 @@ def _call_factory(factory: Any, reference: str, config: Mapping[str, Any]) -> An
         ) from error
 
 
-def _entered(result: Any) -> Any:
-    """Return what a context manager gives, which stays open as long as the process does."""
+def _entered(result: Any, stack: contextlib.ExitStack) -> Any:
+    """Return what a context manager gives, which the stack closes."""
     if isinstance(result, StateGraph | Pregel):
         return result
     if isinstance(result, AbstractAsyncContextManager):
-        return _entered_in_a_task(result)
-    return _open.enter_context(result) if isinstance(result, AbstractContextManager) else result
+        return _entered_in_a_task(result, stack)
+    return stack.enter_context(result) if isinstance(result, AbstractContextManager) else result
 
 
-def _entered_in_a_task(manager: AbstractAsyncContextManager[Any]) -> Any:
-    """Keep the task in which it is entered: what is built on anyio, such as a session of MCP, ends with its task."""
-    entered: Future[Any] = Future()
+def _entered_in_a_task(manager: AbstractAsyncContextManager[Any], stack: contextlib.ExitStack) -> Any:
+    """Enter and leave in one task: what is built on anyio, such as a session of MCP, must be left where it began."""
+    entered: Future[tuple[Any, Callable[[], object]]] = Future()
 
     async def hold() -> None:
+        leave, loop = asyncio.Event(), asyncio.get_running_loop()
         async with manager as graph:
-            entered.set_result(graph)
-            await asyncio.Event().wait()
+            entered.set_result((graph, lambda: loop.call_soon_threadsafe(leave.set)))
+            await leave.wait()
 
     future = shared_loop().submit(hold())
     future.add_done_callback(lambda _: None if entered.done() else entered.set_exception(future.exception()))
-    # asyncio itself holds tasks weakly.
-    _open.callback(future.cancel)
-    return entered.result()
+    graph, leave = entered.result()
+    stack.callback(future.result, _LEAVING_PATIENCE_S)
+    stack.callback(leave)
+    return graph
 
 
 async def _await(awaitable: Any) -> Any:
