@@ -27,7 +27,7 @@ from starlette.routing import Route
 from docmind_lab.alternatives.enforcement.scope import deadline, remaining_s
 from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY
 from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline, deadline_meta, with_deadlines
-from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded
+from docmind_lab.core.errors import DeadlineExceeded
 
 # A busy machine between the request and the tool, or between the deadline and the answer.
 BUSY_S = 3.0
