@@ -63,7 +63,6 @@ def test_with_the_deadline_in_the_state_every_call_is_capped_and_nothing_is_left
     [
         ("A:unpropagated", CALL_ENDS_S, CALL_ENDS_S),
         ("B", TIMEOUT_S, ALL_ENDS_S),
-        ("B:drain", TIMEOUT_S, CALL_ENDS_S),
         ("C", TIMEOUT_S, TIMEOUT_S),
         ("D", CALL_ENDS_S, CALL_ENDS_S),
         # A step's slack, after which it is cancelled.

@@ -12,6 +12,8 @@ from docmind_lab.alternatives import (
     HardTimeout,
     Hybrid,
     Native,
+    StopFlag,
+    Unguarded,
 )
 from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.experiments.comparison import Comparison
@@ -60,11 +62,59 @@ def under_fault(system: SimulatedSystem, alternative: Alternative, fault: str) -
     return measured(system, alternative, fault, timeout_s=2.0, profile=LatencyProfile.named("typical/40"))
 
 
+def test_b_goes_on_after_its_caller_has_left(system: SimulatedSystem) -> None:
+    for run in measured(system, HardTimeout()):
+        assert run.run.caller_overrun_s < ROUNDING_S
+        assert run.run.calls_after_deadline >= 1
+        assert run.run.late_checkpoints >= 1
+        assert run.run.tokens_after_deadline > 0
+        assert run.run.work_overrun_s > 1.0
+
+
+def test_b_does_exactly_the_work_that_nobody_enforcing_anything_does(system: SimulatedSystem) -> None:
+    for left, free in zip(measured(system, HardTimeout()), measured(system, Unguarded()), strict=True):
+        assert left.run.quiescent_at_s == free.run.quiescent_at_s
+        assert left.run.llm_calls == free.run.llm_calls
+
+
+@pytest.mark.parametrize("alternative", CUTTING, ids=lambda alternative: letter_of(alternative.name))
+def test_a_c_e_and_f_are_back_at_the_deadline_and_nothing_goes_on(
+    alternative: Alternative, system: SimulatedSystem
+) -> None:
+    for run in measured(system, alternative):
+        assert run.run.caller_overrun_s < ROUNDING_S
+        assert run.run.work_overrun_s < ROUNDING_S
+        assert run.run.calls_after_deadline == 0
+        assert run.run.busy_after_deadline_s < ROUNDING_S
+        assert run.run.late_checkpoints == 0
+
+
+def test_d_ends_with_its_step_and_starts_no_further_one(system: SimulatedSystem) -> None:
+    runs = measured(system, StopFlag())
+    for run in runs:
+        assert run.run.outcome in ("partial", "timed_out")
+        assert run.run.caller_overrun_s == run.run.work_overrun_s
+        assert run.run.late_checkpoints == 0
+    assert max(run.run.caller_overrun_s for run in runs) > 0.1
+
+
+def test_b_drained_ends_with_its_step_too(system: SimulatedSystem) -> None:
+    for drained, left in zip(
+        measured(system, HardTimeout(drain_on_timeout=True)), measured(system, HardTimeout()), strict=True
+    ):
+        assert drained.run.caller_overrun_s < ROUNDING_S
+        assert drained.run.quiescent_at_s < left.run.quiescent_at_s
+
+
 def test_b_in_a_with_block_waits_for_the_work(system: SimulatedSystem) -> None:
     for run in measured(system, HardTimeout(naive=True)):
         assert run.run.outcome == "timed_out"
         assert run.run.caller_overrun_s == pytest.approx(run.run.work_overrun_s)
         assert run.run.caller_overrun_s > 1.0
+
+
+def test_f_per_step_is_no_limit_of_the_run(system: SimulatedSystem) -> None:
+    assert [run.run.outcome for run in measured(system, Native(per_step=True))] == ["answered"] * RUNS
 
 
 @pytest.mark.parametrize("alternative", CUTTING, ids=lambda alternative: letter_of(alternative.name))
