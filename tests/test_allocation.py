@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import pickle
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,25 +13,16 @@ from hypothesis import strategies as st
 from manual_clock import ManualClock
 
 from docmind_lab.alternatives import Cooperative
-from docmind_lab.alternatives.allocation import Equal, LearnedPercentile, Proportional, ReserveFirst
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
-from docmind_lab.core.deadlines import Allocation, Deadline, PropagationPolicy, deadline_of_role, policy_scope
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.alternatives.propagation import Equal
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy, deadline_of_role, policy_scope
 
 ROLES = ("router", "planner", "retrieval", "synthesis", "validation")
-TABLE = {"supervisor": 1.2, "router": 1.0, "planner": 1.0, "retrieval": 2.0, "synthesis": 4.0, "validation": 0.8}
-FAMILIES: tuple[Allocation, ...] = (
-    Equal(),
-    Proportional(TABLE),
-    LearnedPercentile(90, TABLE),
-    ReserveFirst(),
-    ReserveFirst(TABLE),
-)
 
 
-def ends(allocation: Allocation, budget_s: float) -> list[float]:
-    return [allocation.until_s(role, budget_s) for role in ROLES]
+def ends(budget_s: float) -> list[float]:
+    return [Equal().until_s(role, budget_s) for role in ROLES]
 
 
 # ---- instants
@@ -41,68 +30,20 @@ def ends(allocation: Allocation, budget_s: float) -> list[float]:
 
 def test_equal_shares_follow_each_other_with_the_supervisors_turns_between() -> None:
     # 36 s: 6 for each role and the supervisor, whose turn is 1.
-    assert ends(Equal(), 36.0) == pytest.approx([7.0, 14.0, 21.0, 28.0, 35.0])
+    assert ends(36.0) == pytest.approx([7.0, 14.0, 21.0, 28.0, 35.0])
 
 
-def test_proportional_shares_fill_the_budget_whether_it_is_longer_or_shorter_than_the_means() -> None:
-    # The means come to 10 s, 0.2 s for each turn of the supervisor.
-    assert ends(Proportional(TABLE), 10.0) == pytest.approx([1.2, 2.4, 4.6, 8.8, 9.8])
-    assert ends(Proportional(TABLE), 20.0) == pytest.approx([2.4, 4.8, 9.2, 17.6, 19.6])
-    assert ends(Proportional(TABLE), 5.0) == pytest.approx([0.6, 1.2, 2.3, 4.4, 4.9])
-
-
-def test_a_learned_percentile_shrinks_to_the_budget_and_does_not_grow_with_it() -> None:
-    assert ends(LearnedPercentile(90, TABLE), 5.0) == pytest.approx([0.6, 1.2, 2.3, 4.4, 4.9])
-    assert ends(LearnedPercentile(90, TABLE), 20.0) == pytest.approx([1.2, 2.4, 4.6, 8.8, 9.8])
-
-
-def test_reserve_first_keeps_what_comes_after_and_gives_the_rest_to_whoever_is_first() -> None:
-    # 20 s with 10 of reserves: everything is 10 s later than the shares alone.
-    assert ends(ReserveFirst(TABLE), 20.0) == pytest.approx([11.2, 12.4, 14.6, 18.8, 19.8])
-    # Sixths of 36 s for synthesis, validation and the supervisor; a turn is 1.
-    assert ends(ReserveFirst(), 36.0) == pytest.approx([19.0, 20.0, 21.0, 28.0, 35.0])
-
-
-@pytest.mark.parametrize("allocation", FAMILIES, ids=lambda one: f"{one.name}")
 @given(budget_s=st.floats(min_value=0.01, max_value=1e4))
-def test_no_role_ends_before_the_one_it_follows_or_after_the_budget(allocation: Allocation, budget_s: float) -> None:
-    instants = ends(allocation, budget_s)
+def test_no_role_ends_before_the_one_it_follows_or_after_the_budget(budget_s: float) -> None:
+    instants = ends(budget_s)
     assert all(before <= after + 1e-9 for before, after in pairwise(instants))
     assert instants[0] >= 0
     assert instants[-1] <= budget_s
 
 
-def test_a_role_that_a_table_leaves_out_has_what_those_before_it_left() -> None:
-    table = {"synthesis": 5.0, "retrieval": 4.0, "router": 1.0}
-    assert ends(Proportional(table), 10.0) == pytest.approx([1.0, 1.0, 5.0, 10.0, 10.0])
-    assert ends(ReserveFirst({"supervisor": 6.0}), 20.0) == pytest.approx([15.0, 16.0, 17.0, 18.0, 19.0])
-
-
-def test_a_table_of_other_roles_is_in_the_order_of_work_as_it_stands() -> None:
-    table = {"searcher": 3.0, "supervisor": 3.0, "writer": 4.0}
-    assert [Proportional(table).until_s(role, 10.0) for role in ("searcher", "writer")] == pytest.approx([4.0, 9.0])
-
-
-@pytest.mark.parametrize("allocation", FAMILIES, ids=lambda one: f"{one.name}")
-def test_the_supervisor_and_roles_without_a_share_have_the_whole_budget(allocation: Allocation) -> None:
-    assert allocation.until_s("supervisor", 20.0) == 20.0
-    assert allocation.until_s("somebody_else", 20.0) == 20.0
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Proportional({"router": -1.0}), r"mean_s\['router'\]"),
-        (lambda: Proportional({"router": math.inf}), r"mean_s\['router'\]"),
-        (lambda: Proportional({}), "mean_s must have seconds above 0"),
-        (lambda: ReserveFirst({"router": 0.0}), "reserve_s must have seconds above 0"),
-        (lambda: LearnedPercentile(100, TABLE), "percentile must be above 0 and below 100"),
-        (lambda: LearnedPercentile(90, {"router": math.nan}), r"seconds\['router'\]"),
-    ],
-)
-def test_a_table_that_cannot_be_used_is_refused_by_name(make: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        make()
+def test_the_supervisor_and_roles_without_a_share_have_the_whole_budget() -> None:
+    assert Equal().until_s("supervisor", 20.0) == 20.0
+    assert Equal().until_s("somebody_else", 20.0) == 20.0
 
 
 # ---- in force
@@ -142,19 +83,13 @@ def test_without_the_whole_budget_nothing_is_divided(manual_clock: ManualClock) 
 # ---- as options of an alternative
 
 
-def test_allocations_are_named_in_the_options_with_the_numbers_that_make_them_again() -> None:
-    equal, reserve = parse_alternatives("A:equal,A:reserve_first")
+def test_allocations_are_named_in_the_options() -> None:
+    (equal,) = parse_alternatives("A:equal")
     assert json.loads(options_json(equal)) == {"allocation": "equal"}
-    assert json.loads(options_json(reserve)) == {"allocation": "reserve_first"}
-    learned = Cooperative(PropagationPolicy(allocation=LearnedPercentile(90, TABLE)))
-    options = json.loads(options_json(learned))
-    assert options.pop("allocation") == "learned_percentile"
-    assert LearnedPercentile(options["percentile"], dict(options["seconds"])) == learned.policy.allocation
     assert options_json(Cooperative()) == "{}"
 
 
-@pytest.mark.parametrize("allocation", FAMILIES, ids=lambda one: f"{one.name}")
-def test_an_alternative_with_an_allocation_can_be_hashed_and_sent_to_a_worker(allocation: Allocation) -> None:
-    alternative = Cooperative(PropagationPolicy(allocation=allocation))
+def test_an_alternative_with_an_allocation_can_be_hashed_and_sent_to_a_worker() -> None:
+    alternative = Cooperative(PropagationPolicy(allocation=Equal()))
     assert pickle.loads(pickle.dumps(alternative)) == alternative
     assert len({alternative, replace(alternative)}) == 1

@@ -9,8 +9,7 @@ hybrid.py              E   A in async, with a limit on steps, a drain and a fenc
 native.py              F   LangGraph's own controls
 async_form.py          each in its async form, for a graph that has no sync one
 base.py                their shape and outcome; event_loop.py the loop that C, E and F run on
-propagation.py         whether the deadline travels with the run: an option of each but the control
-allocation.py          how a deadline is divided over roles
+propagation.py         whether the deadline travels with the run: an option of each but the control; and its division
 bound.py               a graph bound to one run; its runtime context and limit of a step
 fence.py               keeps an old run out of a thread's checkpoints; passing_saver.py is its base
 alternative_texts.py   finds alternatives by their names

@@ -11,14 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
-from docmind_lab.alternatives.allocation import Equal, ReserveFirst
-from docmind_lab.alternatives.propagation import Propagation
+from docmind_lab.alternatives.propagation import Equal, Propagation
 from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.time_policies import TimePolicies
-
-_ALLOCATIONS = {kind.name: kind for kind in (Equal, ReserveFirst)}
 
 
 def parse_alternatives(
@@ -68,8 +65,8 @@ def _parse_item(text: str) -> Alternative:
 def _parse_name(text: str) -> Alternative:
     level, variant = level_and_variant(text)
     options = dict(CATALOGUE[level].variants[variant]) if variant else {}
-    if (allocation := options.get("allocation")) is not None:
-        options["allocation"] = _ALLOCATIONS[allocation]()
+    if options.get("allocation") == Equal.name:
+        options["allocation"] = Equal()
     kind: Any = pkgutil.resolve_name(CATALOGUE[level].home)
     own = {option.name for option in dataclasses.fields(kind)}
     of_policy = {name: value for name, value in options.items() if name not in own}

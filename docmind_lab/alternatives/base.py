@@ -227,10 +227,6 @@ class RunProgress:
         """What the run waits for: LangGraph's interrupts, in the order in which they came."""
         return tuple(self._interrupts.values())
 
-    def pass_breakpoint(self) -> None:
-        """Take the breakpoint after the last step for the end; an interrupt stays one."""
-        self._waits = False
-
     @property
     def state(self) -> Mapping[str, Any]:
         """The latest state, with the writes of nodes that have finished in the current step."""

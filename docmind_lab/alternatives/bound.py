@@ -49,15 +49,15 @@ class Doorway(Protocol):
 
     def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run in place of the graph's `invoke`, which is `inner` and streams."""
-        ...
+        return inner(*arguments, **options)
 
     def readable_state(self, state: Any) -> Any:
         """Return a state of the graph in the shape that its caller reads."""
         ...
 
-    def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Awaitable[Any]:
+    async def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
         """Run in place of the graph's `ainvoke`, which is `inner` and streams."""
-        ...
+        return await inner(*arguments, **options)
 
 
 def bound(

@@ -9,10 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from langgraph.types import StateSnapshot
 
 from docmind_lab.alternatives.base import (
     Inputs,
@@ -26,7 +23,6 @@ from docmind_lab.alternatives.base import (
 )
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.sync_async import Operation, Steps
 
 _REASON = "stop_flag"
@@ -40,14 +36,10 @@ class StopFlag(Propagation, Stepped):
     nothing keeps running after the return; the run could be resumed from its checkpoint.
 
     Args:
-        interrupt: Have LangGraph interrupt the run after every step (`interrupt_after="*"`), and resume it until the
-            deadline has passed. That checks between the steps of the outermost graph only, and needs a checkpointer;
-            agents inside inherit the flag.
         propagate: Let the graph know of the deadline.
         policy: How a propagated deadline is applied to each call.
     """
 
-    interrupt: bool = False
     propagate: bool = False
     policy: PropagationPolicy = field(default_factory=PropagationPolicy)
 
@@ -55,15 +47,9 @@ class StopFlag(Propagation, Stepped):
     node_mode: ClassVar[SyncOrAsync] = "sync"
 
     def steps(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Steps[Outcome]:
-        """Run the graph where its caller is until it has ended or has seen the flag.
-
-        Raises: ConfigurationError for a graph without a checkpointer that is to be interrupted.
-        """
-        if self.interrupt:
-            _require_checkpointer(runnable)
+        """Run the graph where its caller is until it has ended or has seen the flag."""
         progress = RunProgress.of(runnable)
-        work = self._with_interrupts if self.interrupt else self._with_flag
-        return run_to_outcome(progress, work(runnable, inputs, deadline, progress, recorder))
+        return run_to_outcome(progress, self._with_flag(runnable, inputs, deadline, progress, recorder))
 
     def _with_flag(
         self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, recorder: RunLog
@@ -79,36 +65,6 @@ class StopFlag(Propagation, Stepped):
             yield from self._stream(runnable, inputs, deadline, progress, control=control)
         finally:
             timer.cancel()
-
-    def _with_interrupts(
-        self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, recorder: RunLog
-    ) -> Steps[None]:
-        going_in, config = inputs, runnable.config or {}
-        while True:
-            yield from self._stream(runnable, going_in, deadline, progress, interrupt_after="*")
-            state = yield Operation(lambda: runnable.get_state(config), lambda: runnable.aget_state(config))
-            if not _goes_on(state, deadline, recorder):
-                progress.pass_breakpoint()
-                return
-            going_in = None
-
-
-def _require_checkpointer(runnable: Runnable) -> None:
-    if not isinstance(runnable.checkpointer, BaseCheckpointSaver):
-        raise ConfigurationError(
-            "StopFlag(interrupt=True) needs a graph with a checkpointer: an interrupted run goes on from a "
-            "checkpoint; compile the graph with one, or leave interrupt off"
-        )
-
-
-def _goes_on(state: StateSnapshot, deadline: Deadline, recorder: RunLog) -> bool:
-    """Whether an interrupted run has a step left. Raises: GraphDrained if it has, and the deadline has passed."""
-    if not state.next or any(task.interrupts for task in state.tasks):
-        return False
-    if deadline.passed():
-        recorder.event("stop_requested")
-        raise GraphDrained(_REASON)
-    return True
 
 
 def _timer(deadline: Deadline, action: Callable[[], None]) -> Operation:

@@ -12,7 +12,6 @@ A new alternative is a row here, a file in `alternatives` and its test. A packag
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,9 +77,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         variants={
             "per_read": {"cap": "per_read"},
             "equal": {"allocation": "equal"},
-            "reserve_first": {"allocation": "reserve_first"},
             "unpropagated": {"propagate": False},
-            "uncommitted": {"commits_cut_agents": False},
         },
         mistakes=("per_read",),
         on_traces={"": "propagates", "unpropagated": "ends_at_outer_step"},
@@ -120,8 +117,8 @@ CATALOGUE: Final[dict[str, Entry]] = {
         colour="#E69F00",
         price="one argument to the graph",
         why_work_goes_on="the flag is looked at between steps only",
-        variants={"interrupt": {"interrupt": True}, **_PROPAGATE},
-        on_traces={"": "ends_at_step", "interrupt": "ends_at_outer_step", "propagate": "propagates"},
+        variants=_PROPAGATE,
+        on_traces={"": "ends_at_step", "propagate": "propagates"},
     ),
     "hybrid": Entry(
         home="docmind_lab.alternatives.hybrid:Hybrid",
@@ -235,9 +232,6 @@ def _option(name: str, value: object) -> str:
         return str(value).replace("_", " ").replace("+", ", ")
     if isinstance(value, bool):
         return name if value else f"no {name}"
-    if isinstance(value, list | dict):
-        # A table of numbers, as an allocation learned from a study; the run's options have all of it.
-        return f"{name} #{hashlib.blake2b(json.dumps(value).encode(), digest_size=2).hexdigest()}"
     return f"{name}={value}"
 
 

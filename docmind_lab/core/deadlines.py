@@ -183,7 +183,7 @@ class Deadline(ShownAsCode):
 
 
 class Allocation(Protocol):
-    """Divides a decision timeout over the roles: a frozen, hashable dataclass, such as those of `allocation.py`.
+    """Divides a decision timeout over the roles: a frozen, hashable dataclass, such as `propagation.Equal`.
 
     name: level in the tables.
     """
@@ -233,8 +233,6 @@ class PropagationPolicy:
     reserve_s: kept for synthesis and validation; taken off the deadline of the roles before them.
     retries: attempts after the first, within the budget only.
     allocation: how the budget is divided over the roles; None gives each call all the time left.
-    commits_cut_agents: an agent that is cut hands over what it had found and said until then. Off, only agents that
-        finished do, as under an alternative that cancels from outside.
     policies: how the time of each model call is spent: hedges, timeouts, retries, refusals. None by default.
     """
 
@@ -243,7 +241,6 @@ class PropagationPolicy:
     reserve_s: float = 0.0
     retries: int = 1
     allocation: Allocation | None = None
-    commits_cut_agents: bool = True
     policies: TimePolicies = field(default_factory=TimePolicies)
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from laboratories import laboratory
 from often import often
 
-from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native, StopFlag
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, HardTimeout, Hybrid, Native
 from docmind_lab.core.levels import STOP_REASONS, RunOutcome
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.services.faults import FAULT_KINDS
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.wall
 EVERY: tuple[Alternative, ...] = (
     *(kind() for kind in ALTERNATIVES.values()),
     HardTimeout(drain_on_timeout=True),
-    StopFlag(interrupt=True),
     Native(per_step=True),
 )
 TIMEOUT_S, HORIZON_FACTOR = 0.6, 2.0

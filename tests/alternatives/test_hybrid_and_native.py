@@ -14,10 +14,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from manual_clock import ManualClock
 
-from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Hybrid, Native, StopFlag
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Hybrid, Native
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.network.recorder import Recorder
 
 INPUTS = {"messages": [HumanMessage("?", id="question")]}
@@ -77,7 +76,7 @@ def test_an_answer_that_was_complete_when_the_deadline_fell_is_delivered(alterna
     assert (outcome.outcome, outcome.answer) == ("answered", "The answer.")
 
 
-@pytest.mark.parametrize("alternative", [Cooperative(), Hybrid(), StopFlag(interrupt=True)], ids=str)
+@pytest.mark.parametrize("alternative", [Cooperative(), Hybrid()], ids=str)
 def test_a_step_after_the_deadline_is_not_started_and_documents_are_kept(alternative: Alternative) -> None:
     clock = ManualClock()
     started: list[str] = []
@@ -155,17 +154,6 @@ def test_runs_of_f_side_by_side_have_a_graph_and_a_deadline_each() -> None:
     outcomes = asyncio.run(side_by_side())
     assert [outcome.outcome for outcome in outcomes] == ["partial", "answered", "partial"]
     assert [outcome.stop_reason for outcome in outcomes] == ["node_timeout", "", "node_timeout"]
-
-
-def test_d_by_interrupts_needs_a_checkpointer_and_says_so() -> None:
-    with pytest.raises(ConfigurationError, match="needs a graph with a checkpointer"):
-        run(StopFlag(interrupt=True), graph(lambda: None))
-
-
-def test_d_by_interrupts_gives_the_same_answer_when_there_is_time() -> None:
-    runnable = graph(lambda: None, lambda: None, checkpointer=InMemorySaver())
-    outcome, _ = run(StopFlag(interrupt=True), runnable, budget_s=20.0)
-    assert (outcome.outcome, outcome.answer) == ("answered", "The answer.")
 
 
 # A timeout of a tool's own, before the deadline, is no timeout of the run.

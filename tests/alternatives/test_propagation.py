@@ -7,7 +7,7 @@ import math
 import pytest
 from virtual_runs import ALL_ENDS_S, CALL_ENDS_S, TIMEOUT_S, VirtualRuns
 
-from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Hybrid, StopFlag, Unguarded
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, Cooperative, Hybrid, Unguarded
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.alternatives.propagation import Propagation
@@ -91,9 +91,3 @@ def test_clients_retry_only_where_no_deadline_travels(virtual_runs: VirtualRuns)
     assert sum(event.event == "retry" for event in propagated.events) > 0
     for measured in (alone, propagated):
         assert any(row.attempt == 2 for row in measured.calls)
-
-
-def test_a_run_that_is_interrupted_after_each_step_goes_on_with_its_deadline(virtual_runs: VirtualRuns) -> None:
-    run = virtual_runs.measure(StopFlag(interrupt=True, propagate=True)).run
-    assert run.propagation_coverage == 1.0
-    assert run.returned_at_s == run.quiescent_at_s == cut_at(TIMEOUT_S)

@@ -33,6 +33,19 @@ CUTTING = ("A", "C", "E", "F")
 PAUSE_S = 0.5
 
 
+def computing(for_s: float, **compiled: Any) -> Any:
+    """A graph whose second node computes for so many seconds, in a thread where its caller has an event loop."""
+
+    def plan(state: Notes) -> Notes:
+        return {"log": ["plan"]}
+
+    def compute(state: Notes) -> Notes:
+        time.sleep(for_s)
+        return {"log": ["computed"]}
+
+    return two_nodes(plan, compute, **compiled)
+
+
 def graph_of(kind: str, url: str, **compiled: Any) -> Any:
     return (async_graph if kind == "async" else sync_graph)(url, **compiled)
 
@@ -68,14 +81,7 @@ def test_a_cut_run_keeps_what_finished_nodes_have_written(kind: str, alternative
 
 @pytest.mark.wall
 def test_a_result_names_the_threads_that_no_cancellation_ends() -> None:
-    def plan(state: Notes) -> Notes:
-        return {"log": ["plan"]}
-
-    def compute(state: Notes) -> Notes:
-        time.sleep(0.6)
-        return {"log": ["computed"]}
-
-    result = asyncio.run(dl.enforce(two_nodes(plan, compute), 0.2, "E").ainvoke({"path": "", "log": []}))
+    result = asyncio.run(dl.enforce(computing(0.6), 0.2, "E").ainvoke({"path": "", "log": []}))
     assert (result.outcome, result.cut_at, result.still_running) == ("partial", ("ask",), ("ask",))
     assert result.overrun_s < 0.1 + PAUSE_S
 
@@ -184,14 +190,14 @@ class Approval(TypedDict, total=False):
     log: Annotated[list[str], operator.add]
 
 
-def approving_graph(saver: Any = None) -> Any:
+def approving_graph() -> Any:
     async def draft(state: Approval) -> Approval:
         return {"log": ["draft"]}
 
     async def approve(state: Approval) -> Approval:
         return {"log": [interrupt("may I?")]}
 
-    return in_a_row(Approval, {"draft": draft, "approve": approve}, checkpointer=saver or InMemorySaver())
+    return in_a_row(Approval, {"draft": draft, "approve": approve}, checkpointer=InMemorySaver())
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -267,15 +273,8 @@ def test_a_cut_run_writes_no_checkpoint_after_its_caller_has_left() -> None:
     saver = InMemorySaver()
     config: Any = {"configurable": {"thread_id": "t"}}
 
-    def plan(state: Notes) -> Notes:
-        return {"log": ["plan"]}
-
-    def compute(state: Notes) -> Notes:
-        time.sleep(0.5)
-        return {"log": ["late"]}
-
     async def run() -> tuple[Any, Any]:
-        agent = dl.enforce(two_nodes(plan, compute, checkpointer=saver), 0.15, "E")
+        agent = dl.enforce(computing(0.5, checkpointer=saver), 0.15, "E")
         await agent.ainvoke({"path": "", "log": []}, config)
         at_return = saver.get_tuple(config)
         await asyncio.sleep(0.6)
@@ -494,15 +493,6 @@ def test_an_enforced_graph_is_a_node_of_another_graph(stub: Stub) -> None:
     assert asyncio.run(in_a_row(Notes, {"inner": inner}).ainvoke(given)) == {"path": "/ok", "log": ["plan", "ok"]}
 
 
-def test_an_interrupt_inside_an_enforced_node_reaches_the_outer_graph() -> None:
-    inner = dl.enforce(approving_graph(True), 20, "E").as_graph()
-    graph = in_a_row(Approval, {"inner": inner}, checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": "t"}}
-    waiting = asyncio.run(graph.ainvoke({"log": []}, config))
-    assert waiting["__interrupt__"][0].value == "may I?"
-    assert asyncio.run(graph.ainvoke(Command(resume="yes"), config))["log"] == ["draft", "yes"]
-
-
 # The client keeps connections of loops that are closed, as any does that is used on several.
 @pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -646,13 +636,14 @@ def test_on_result_gets_a_sync_stream_that_is_closed_half_way_in_the_readers_thr
     assert results == [("partial", "caller_left", threading.current_thread().name)]
 
 
-def test_on_result_says_interrupted_of_a_call_inside_another_graph() -> None:
+def test_an_interrupt_inside_an_enforced_node_reaches_the_outer_graph_and_on_result() -> None:
     results: list[tuple[str, int]] = []
     inner = dl.enforce(
         approving_graph(), 20, "E", on_result=lambda result: results.append((result.outcome, len(result.interrupts)))
     ).as_graph()
     outer = in_a_row(Approval, {"inner": inner}, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
-    asyncio.run(outer.ainvoke({"log": []}, config))
-    asyncio.run(outer.ainvoke(Command(resume="yes"), config))
+    waiting = asyncio.run(outer.ainvoke({"log": []}, config))
+    assert waiting["__interrupt__"][0].value == "may I?"
+    assert asyncio.run(outer.ainvoke(Command(resume="yes"), config))["log"] == ["draft", "yes"]
     assert results == [("interrupted", 1), ("answered", 0)]

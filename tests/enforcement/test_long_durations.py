@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -20,10 +21,13 @@ from starlette.routing import Route
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
+from docmind_lab.alternatives.enforcement.wire.a2a import DeadlineExecutor
 from docmind_lab.alternatives.enforcement.wire.asgi import DeadlineMiddleware
 from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY, ServerLimits, read_metadata_s
+from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT, smallest_s
+from docmind_lab.core.errors import ConfigurationError
 
 Stub = Callable[..., StubServer]
 HEADERS = (DEADLINE_HEADER, GRPC_TIMEOUT, "x-mine")
@@ -95,3 +99,23 @@ def test_no_metadata_makes_a_request_fail(stub: Stub, client: Callable[[str], No
     assert limit_s is not None
     with dl.deadline(limit_s):
         client(stub(quick).url)
+
+
+# ---- what a service cannot allow, for requests, tools and tasks alike
+
+
+@pytest.mark.parametrize(
+    "make",
+    [partial(DeadlineMiddleware, Starlette()), ToolDeadline, partial(DeadlineExecutor, object())],
+    ids=["ASGI", "MCP", "A2A"],
+)
+def test_options_that_cannot_be_used_name_the_field(make: Callable[..., Any]) -> None:
+    for options, field in (
+        ({"at_most_s": 0}, "at_most_s"),
+        ({"at_most_s": 1.0, "least_s": 1.0}, "at_most_s must be more than least_s"),
+        ({"transit_s": -1}, "transit_s"),
+        ({"least_s": float("nan")}, "least_s"),
+        ({"least_s": float("inf")}, "least_s"),
+    ):
+        with pytest.raises(ConfigurationError, match=field):
+            make(**options)

@@ -111,25 +111,7 @@ def test_a_node_in_a_subgraph_belongs_to_the_outermost_one_and_keeps_its_branch(
     assert tree.place_of(object()) is NOWHERE
 
 
-# ---- what a run that stops at an interrupt or a breakpoint is
-
-BREAKPOINT = ("updates", {INTERRUPT: ()})
-STATE = ("values", FreeState(messages=[]))
-
-
-def outcome_after(*chunks: Any, passes_breakpoint: bool = False) -> str:
-    progress = RunProgress()
-    for chunk in chunks:
-        progress.show(chunk)
-    if passes_breakpoint:
-        progress.pass_breakpoint()
-    return progress.finished().outcome
-
-
-def test_a_breakpoint_after_the_last_step_can_be_the_end_and_an_interrupt_cannot() -> None:
-    assert outcome_after(STATE, BREAKPOINT, passes_breakpoint=True) == "answered"
-    interrupted = ("updates", {INTERRUPT: (Interrupt("Who?"),)})
-    assert outcome_after(STATE, interrupted, passes_breakpoint=True) == "interrupted"
+# ---- what a run that stops at an interrupt is
 
 
 def test_what_other_nodes_of_a_step_wrote_is_kept_when_one_of_them_interrupts() -> None:

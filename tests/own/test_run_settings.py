@@ -111,6 +111,8 @@ def test_every_alternative_gives_context_and_configuration_to_the_graph() -> Non
 def test_settings_that_do_not_fit_are_told_with_their_field(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         own_graph(GREETS, [ASKED], **settings)
+    with pytest.raises(ConfigurationError, match="has no context_schema"):
+        own_graph(ASKS, [ASKED], context={"user": "ada"})
 
 
 def test_an_input_of_a_graph_with_a_context_goes_to_a_process_that_has_not_imported_the_users_module(
@@ -144,11 +146,6 @@ def test_a_context_that_no_other_process_can_be_sent_is_used_in_this_one(tmp_pat
     context = SimpleNamespace(lock=threading.Lock())
     study = compared(f"{file}:graph", "A", 3, inputs=["hi"], context=context, workers=2)
     assert (study.runs["outcome"] == "answered").all()
-
-
-def test_a_context_for_a_graph_that_takes_none_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="has no context_schema"):
-        own_graph(ASKS, [ASKED], context={"user": "ada"})
 
 
 def test_an_input_brings_settings_of_its_own_over_the_general_ones() -> None:

@@ -68,71 +68,8 @@ def of_pydantic_ai() -> Any:
     return agent
 
 
-def of_llamaindex_agent() -> Any:
-    from llama_index.core.agent.workflow import FunctionAgent
-    from llama_index.core.tools import FunctionTool
-    from llama_index.llms.ollama import Ollama
-
-    tool = FunctionTool.from_defaults(lookup, name="lookup")
-    return FunctionAgent(name="researcher", llm=Ollama(MODEL, base_url="http://ollama.test:11434"), tools=[tool])
-
-
-def of_llamaindex() -> Any:
-    from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
-
-    class Flow(Workflow):
-        @step
-        async def answer(self, event: StartEvent) -> StopEvent:
-            return StopEvent(result=await ask_async(event.question))
-
-    return Flow(timeout=None)
-
-
-def of_ag2() -> Any:
-    from ag2 import Agent, tool
-    from ag2.config import OpenAIConfig
-
-    config = OpenAIConfig(MODEL, base_url=HOST, api_key="none", streaming=False)
-    return Agent("researcher", prompt="Use your tool, then answer.", config=config, tools=[tool(lookup)])
-
-
-def of_smolagents() -> Any:
-    from smolagents import OpenAIModel, ToolCallingAgent, tool
-
-    model = OpenAIModel(MODEL, api_base=HOST, api_key="none")
-    return ToolCallingAgent([tool(lookup)], model=model, name="researcher")
-
-
-def of_crewai() -> Any:
-    from crewai import LLM, Agent, Crew, Task
-    from crewai.tools import tool
-
-    llm = LLM(model=f"openai/{MODEL}", base_url=HOST, api_key="none")
-    about = {"goal": "Answer the question.", "backstory": "You use your tool.", "llm": llm}
-    researcher = Agent(role="Researcher", tools=[tool("lookup")(lookup)], **about)
-    task = Task(description="{question}", expected_output="An answer", agent=researcher)
-    return Crew(agents=[researcher], tasks=[task])
-
-
-def of_google_adk() -> Any:
-    import litellm
-    from google.adk.agents import LlmAgent
-    from google.adk.models.lite_llm import LiteLlm
-
-    # By httpx, as the lab sees it.
-    litellm.disable_aiohttp_transport = True
-    model = LiteLlm(f"openai/{MODEL}", api_base=HOST, api_key="none")
-    return LlmAgent(name="researcher", model=model, tools=[lookup])
-
-
 FRAMEWORKS: dict[str, tuple[str, Callable[[], Any]]] = {
     "openai-agents": ("agents", of_openai_agents),
     "pydantic-ai": ("pydantic_ai", of_pydantic_ai),
-    "llamaindex": ("llama_index.core", of_llamaindex),
-    "llamaindex-agent": ("llama_index.llms.ollama", of_llamaindex_agent),
-    "ag2": ("ag2", of_ag2),
-    "smolagents": ("smolagents", of_smolagents),
-    "crewai": ("crewai", of_crewai),
-    "google-adk": ("google.adk", of_google_adk),
 }
 """Framework → its module, and what makes its agent."""

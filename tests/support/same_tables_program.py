@@ -16,7 +16,7 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.tables.records import TABLES
 
-ALTERNATIVES = "unguarded,A,B,C,D,E,F,A:per_read,B:drain,D:interrupt,F:per_step"
+ALTERNATIVES = "unguarded,A,B,C,D,E,F,A:per_read,B:drain,F:per_step"
 
 
 def study(workers: int, alternatives: str = ALTERNATIVES, runs: int = 2, workload: str = "supervisor") -> Study:

@@ -34,6 +34,13 @@ async def served(app: Any, *, lifespan: bool = False) -> AsyncIterator[str]:
         await serving
 
 
+@contextlib.asynccontextmanager
+async def called(app: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve an application during the block, and give a client of it."""
+    async with served(app) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=20) as client:
+        yield client
+
+
 def caller_of(app: Any) -> httpx.AsyncClient:
     """A client of an application in this process, without a socket."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -27,7 +27,7 @@ from docmind_lab.alternatives.base import (
     RunProgress,
     options_json,
 )
-from docmind_lab.alternatives.bound import bound, node_names
+from docmind_lab.alternatives.bound import Doorway, bound, node_names
 from docmind_lab.alternatives.enforcement.result import Result
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, CallerLeft
@@ -163,7 +163,7 @@ class Shape:
 
 
 @dataclass
-class EnforcedCall:
+class EnforcedCall(Doorway):
     """One call under way.
 
     deadline: the nearest that applies. shape: None for a caller that wants the result only. options: of the graph's
@@ -235,14 +235,6 @@ class EnforcedCall:
                     await self.async_sink(chunk[0])
             if step is not None:
                 yield step
-
-    def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Return what the graph's own `invoke` returns."""
-        return inner(*arguments, **options)
-
-    async def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
-        """Return what the graph's own `ainvoke` returns."""
-        return await inner(*arguments, **options)
 
     def readable_state(self, state: Any) -> FreeState:
         """Return what alternatives read of a state: whether it waits for a person."""

@@ -236,14 +236,6 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         """Return the thread's state from the graph's checkpointer."""
         return await self.graph.aget_state(config, **options)
 
-    def update_state(self, config: RunnableConfig, values: Any, **options: Any) -> RunnableConfig:
-        """Change the thread's state in the graph's checkpointer."""
-        return self.graph.update_state(config, values, **options)
-
-    async def aupdate_state(self, config: RunnableConfig, values: Any, **options: Any) -> RunnableConfig:
-        """Change the thread's state in the graph's checkpointer."""
-        return await self.graph.aupdate_state(config, values, **options)
-
     def with_deadline(self, decision_timeout_s: float) -> EnforcedAgent[StateT, ContextT, InputT, OutputT]:
         """Return the agent with another timeout, in seconds above 0."""
         return dataclasses.replace(self, decision_timeout_s=require_seconds("decision_timeout_s", decision_timeout_s))

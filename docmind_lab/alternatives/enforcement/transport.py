@@ -18,7 +18,6 @@ from docmind_lab.core.errors import RunCut
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.transports import (
-    MAX_CONNECTIONS,
     AsyncHttpx2Transport,
     AsyncHttpxTransport,
     Httpx2Transport,
@@ -32,8 +31,7 @@ class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTr
     An async client may be used on several event loops: each has connections of its own.
     """
 
-    def __init__(self, *, max_connections: int = MAX_CONNECTIONS) -> None:
-        self._options: dict[str, Any] = {"max_connections": max_connections, "surfacing": _cut}
+    def __init__(self) -> None:
         self._blocking: dict[tuple[type, int], Any] = {}
         self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[type, int], Any]] = (
             weakref.WeakKeyDictionary()
@@ -56,7 +54,7 @@ class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTr
         # A forked process leaves its parent's connections to it.
         key = (kind, os.getpid())
         if key not in made:
-            made[key] = kind(**self._options)
+            made[key] = kind(surfacing=_cut)
         return made[key]
 
     def close(self) -> None:
@@ -84,10 +82,6 @@ def _cut(attempt: Attempt | None, deadline: Deadline | None) -> BaseException:
     return RunCut(deadline.exceeded("request", "network"))
 
 
-def transport(*, max_connections: int = MAX_CONNECTIONS) -> HeldTransport:
-    """Return a transport for one client, of httpx or httpx2, that holds its requests to the deadline in force.
-
-    Args:
-        max_connections: Of each pool of connections.
-    """
-    return HeldTransport(max_connections=max_connections)
+def transport() -> HeldTransport:
+    """Return a transport for one client, of httpx or httpx2, that holds its requests to the deadline in force."""
+    return HeldTransport()

@@ -10,7 +10,6 @@ import importlib
 import multiprocessing
 import os
 import platform
-import queue
 import socket
 import subprocess
 import sys
@@ -77,15 +76,10 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
         by_loop = refusing(lambda *values, **_: _no_process(values[2] if len(values) > 2 else ""), RUNS_FOR_REAL)
         hooks.replace(asyncio.BaseEventLoop, name, by_loop)
 
-    def local_queue(previous: Any) -> Any:
-        def made(*arguments: Any, **options: Any) -> Any:
-            return previous(*arguments, **options) if find() is None else _LocalQueue(*arguments)
-
-        return made
-
-    # No other process runs in virtual time, so only threads of this one share such a queue.
+    # No other process runs in virtual time to share it with.
+    a_queue = "a queue of multiprocessing waits in real time, not in virtual time; threads share a queue.Queue"
     for name in ("Queue", "JoinableQueue", "SimpleQueue"):
-        hooks.replace(multiprocessing, name, local_queue)
+        hooks.replace(multiprocessing, name, refusing(lambda *_, **__: a_queue, RUNS_FOR_REAL))
 
 
 _DRIVER, _GRPC, _CURL, _ZMQ = "a database driver", "a gRPC channel", "libcurl itself", "a socket of ZeroMQ"
@@ -139,15 +133,6 @@ def _compiled() -> tuple[tuple[Any, str, str], ...]:
 
 # A program that clients, such as the driver of MySQL, ask for the name of the system. They go on where there is none.
 _DISPENSABLE = "lsb_release"
-
-
-class _LocalQueue(queue.Queue[Any]):
-    """A queue of `multiprocessing` within one process."""
-
-    def close(self) -> None:
-        """Do nothing: there is no pipe."""
-
-    join_thread = cancel_join_thread = close
 
 
 def _is_importing() -> bool:

@@ -87,7 +87,7 @@ class AgentNode(StepsNode):
         self, state: Mapping[str, Any], last: Mapping[str, Any], error: BudgetError, part: Deadline | None
     ) -> Command[Any]:
         """Keep what the agent had so far and end the run, or return to the supervisor if only its part is over."""
-        delta = self._delta(state, last if current_policy().commits_cut_agents else state)
+        delta = self._delta(state, last)
         deadline = Deadline.from_state(state)
         # Parts are of time only: what refuses for another budget refuses everybody.
         has_part = isinstance(error, DeadlineError) and (part is not None or current_policy().reserve_s > 0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, Native, StopFlag
+from docmind_lab.alternatives.async_form import awaited
 from docmind_lab.alternatives.base import (
     AroundAlternative,
     Inputs,
@@ -13,12 +14,14 @@ from docmind_lab.alternatives.base import (
     RunLog,
     Runnable,
     RunProgress,
+    Stepped,
+    SyncOrAsync,
     run_to_outcome,
 )
-from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.alternative_catalogue import letter_of
-from docmind_lab.core.deadlines import Deadline
-from docmind_lab.core.sync_async import afinish, finish
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.core.sync_async import Steps
 from docmind_lab.systems.own.agents.agent import Agent, AgentRun, NativeTimeoutReached, with_run
 
 _NO_STOP = "the agent takes no argument should_stop, a function that returns True when it is time to stop; add it"
@@ -28,8 +31,6 @@ _LEAST_S = 0.001
 
 def refusal_of(agent: Agent, alternative: Alternative, *, by_name: bool = False) -> str:
     """Return why an agent cannot have an alternative, with the remedy if there is one; empty if it can."""
-    if getattr(alternative, "interrupt", False):
-        return "an agent has no steps to interrupt; use stop_flag (D)"
     if isinstance(alternative, StopFlag) or getattr(alternative, "drain_on_timeout", False):
         return "" if agent.takes_stop else _NO_STOP
     if isinstance(alternative, Native):
@@ -51,7 +52,8 @@ def notes_on(agent: Agent) -> tuple[str, ...]:
 def carried_out_by(agent: Agent, alternative: Alternative) -> Any:
     """Return what carries an alternative out on an agent: with its own flag and its own timeout."""
     if isinstance(alternative, Native):
-        return OwnTimeout(alternative.propagate, alternative.policy, is_async=agent.is_async)
+        own = OwnTimeout(alternative.propagate, alternative.policy)
+        return awaited(own) if agent.is_async else own
     return OnAgent(alternative)
 
 
@@ -69,38 +71,23 @@ class OnAgent(AroundAlternative):
 
 
 @dataclass(frozen=True)
-class OwnTimeout(Native):
+class OwnTimeout(Propagation, Stepped):
     """F for an agent: the timeout that its framework offers for a whole run, set to the remaining time.
 
     What keeps running afterwards is the framework's affair, and what the measurement shows.
     """
 
-    is_async: bool = True
+    propagate: bool
+    policy: PropagationPolicy
 
-    def __init__(self, propagate: bool, policy: Any, *, is_async: bool) -> None:
-        super().__init__(propagate=propagate, policy=policy)
-        object.__setattr__(self, "is_async", is_async)
-        object.__setattr__(self, "node_mode", "async" if is_async else "sync")
+    name: ClassVar[str] = Native.name
+    node_mode: ClassVar[SyncOrAsync] = "sync"
 
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
+    def steps(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Steps[Outcome]:
         """Run the agent under its framework's timeout."""
-        if self.is_async:
-            return shared_loop().run(self.run_async(runnable, inputs, deadline, recorder))
         progress = RunProgress.of(runnable)
-        limited = with_run(runnable, AgentRun(_limit_s(deadline)))
-        return finish(run_to_outcome(progress, self._stream(limited, inputs, deadline, progress), _reason_of_timeout))
-
-    async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        """`run`, in the caller's task."""
-        recorder.share_thread()
-        progress = RunProgress.of(runnable)
-        limited = with_run(runnable, AgentRun(_limit_s(deadline)))
-        work = self._stream(limited, inputs, deadline, progress)
-        return await afinish(run_to_outcome(progress, work, _reason_of_timeout))
-
-
-def _limit_s(deadline: Deadline) -> float:
-    return max(_LEAST_S, deadline.remaining())
+        limited = with_run(runnable, AgentRun(max(_LEAST_S, deadline.remaining())))
+        return run_to_outcome(progress, self._stream(limited, inputs, deadline, progress), _reason_of_timeout)
 
 
 def _reason_of_timeout(error: Exception) -> str:

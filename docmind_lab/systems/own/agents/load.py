@@ -14,18 +14,17 @@ from typing import Any
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
-from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.own.agents.agent import Agent
 from docmind_lab.systems.own.agents.frameworks import FRAMEWORKS
 
-_KNOWN = "OpenAI Agents SDK, pydantic-ai, LlamaIndex, CrewAI, AG2, smolagents, Google ADK"
 _OF_THE_LAB = ("gold", "id")
 _QUESTIONS = ("question", "input")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def load_agent(value: Any, reference: str = "") -> Agent:
-    """Return the agent that an object is: of a known framework, a function of a question, or what a function makes.
+    """Return the agent that an object is: of a known framework, or a function of a question.
 
     reference: "module:attribute", where it was found; empty for a live object.
 
@@ -35,14 +34,12 @@ def load_agent(value: Any, reference: str = "") -> Agent:
     if isinstance(value, Pregel | StateGraph):
         raise ConfigurationError(f"{name} is a LangGraph graph; name it as one: dl.graph(graph) (--graph)")
     agent = _of_framework(value, reference) or _of_function(value, reference)
-    if agent is None and callable(value) and not inspect.isclass(value):
-        value = _made_by(value, name)
-        agent = _of_framework(value, reference) or _of_function(value, reference)
     if agent is not None:
         return agent
     what = f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
     raise ConfigurationError(
-        f"{name} is a {what}, not a function of a question, nor an agent of {_KNOWN}; write def agent(question)"
+        f"{name} is a {what}, not a function of a question, nor an agent of OpenAI Agents SDK or "
+        "pydantic-ai; write def agent(question), which calls it"
     )
 
 
@@ -77,16 +74,6 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
         return {}
-
-
-def _made_by(factory: Callable[[], Any], name: str) -> Any:
-    try:
-        return factory()
-    except DocmindLabError:
-        raise
-    except Exception as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        raise ConfigurationError(f"{name} could not be made: {type(error).__name__}: {first}") from error
 
 
 def as_question(agent: Agent, item: Any, where: str) -> dict[str, Any]:
