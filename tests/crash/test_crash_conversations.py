@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from docmind_lab.services.conversation_rules import refusal_of
+from docmind_lab.services.dialects.anthropic_messages import AnthropicMessages
+from docmind_lab.services.dialects.dialect_exchange import Route
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Headers, ServiceRequest
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -40,7 +42,11 @@ def result(call_id: str) -> dict[str, Any]:
         ("openai_chat", [QUESTION, CALL, result("a"), result("a")], "Duplicate value for 'tool_call_id' of 'a'"),
         # In the next message.
         ("anthropic_messages", [QUESTION, USE, DONE], ""),
-        ("anthropic_messages", [QUESTION, USE, QUESTION], "messages.1: `tool_use` ids were found"),
+        (
+            "anthropic_messages",
+            [QUESTION, USE, QUESTION],
+            "without `tool_result` blocks immediately after: t.",
+        ),
         ("anthropic_messages", [QUESTION, DONE], "unexpected `tool_use_id`"),
         ("anthropic_messages", [QUESTION, USE, TWICE], "must have a single result"),
         ("openai_responses", [CALLED, OUTPUT], ""),
@@ -54,7 +60,10 @@ def result(call_id: str) -> dict[str, Any]:
 def test_each_dialect_refuses_a_conversation_by_its_own_rules_and_words(
     dialect: str, messages: list[Any], words: str
 ) -> None:
-    refusal = str(refusal_of({KEYS.get(dialect, "messages"): messages}, dialect) or "")
+    payload: dict[str, Any] = {KEYS.get(dialect, "messages"): messages}
+    if dialect == "anthropic_messages":
+        payload = AnthropicMessages().chat(Route("generate"), payload)
+    refusal = str(refusal_of(payload, dialect) or "")
     assert words in refusal
     assert bool(words) == bool(refusal)
 

@@ -165,11 +165,10 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("sweep {places}/none.toml", "repeats: Input should be greater than or equal to 1, not 0"),
         ("sweep {places}/load.toml", "a load study has its fields in [load]"),
         ("recommend {places}/study --target 2", "target"),
-        ("report {places}/study --format pdf", "pdf"),
+        ("report {places}/study --out report.pdf", "report.pdf"),
         ("serve --port 99999", "port 99999"),
         ("ask question --decision-timeout -1", "agents.decision_timeout"),
         ("ask question --alternative A,B", "alternative must name one"),
-        ("profile {places}/study --each nope", "--each must be model or node"),
         # An option that would be ignored, or one that is missing.
         ("compare --deadline-key until", "deadline_key is an option of graph, and not of docmind"),
         ("compare --json --verbose", "leave one out"),

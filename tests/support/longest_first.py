@@ -17,7 +17,6 @@ LONGEST: Final = (
     "test_total_deadline.py",
     "test_plots.py",
     "test_load_crowd.py",
-    "test_preview.py",
     "test_sweep_interrupted.py",
     "test_client_libraries.py",
     "test_deadline_assertion.py",
