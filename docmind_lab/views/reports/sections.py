@@ -37,6 +37,7 @@ def _possessive(items: Iterable[object]) -> str:
 def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
     design = manifest.get("design", {})
     arms = [one_line(arm) for arm in with_arms(runs)["arm"].cat.categories]
+    profiles = profiles_of_servers(runs)
     facts = {
         "Study": str(manifest.get("study_id", "without a name")),
         "State": _state(manifest),
@@ -47,8 +48,9 @@ def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
         "Observed until": f"{join_names([f'{value:g}' for value in sorted(runs['horizon_s'].unique())])} s",
         "Latencies": join_names([name or "live services" for name in _levels(runs, "latency_profile")]),
         "Faults": join_names([name or "none" for name in _levels(runs, "fault")]),
-        "Servers stop when a client leaves": join_names(profiles_of_servers(runs))
-        or _yes_or_no(runs["stops_on_disconnect"]),
+        "Servers stop when a client leaves": (
+            join_names(profiles) if profiles else _yes_or_no(runs["stops_on_disconnect"])
+        ),
         "Router injected": _yes_or_no(runs["router_injection"]),
         "Clock": join_names(_levels(runs, "clock")),
     }
