@@ -268,6 +268,7 @@ def test_an_interrupt_is_an_outcome_of_its_own_and_names_its_node() -> None:
     assert {(run.run.outcome, run.run.stop_reason, run.run.error_node) for run in runs} == {
         ("interrupted", "interrupted", "ask_twice")
     }
+    assert outcomes(ASKS, "unguarded,A,C", resume=["ada"]) == {"interrupted"}, "past the last answer too"
 
 
 def test_interrupts_are_answered_in_their_order_under_every_alternative() -> None:
@@ -283,10 +284,6 @@ def test_interrupts_are_answered_in_their_order_under_every_alternative() -> Non
         answers = [json.loads(event.detail) for event in run.events if event.event == "interrupt_answered"]
         # Events of one instant stand in the order of their details.
         assert sorted((answer["left"], answer["interrupts"]) for answer in answers) == [(0, 1), (1, 1)]
-
-
-def test_an_interrupt_past_the_last_answer_is_the_end_of_the_run() -> None:
-    assert outcomes(ASKS, "unguarded,A,C", resume=["ada"]) == {"interrupted"}
 
 
 def stopping(**compiled: Any) -> Any:
@@ -518,11 +515,6 @@ def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line_as_the_graph_
     assert report.unreached == ("node never_agent",)
 
 
-def test_a_study_whose_runs_call_a_model_does_not_say_that_none_did() -> None:
-    study = compared(graph_of(ask_model), "A")
-    assert "no_model_calls" not in study.manifest
-
-
 # ---- sweeps
 
 
@@ -564,14 +556,10 @@ def test_a_fault_without_a_role_strikes_every_node(fault: str) -> None:
     graph = graph_of(ask_model)
     study = compared(graph, faults=fault, decision_timeout_s=3)
     assert set(study.runs["faulted_calls"]) == {1.0}
+    assert "no_model_calls" not in study.manifest
     factors = {"alternatives": "A", "faults": ["none", fault], "decision_timeout_s": 3}
     swept = dl.sweep(dl.graph(graph, [ASKED]), factors, runs=1)
     assert sorted(swept.runs["faulted_calls"]) == [0.0, 1.0]
-
-
-def test_a_fault_of_a_role_that_is_no_node_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="the graph has no node 'synthesis'; it has ask_model"):
-        compared(graph_of(ask_model), faults="hang:synthesis")
 
 
 def echo(question: str) -> str:
