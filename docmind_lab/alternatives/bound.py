@@ -7,7 +7,7 @@ carries it.
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableBinding, RunnableWithFallbacks
@@ -30,9 +30,9 @@ def node_names(metadata: Mapping[str, Any] | None) -> list[str]:
 
 
 class Doorway(Protocol):
-    """Wraps the methods by which a graph is called: sees each run's inputs and what it streams.
+    """Wraps the methods by which a graph streams, as all its runs do: sees each run's inputs and its chunks.
 
-    Each method is given the graph's own, the configuration that the graph carries, and the caller's arguments.
+    Both are given the graph's own, the configuration that the graph carries, and the caller's arguments.
     """
 
     def stream(
@@ -47,17 +47,9 @@ class Doorway(Protocol):
         """Run in place of the graph's `astream`, which is `inner`."""
         ...
 
-    def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Run in place of the graph's `invoke`, which is `inner` and streams."""
-        return inner(*arguments, **options)
-
     def readable_state(self, state: Any) -> Any:
         """Return a state of the graph in the shape that its caller reads."""
         ...
-
-    async def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
-        """Run in place of the graph's `ainvoke`, which is `inner` and streams."""
-        return await inner(*arguments, **options)
 
 
 def bound(
@@ -121,22 +113,16 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
             return result
 
         def stream(self, *arguments: Any, context: Any = None, **options: Any) -> Iterator[Any]:
-            through = self._through("stream", super().stream, self.config)
+            through = self._through("stream", super().stream)
             return through(*arguments, context=self._context(context), **options)  # type: ignore[no-any-return]
 
         def astream(self, *arguments: Any, context: Any = None, **options: Any) -> AsyncIterator[Any]:
-            through = self._through("astream", super().astream, self.config)
+            through = self._through("astream", super().astream)
             return through(*arguments, context=self._context(context), **options)  # type: ignore[no-any-return]
 
-        def invoke(self, *arguments: Any, **options: Any) -> Any:
-            return self._through("invoke", super().invoke)(*arguments, **options)
-
-        async def ainvoke(self, *arguments: Any, **options: Any) -> Any:
-            return await self._through("ainvoke", super().ainvoke)(*arguments, **options)
-
-        def _through(self, name: str, inner: Callable[..., Any], *value: Any) -> Any:
+        def _through(self, name: str, inner: Callable[..., Any]) -> Any:
             for doorway in self.binding.get("doorways", ()):
-                inner = functools.partial(getattr(doorway, name), inner, *value)
+                inner = functools.partial(getattr(doorway, name), inner, self.config)
             return inner
 
         def _context(self, value: Any) -> Any:

@@ -48,17 +48,9 @@ class FencedSaver(PassingSaver):
         super().__init__(inner)
         self.fence, self.recorder = fence, recorder
 
-    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """Pass an operation on, unless it writes and the fence is closed."""
-        if self.fence.is_closed and "put" in operation:
-            return self._kept_out(operation, *arguments)
-        return super().passed(operation, *arguments, **options)
-
-    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """`passed`, of an async operation."""
-        if self.fence.is_closed and "put" in operation:
-            return self._kept_out(operation, *arguments)
-        return await super().passed_async(operation, *arguments, **options)
+    def answered(self, operation: str, *arguments: Any) -> tuple[Any] | None:
+        """Keep an operation out that writes while the fence is closed."""
+        return (self._kept_out(operation, *arguments),) if self.fence.is_closed and "put" in operation else None
 
     def _kept_out(
         self, operation: str, config: RunnableConfig, checkpoint: Checkpoint, metadata: Any, *rest: Any

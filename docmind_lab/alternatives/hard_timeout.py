@@ -24,7 +24,7 @@ from docmind_lab.alternatives.base import (
 )
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
-from docmind_lab.core.sync_async import afinish, finish
+from docmind_lab.core.sync_async import Steps, afinish, finish
 
 _REASON = "hard_timeout"
 _left_behind: set[asyncio.Task[Outcome]] = set()
@@ -35,6 +35,12 @@ def _forget(task: asyncio.Task[Outcome]) -> None:
     # Whatever it ended with, nobody waits for it; asked for, asyncio does not log it.
     if not task.cancelled():
         task.exception()
+
+
+def _noted(recorder: RunLog, progress: RunProgress, work: Steps[None]) -> Steps[Outcome]:
+    """Do the work, noted as work of the run, and return its outcome."""
+    with recorder.work("run"):
+        return (yield from run_to_outcome(progress, work))
 
 
 @dataclass(frozen=True)
@@ -65,29 +71,19 @@ class HardTimeout(Propagation):
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph in a thread and wait for it until the deadline."""
-
-        def answer() -> Outcome:
-            with recorder.work("run"):
-                work = self._stream(runnable, inputs, deadline, progress, control=control)
-                return finish(run_to_outcome(progress, work))
-
         progress, control, context = RunProgress.of(runnable), RunControl(), contextvars.copy_context()
+        work = self._stream(runnable, inputs, deadline, progress, control=control)
         wait = self._with_pool if self.naive else self._with_thread
         try:
-            return wait(context, answer, deadline)
+            return wait(context, lambda: finish(_noted(recorder, progress, work)), deadline)
         except FutureTimeoutError:
             return self._left(progress, control, recorder)
 
     async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph in a task of its own, and wait for it until the deadline; the task is not cancelled."""
         progress, control = RunProgress.of(runnable), RunControl()
-
-        async def answer() -> Outcome:
-            with recorder.work("run"):
-                work = self._stream(runnable, inputs, deadline, progress, control=control)
-                return await afinish(run_to_outcome(progress, work))
-
-        task = asyncio.create_task(answer())
+        work = self._stream(runnable, inputs, deadline, progress, control=control)
+        task = asyncio.create_task(afinish(_noted(recorder, progress, work)))
         # The loop itself holds tasks weakly, and this one may outlive its caller.
         _left_behind.add(task)
         task.add_done_callback(_forget)

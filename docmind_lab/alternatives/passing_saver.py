@@ -37,20 +37,32 @@ def _passes(operation: str) -> Any:
 class PassingSaver(BaseCheckpointSaver[Any]):
     """Passes reads and writes on to an inner checkpointer.
 
-    A subclass overrides `passed` and `passed_async`, by which every operation goes.
+    A subclass overrides `answered` if it looks at operations or keeps some of them out, and `passed` and
+    `passed_async`, by which every operation goes, if it does more.
     """
 
     def __init__(self, inner: BaseCheckpointSaver[Any]) -> None:
         super().__init__(serde=inner.serde)
         self.inner = inner
 
+    def answered(self, operation: str, *arguments: Any) -> tuple[Any] | None:
+        """Return the result of an operation that is kept from the inner checkpointer; None passes it on.
+
+        operation: its name, which begins with "a" if it is async.
+        """
+        return None
+
     def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
         """Return what an operation of the inner checkpointer returns; `list` as a list."""
+        if (answer := self.answered(operation, *arguments)) is not None:
+            return answer[0]
         result = getattr(self.inner, operation)(*arguments, **options)
         return list(result) if operation == "list" else result
 
     async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """`passed`, of an async method, whose name begins with "a"."""
+        """`passed`, of an async method."""
+        if (answer := self.answered(operation, *arguments)) is not None:
+            return answer[0]
         result = getattr(self.inner, operation)(*arguments, **options)
         return [item async for item in result] if operation == "alist" else await result
 

@@ -70,23 +70,16 @@ class Propagation:
         """Whether retries are left to the model's client."""
         return not self.propagate
 
-    def _with_deadline(self, runnable: Runnable, deadline: Deadline) -> Runnable:
-        if not self.propagate or _carries_deadline(runnable):
-            return runnable
-        return with_deadline_in_config(runnable, deadline)
-
-    def _inputs(self, runnable: Runnable, inputs: Inputs, deadline: Deadline) -> Inputs | Command[Any]:
-        if not self.propagate or _carries_deadline(runnable):
-            return inputs
-        return with_deadline_in_input(inputs, deadline)
-
     def _stream(
         self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, **options: Any
     ) -> Steps[None]:
         """Stream the graph to its end, under the policy. options: those of `stream_graph`."""
         with policy_scope(self.policy, deadline):
-            in_force, held_inputs = self._with_deadline(runnable, deadline), self._inputs(runnable, inputs, deadline)
-            yield from stream_graph(in_force, held_inputs, progress, **options)
+            held_inputs: Inputs | Command[Any] = inputs
+            if self.propagate and not _carries_deadline(runnable):
+                runnable = with_deadline_in_config(runnable, deadline)
+                held_inputs = with_deadline_in_input(inputs, deadline)
+            yield from stream_graph(runnable, held_inputs, progress, **options)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """`System`: what is put under a deadline, as a user names it. Each kind of system is one small frozen dataclass.
 
     dl.graph("my_app:graph", ["What does yield do?"])       # a graph of one's own
-    dl.agent(my_function, ["What does yield do?"])          # an agent of another framework
+    dl.agent(my_function, ["What does yield do?"])          # a function that is an agent, or calls one
     dl.command(["node", "agent.mjs"], "questions.txt")      # a program
     dl.docmind(), dl.research(), dl.staged(), dl.peers(), dl.hops(adoption=0.5)     # the lab's own
 
@@ -87,11 +87,10 @@ class Graph(OwnSystem):
 @answers_wrong_names
 @dataclass(frozen=True, repr=False)
 class Agent(OwnSystem):
-    """An agent of one's own, of any framework.
+    """An agent of one's own: a function of a question, which may call an agent of any framework.
 
     Args:
-        agent: A function of a question, `async` or not, a framework's object, or a reference to one as
-            "module:attribute".
+        agent: A function of a question, `async` or not, or a reference to one as "module:attribute".
         inputs: The questions as a list, or a file with one in each line.
     """
 

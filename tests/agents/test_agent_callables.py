@@ -15,8 +15,7 @@ from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.own.agents.agent import text_of
-from docmind_lab.systems.own.agents.load import as_question, load_agent
+from docmind_lab.systems.own.agents import as_question, load_agent, text_of
 from docmind_lab.views.cli.app import main
 
 
@@ -98,7 +97,7 @@ def test_gold_is_looked_for_in_the_text() -> None:
         ("D", "alternative D stop flag: the agent takes no argument should_stop, a function that returns True when"),
         ("B:drain", "alternative B hard timeout (drain_on_timeout): the agent takes no argument should_stop"),
         ("F", "alternative F native: a function has no timeout of its own for a whole run"),
-        ("F:per_step", "alternative F native (per_step): an agent has no steps to limit; use native (F)"),
+        ("F:per_step", "alternative F native (per_step): a function has no timeout of its own for a whole run"),
     ],
 )
 def test_an_alternative_that_a_function_cannot_have_is_refused_by_name_with_the_reason(
@@ -129,8 +128,8 @@ class Conversation:
         ("no_such_module:agent", "agent 'no_such_module:agent': module no_such_module does not import"),
         ("agents_here", "agent 'agents_here': write it as module:attribute, such as my_app:"),
         ("agents_here:nobody", "agent 'agents_here:nobody': module agents_here has no attribute nobody"),
-        ("agents_here:HOST", "agent 'agents_here:HOST' is a str, not a function of a question, nor an agent of"),
-        (42, "agent is a int, not a function of a question, nor an agent of OpenAI Agents SDK"),
+        ("agents_here:HOST", "agent 'agents_here:HOST' is a str, not a function of a question; write def"),
+        (42, "agent is a int, not a function of a question; write def agent(question), which calls it"),
         (Conversation, "agent is a class (Conversation), not a function of a question"),
         (lambda: agents_here.ask, "agent is a function, not a function of a question"),
     ],

@@ -119,14 +119,17 @@ def test_writes_go_through_the_reducers_of_the_graph_and_leave_its_state_alone()
     assert (stopped.outcome, len(stopped.documents)) == ("partial", 2)
 
 
-def test_two_writes_to_a_channel_without_a_reducer_leave_it_as_it_was() -> None:
-    graph = fan_out(lambda state: {"newest": "b"}, lambda state: {"newest": "c"}, failing)
-    assert shown(graph, {"messages": [], "newest": "a"}).state["newest"] == "a"
-
-
-def test_an_overwrite_replaces_what_a_reducer_would_add_to() -> None:
-    graph = fan_out(lambda state: {"documents": Overwrite([{"id": "c"}])}, failing)
-    assert shown(graph, {"messages": [], "documents": [{"id": "a"}]}).state["documents"] == [{"id": "c"}]
+@pytest.mark.parametrize(
+    ("writes", "key", "before", "after"),
+    [
+        (({"newest": "b"}, {"newest": "c"}), "newest", "a", "a"),
+        (({"documents": Overwrite([{"id": "c"}])},), "documents", [{"id": "a"}], [{"id": "c"}]),
+    ],
+    ids=["two writes without a reducer leave what was there", "an overwrite replaces it"],
+)
+def test_what_a_reducer_does_not_add_to(writes: tuple[Any, ...], key: str, before: Any, after: Any) -> None:
+    graph = fan_out(*(lambda state, write=write: write for write in writes), failing)  # type: ignore[misc]
+    assert shown(graph, {"messages": [], key: before}).state[key] == after
 
 
 def test_a_state_takes_the_place_of_the_updates_that_led_to_it() -> None:

@@ -10,8 +10,6 @@ from dataclasses import replace
 
 import pytest
 from laboratories import Laboratory
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool
 from virtual_runs import ALL_ENDS_S, CALL_ENDS_S, TIMEOUT_S, VirtualRuns
 
@@ -22,7 +20,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.batch.cells import Cell, run_cell
 from docmind_lab.experiments.comparison.comparison import node_mode_of
-from docmind_lab.systems.base.node_modes import MODEL_CLASSES, NODE_MODES, NodeMode, tool_in_mode
+from docmind_lab.systems.base.node_modes import NODE_MODES, NodeMode, tool_in_mode
 
 
 def at(instant_s: float) -> object:
@@ -64,19 +62,6 @@ def test_the_async_side_of_a_tool_runs_where_its_colour_says(mode: NodeMode) -> 
     found = asyncio.run(tool.ainvoke({}))
     assert found == "own" if mode == "own" else (found == here) == (mode == "blocking")
     assert tool.invoke({}) == here
-
-
-@pytest.mark.parametrize("mode", ["sync", "blocking"])
-def test_the_async_side_of_a_model_runs_where_its_colour_says(mode: NodeMode) -> None:
-    model = MODEL_CLASSES[mode](model="m", api_key="k", base_url="http://127.0.0.1:1")
-
-    def where(messages: object, **options: object) -> object:
-
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(threading.current_thread().name))])
-
-    object.__setattr__(model, "_generate", where)
-    found = asyncio.run(model.ainvoke("?")).text
-    assert (found == threading.current_thread().name) == (mode == "blocking")
 
 
 # ---- what happens

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from held_graphs import wait_until
+from forked_workers import two_workers
 from often import often
 from stub_server import StubConnection, StubRequest, StubServer
 
@@ -83,24 +83,9 @@ def test_a_forked_process_answers_though_a_thread_of_its_parent_had_every_lock(s
 @pytest.fixture
 def workers(stub: Stub, tmp_path: Path) -> Iterator[httpx.Client]:
     """A client of gunicorn with two workers, forked from a process that has asked under every alternative."""
-    socket, log = tmp_path / "socket", tmp_path / "log"
-    options = ["--preload", "--workers", "2", "--no-control-socket", "--bind", f"unix:{socket}"]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", *options, "forking_program:application"],
-            env={**environment(stub(echo).url), "WARM": "1"},
-            cwd=tmp_path,
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        wait_until(lambda: log.read_text().count("Booting worker") == 2 or process.poll() is not None, ENDS_WITHIN_S)
-        assert process.poll() is None, log.read_text()
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), timeout=20) as client:
-            yield client
-    finally:
-        process.terminate()
-        process.wait(ENDS_WITHIN_S)
+    variables = {**environment(stub(echo).url), "WARM": "1"}
+    with two_workers("forking_program:application", tmp_path, variables, ENDS_WITHIN_S) as client:
+        yield client
 
 
 @pytest.mark.wall

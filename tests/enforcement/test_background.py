@@ -152,6 +152,8 @@ def test_a_released_hold_neither_refuses_nor_is_in_force() -> None:
         assert (current_deadline(), hold.in_force, hold.is_over) == (None, None, False)
         assert capped.is_lifted
         assert capped.own_s is None
+        hold.cancel()
+        assert hold.is_over, "a cancelled hold refuses though it was released"
 
 
 @pytest.mark.parametrize(("outer_s", "inner_s"), [(60, 30), (30, 60)], ids=["a nearer one", "a later one"])
@@ -212,11 +214,3 @@ def test_threads_of_a_task_that_was_cancelled_are_under_the_deadline_that_it_was
     assert not of_task.is_over
     clock.advance(31)
     assert of_task.is_over is is_cancelled
-
-
-def test_a_cancelled_hold_refuses_though_it_was_released() -> None:
-    hold = Hold(Deadline.after(60))
-    with hold_scope(hold):
-        hold.release()
-        hold.cancel()
-        assert hold.is_over

@@ -404,9 +404,17 @@ def test_a_deadline_that_passes_while_the_reader_is_busy_cancels_the_run_and_not
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("kind", ["sync", "async", "blocking stream"])
 def test_closing_a_stream_closes_its_requests(kind: str, stub: Stub) -> None:
     upstream, url = upstream_of(stub)
+
+    def read_blocking() -> float:
+        stream = dl.enforce(sync_graph(url), 20, "A").stream({"path": "/hang", "log": []}, stream_mode="updates")
+        next(stream)
+        wait_until(lambda: upstream.open == 1)
+        begun_at = time.monotonic()
+        stream.close()
+        return begun_at
 
     async def read() -> float:
         stream = dl.enforce(graph_of(kind, url), 20, "E").astream({"path": "/hang", "log": []}, stream_mode="updates")
@@ -417,7 +425,7 @@ def test_closing_a_stream_closes_its_requests(kind: str, stub: Stub) -> None:
         await stream.aclose()
         return begun_at
 
-    closed_at = asyncio.run(read())
+    closed_at = read_blocking() if kind == "blocking stream" else asyncio.run(read())
     wait_until(lambda: upstream.open == 0)
     assert upstream.left_at[0] - closed_at < 0.1 + PAUSE_S
 
@@ -457,18 +465,6 @@ def test_sync_streams_have_the_graphs_chunks_and_a_result(stub: Stub) -> None:
         stream = dl.enforce(sync_graph(url), 20, alternative).stream({"path": "/ok", "log": []}, stream_mode="updates")
         assert list(stream) == [{"plan": {"log": ["plan"]}}, {"ask": {"log": ["ok"]}}]
         assert stream.result.outcome == "answered"
-
-
-@pytest.mark.wall
-def test_closing_a_sync_stream_closes_its_requests(stub: Stub) -> None:
-    upstream, url = upstream_of(stub)
-    stream = dl.enforce(sync_graph(url), 20, "A").stream({"path": "/hang", "log": []}, stream_mode="updates")
-    next(stream)
-    wait_until(lambda: upstream.open == 1)
-    closed_at = time.monotonic()
-    stream.close()
-    wait_until(lambda: upstream.open == 0)
-    assert upstream.left_at[0] - closed_at < 0.1 + PAUSE_S
 
 
 def test_batches_have_a_result_for_each_input(stub: Stub) -> None:

@@ -223,25 +223,27 @@ def test_an_empty_name_is_refused() -> None:
         CallTelemetry(" ")
 
 
-def run(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+WITHOUT = """sys.modules["opentelemetry"] = None
+try:
+    import docmind_lab.alternatives.enforcement.call_telemetry
+except Exception as error:
+    print(error)
+"""
 
 
 @pytest.mark.full
-def test_enforce_imports_no_telemetry_and_its_telemetry_no_tables() -> None:
-    code = (
-        "import sys, docmind_lab.alternatives.enforcement as enforcement\n"
-        "print(f'{enforcement.__name__}.telemetry' in sys.modules)\n"
-        "import docmind_lab.alternatives.enforcement.call_telemetry; print('pandas' in sys.modules)"
-    )
-    assert run(code).split() == ["False", "False"]
-
-
-@pytest.mark.full
-def test_without_opentelemetry_the_remedy_is_named() -> None:
-    code = (
-        "import sys; sys.modules['opentelemetry'] = None\n"
-        "try: import docmind_lab.alternatives.enforcement.call_telemetry\n"
-        "except Exception as error: print(error)"
-    )
-    assert "pip install 'docmind_lab[telemetry]'" in run(code)
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            "import docmind_lab.alternatives.enforcement as it; print(f'{it.__name__}.call_telemetry' in sys.modules)",
+            "False",
+        ),
+        ("import docmind_lab.alternatives.enforcement.call_telemetry; print('pandas' in sys.modules)", "False"),
+        (WITHOUT, "OpenTelemetry is not installed: pip install 'docmind_lab[telemetry]', or leave on_result out"),
+    ],
+    ids=["enforce imports no telemetry", "telemetry imports no tables", "without OpenTelemetry the remedy is named"],
+)
+def test_what_a_service_imports(code: str, said: str) -> None:
+    program = [sys.executable, "-c", f"import sys\n{code}"]
+    assert subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip() == said

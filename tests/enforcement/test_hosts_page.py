@@ -19,10 +19,9 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypedDict
 
-import httpx
 import nbformat
 import pytest
-from held_graphs import wait_until
+from forked_workers import two_workers
 from langgraph.graph import END, START, StateGraph
 from nbclient import NotebookClient
 from often import often
@@ -188,24 +187,9 @@ def test_the_service_for_gunicorn_answers_though_it_was_used_before_its_workers_
 ) -> None:
     used = '\nassert agent.invoke({"question": "before"}).state["answer"] == "answer to before"\n'
     (tmp_path / "service.py").write_text(recipes("gunicorn")[0] + used, encoding="utf-8")
-    socket, log = tmp_path / "socket", tmp_path / "log"
-    options = ["--preload", "--workers", "2", "--timeout", "60", "--no-control-socket", "--bind", f"unix:{socket}"]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", *options, "service:application"],
-            env=environment(),
-            cwd=tmp_path,
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        wait_until(lambda: log.read_text().count("Booting worker") == 2 or process.poll() is not None, STARTS_WITHIN_S)
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), timeout=20) as client:
-            answers = [client.get(f"http://service/{number}").text for number in range(20)]
-    finally:
-        process.terminate()
-        process.wait(STARTS_WITHIN_S)
-    assert answers == [f"answer to {number}" for number in range(20)], log.read_text()
+    with two_workers("service:application", tmp_path, environment(), STARTS_WITHIN_S) as client:
+        answers = [client.get(f"http://service/{number}").text for number in range(20)]
+    assert answers == [f"answer to {number}" for number in range(20)], (tmp_path / "log").read_text()
 
 
 @pytest.mark.full
@@ -213,25 +197,13 @@ def test_the_service_for_gunicorn_answers_though_it_was_used_before_its_workers_
 def test_both_processes_of_celerys_pool_answer_though_the_agent_was_used_before(my_agent: Any, tmp_path: Path) -> None:
     pytest.importorskip("celery", reason="needs celery: make test-hosts")
     (tmp_path / "tasks.py").write_text(recipes("Celery")[0] + IN_FILES, encoding="utf-8")
-    log = tmp_path / "log"
+    log, here = tmp_path / "log", {"env": environment(), "cwd": tmp_path, "text": True}
+    options = ["-A", "tasks", "worker", "--pool", "prefork", "--concurrency", "2"]
     with log.open("w") as output:
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "tasks", "worker", "--pool", "prefork", "--concurrency", "2"],
-            env=environment(),
-            cwd=tmp_path,
-            stdout=output,
-            stderr=output,
-        )
+        worker = subprocess.Popen([sys.executable, "-m", "celery", *options], **here, stdout=output, stderr=output)
     try:
-        asked = subprocess.run(
-            [sys.executable, "-c", ASKS],
-            env=environment(),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=STARTS_WITHIN_S,
-        )
+        program = [sys.executable, "-c", ASKS]
+        asked = subprocess.run(program, **here, capture_output=True, check=False, timeout=STARTS_WITHIN_S)
     finally:
         worker.terminate()
         worker.wait(STARTS_WITHIN_S)

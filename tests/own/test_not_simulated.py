@@ -11,7 +11,6 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -111,14 +110,6 @@ def downloads_weights(state: State) -> State:
     return {}
 
 
-def test_for_a_file_of_a_model_the_remedy_is_to_have_it_on_the_machine() -> None:
-    with pytest.raises(NotSimulated) as raised:
-        run(downloads_weights)
-    said = str(raised.value)
-    assert said.startswith("GET https://models.example.org/mini-lm/onnx.tar.gz: no simulated service answers this")
-    assert said.endswith("run the program once without the lab, so that it keeps the file on this machine")
-
-
 def test_a_driver_that_connects_in_c_is_refused_by_its_name(tmp_path: Path) -> None:
     psycopg = pytest.importorskip("psycopg", exc_type=ImportError)
     generators = importlib.import_module("psycopg.generators")
@@ -138,27 +129,48 @@ def test_a_driver_that_connects_in_c_is_refused_by_its_name(tmp_path: Path) -> N
     assert (generators.connect, generators.execute) == before, "the functions are put back"
 
 
-@pytest.mark.parametrize("node", [by_subprocess, by_shell])
-def test_a_subprocess_is_refused_by_its_name_with_the_clock_on_which_it_runs(node: Callable[[State], State]) -> None:
-    with pytest.raises(NotSimulated) as raised:
-        run(node)
-    said = str(raised.value)
-    assert said.startswith(
-        "sleep: a subprocess runs in real time, not in virtual time (in node fetch); use the wall clock"
-    )
-    assert said.endswith("World(clock='wall') (--clock wall)")
-    assert "MCP" not in said
+def by_queue(state: State) -> State:
+    return {"answer": str(multiprocessing.Queue())}
 
 
-def test_a_database_is_named_and_not_the_program_that_its_driver_asks_for_the_system() -> None:
-    def connect(state: State) -> State:
-        with contextlib.suppress(FileNotFoundError):
-            subprocess.check_output(["lsb_release", "-a"])
-        socket.create_connection(("127.0.0.1", 3306))
+async def by_mcp(state: State) -> State:
+    async with stdio_client(StdioServerParameters(command="a-server", args=["--key", "secret"])):
         return {}
 
-    with pytest.raises(NotSimulated, match=r"^127\.0\.0\.1.* \(a database driver"):
-        run(connect)
+
+def by_database(state: State) -> State:
+    """As the driver of MySQL connects, which asks a program for the name of the system."""
+    with contextlib.suppress(FileNotFoundError):
+        subprocess.check_output(["lsb_release", "-a"])
+    socket.create_connection(("127.0.0.1", 3306))
+    return {}
+
+
+SUBPROCESS = (
+    r"^sleep: a subprocess runs in real time, not in virtual time \(in node fetch\); "
+    r"use the wall clock, on which it runs for real: World\(clock='wall'\) \(--clock wall\)$"
+)
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        (by_subprocess, SUBPROCESS),
+        (by_shell, SUBPROCESS),
+        (by_queue, r"^a queue of multiprocessing waits in real time, .* a queue\.Queue"),
+        (by_mcp, r"^a-server: a subprocess .* over its SDK's memory transport"),
+        (by_database, r"^127\.0\.0\.1.* \(a database driver"),
+        (
+            downloads_weights,
+            r"^GET https://models\.example\.org/mini-lm/onnx\.tar\.gz: no .* it keeps the file on this machine$",
+        ),
+    ],
+)
+def test_what_runs_in_real_time_is_refused_by_its_name_with_a_remedy_of_its_own(node: Any, said: str) -> None:
+    with pytest.raises(NotSimulated, match=said) as raised:
+        run(node)
+    assert "secret" not in str(raised.value)
+    assert type(multiprocessing.Queue()).__module__ == "multiprocessing.queues", "it is put back"
 
 
 def test_the_lint_names_the_wall_clock_and_no_services_of_ones_own_for_a_subprocess() -> None:
@@ -183,26 +195,6 @@ def test_a_module_that_starts_a_subprocess_as_it_is_imported_may_be_imported_in_
 
     run(late)
     assert seen == [b"here\n"]
-
-
-def test_a_queue_of_multiprocessing_is_refused_by_its_name() -> None:
-    def by_queue(state: State) -> State:
-        return {"found": str(multiprocessing.Queue())}
-
-    with pytest.raises(NotSimulated, match=r"^a queue of multiprocessing waits in real time, .* a queue\.Queue"):
-        run(by_queue)
-    assert type(multiprocessing.Queue()).__module__ == "multiprocessing.queues"
-
-
-def test_a_subprocess_that_an_mcp_client_starts_is_refused_with_the_other_way_to_reach_its_server() -> None:
-    async def by_mcp(state: State) -> State:
-        server = StdioServerParameters(command="a-server", args=["--key", "secret"])
-        async with stdio_client(server):
-            return {}
-
-    with pytest.raises(NotSimulated, match=r"^a-server: a subprocess .* over its SDK's memory transport") as raised:
-        run(by_mcp)
-    assert "secret" not in str(raised.value)
 
 
 def test_a_run_that_its_caller_has_left_is_told_of_too() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -161,18 +162,17 @@ def nothing_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "ENCODINGS", {})
 
 
-def outcomes(node: Any) -> set[str]:
-    return {run.run.outcome for run in simulated(graph_of(count=node), alternatives="unguarded,A")}
-
-
-def test_a_run_needs_no_download_of_a_tokenizer_for_embeddings() -> None:
-    embeddings = OpenAIEmbeddings()
-    assert outcomes(lambda state: {"answer": len(embeddings.embed_query(state["question"]))}) == {"answered"}
-
-
-def test_a_run_needs_no_download_of_a_tokenizer_to_count_tokens() -> None:
-    model = ChatOpenAI(model="gpt-4o")
-    assert outcomes(lambda state: {"answer": model.get_num_tokens(state["question"])}) == {"answered"}
+@pytest.mark.parametrize(
+    "count",
+    [
+        lambda text: len(OpenAIEmbeddings().embed_query(text)),
+        lambda text: ChatOpenAI(model="gpt-4o").get_num_tokens(text),
+    ],
+    ids=["for embeddings", "to count tokens"],
+)
+def test_a_run_needs_no_download_of_a_tokenizer(count: Callable[[str], int]) -> None:
+    graph = graph_of(count=lambda state: {"answer": count(state["question"])})
+    assert {run.run.outcome for run in simulated(graph, alternatives="unguarded,A")} == {"answered"}
 
 
 def test_a_made_up_tokenizer_gives_the_text_back_and_is_forgotten_with_the_hooks(tmp_path: Path) -> None:

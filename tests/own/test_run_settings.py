@@ -113,6 +113,8 @@ def test_settings_that_do_not_fit_are_told_with_their_field(settings: dict[str, 
         own_graph(GREETS, [ASKED], **settings)
     with pytest.raises(ConfigurationError, match="has no context_schema"):
         own_graph(ASKS, [ASKED], context={"user": "ada"})
+    with pytest.raises(ConfigurationError, match="each run needs a store of its own"):
+        workload_kind(own_graph(ASKS, [ASKED], store=InMemoryStore()).workload)  # type: ignore[arg-type]
 
 
 def test_an_input_of_a_graph_with_a_context_goes_to_a_process_that_has_not_imported_the_users_module(
@@ -188,11 +190,6 @@ def test_a_store_of_the_users_is_made_for_each_run() -> None:
     assert [len(store.search(("seen",))) for store in made] == [2, 2, 2]
 
 
-def test_a_store_that_is_no_function_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="each run needs a store of its own"):
-        workload_kind(own_graph(ASKS, [ASKED], store=InMemoryStore()).workload)  # type: ignore[arg-type]
-
-
 # ---- errors that a graph notes by itself
 
 
@@ -200,6 +197,7 @@ class NotingState(TypedDict, total=False):
     question: str
     errors: list[str]
     error: str | None
+    row_errors: Any
     terror: str
 
 
@@ -215,21 +213,11 @@ def test_a_graph_that_ends_with_an_error_in_its_state_is_said_to(alternatives: s
     assert "In 4 runs the graph came to its end with an error of its own in its state, under errors." in said
 
 
-def test_a_state_may_hold_a_table_whose_truth_is_an_error() -> None:
-    class Tables(TypedDict, total=False):
-        question: str
-        errors: Any
+def test_an_error_that_came_with_the_input_or_was_put_right_is_none_of_the_graphs_nor_is_a_table() -> None:
+    """The truth of a table is an error of its own."""
 
-    def read(state: Tables) -> Tables:
-        return {"errors": pd.DataFrame({"row": [1, 2]})}
-
-    graph = StateGraph(Tables).add_node(read).add_edge(START, "read").compile()
-    assert outcomes(graph) == {"answered"}
-
-
-def test_an_error_that_came_with_the_input_or_was_put_right_is_none_of_the_graphs() -> None:
     def note(state: NotingState) -> NotingState:
-        return {"error": "not yet"}
+        return {"error": "not yet", "row_errors": pd.DataFrame({"row": [1, 2]})}
 
     def mend(state: NotingState) -> NotingState:
         return {"error": None}
@@ -237,6 +225,7 @@ def test_an_error_that_came_with_the_input_or_was_put_right_is_none_of_the_graph
     graph = StateGraph(NotingState).add_sequence([note, mend]).add_edge(START, "note").compile()
     study = compared(graph, inputs=[{"question": "a", "errors": ["of before"]}])
     assert "errors_in_state" not in study.manifest
+    assert set(study.runs["outcome"].astype("str")) == {"answered"}
 
 
 class Report(TypedDict):
@@ -279,6 +268,7 @@ def test_an_interrupt_is_an_outcome_of_its_own_and_names_its_node() -> None:
     assert {(run.run.outcome, run.run.stop_reason, run.run.error_node) for run in runs} == {
         ("interrupted", "interrupted", "ask_twice")
     }
+    assert outcomes(ASKS, "unguarded,A,C", resume=["ada"]) == {"interrupted"}, "past the last answer too"
 
 
 def test_interrupts_are_answered_in_their_order_under_every_alternative() -> None:
@@ -294,10 +284,6 @@ def test_interrupts_are_answered_in_their_order_under_every_alternative() -> Non
         answers = [json.loads(event.detail) for event in run.events if event.event == "interrupt_answered"]
         # Events of one instant stand in the order of their details.
         assert sorted((answer["left"], answer["interrupts"]) for answer in answers) == [(0, 1), (1, 1)]
-
-
-def test_an_interrupt_past_the_last_answer_is_the_end_of_the_run() -> None:
-    assert outcomes(ASKS, "unguarded,A,C", resume=["ada"]) == {"interrupted"}
 
 
 def stopping(**compiled: Any) -> Any:
@@ -529,11 +515,6 @@ def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line_as_the_graph_
     assert report.unreached == ("node never_agent",)
 
 
-def test_a_study_whose_runs_call_a_model_does_not_say_that_none_did() -> None:
-    study = compared(graph_of(ask_model), "A")
-    assert "no_model_calls" not in study.manifest
-
-
 # ---- sweeps
 
 
@@ -575,14 +556,10 @@ def test_a_fault_without_a_role_strikes_every_node(fault: str) -> None:
     graph = graph_of(ask_model)
     study = compared(graph, faults=fault, decision_timeout_s=3)
     assert set(study.runs["faulted_calls"]) == {1.0}
+    assert "no_model_calls" not in study.manifest
     factors = {"alternatives": "A", "faults": ["none", fault], "decision_timeout_s": 3}
     swept = dl.sweep(dl.graph(graph, [ASKED]), factors, runs=1)
     assert sorted(swept.runs["faulted_calls"]) == [0.0, 1.0]
-
-
-def test_a_fault_of_a_role_that_is_no_node_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="the graph has no node 'synthesis'; it has ask_model"):
-        compared(graph_of(ask_model), faults="hang:synthesis")
 
 
 def echo(question: str) -> str:
@@ -651,6 +628,7 @@ def test_a_choice_for_a_graph_of_ones_own_is_a_call_of_enforce_and_no_setting() 
 @pytest.mark.parametrize(("alternatives", "outcome"), [("A,C,D,E", "partial"), ("B", "timed_out")])
 def test_state_of_its_own_that_a_cut_run_has_written_is_what_it_leaves_behind(alternatives: str, outcome: str) -> None:
     """Not messages and documents alone. B's caller is shown no state, and D stops between two steps."""
+    assert outcomes(graph_of(ask_model), "A", decision_timeout_s=3, faults="hang:ask_model") == {"timed_out"}
 
     def note(state: State) -> State:
         return {"seen": ["first"]}
@@ -660,10 +638,6 @@ def test_state_of_its_own_that_a_cut_run_has_written_is_what_it_leaves_behind(al
 
     graph = graph_of(note, ask_model, conclude)
     assert outcomes(graph, alternatives, decision_timeout_s=3, faults="slow_first_token=9:ask_model") == {outcome}
-
-
-def test_a_cut_run_that_has_written_nothing_leaves_nothing_behind() -> None:
-    assert outcomes(graph_of(ask_model), "A", decision_timeout_s=3, faults="hang:ask_model") == {"timed_out"}
 
 
 # ---- which attempt of a call ended a run
@@ -687,22 +661,22 @@ def ask_and_fail(state: State) -> State:
 
 
 @pytest.mark.parametrize(
-    ("node", "fault", "attempt"),
+    ("node", "fault", "outcome", "attempt"),
     [
-        (ask_model, "http_500:*", 1),
-        (ask_three_times, "http_500:*", 3),
-        (ask_three_times, "disconnect:*", 3),
-        (ask_and_fail, "none", 0),
-        (ask_and_forget, "http_500:*", 0),
+        (ask_model, "none", "answered", 0),
+        (ask_model, "http_500:*", "failed", 1),
+        (ask_three_times, "http_500:*", "failed", 3),
+        (ask_three_times, "disconnect:*", "failed", 3),
+        (ask_and_fail, "none", "failed", 0),
+        (ask_and_forget, "http_500:*", "failed", 0),
     ],
-    ids=["first", "third", "of no answer", "of the nodes own code", "of a call that was forgiven"],
+    ids=["of none", "first", "third", "of no answer", "of the nodes own code", "of a call that was forgiven"],
 )
-def test_the_attempt_that_a_run_failed_with_stands_beside_its_error(node: Any, fault: str, attempt: int) -> None:
+def test_the_attempt_that_a_run_failed_with_stands_beside_its_error(
+    node: Any, fault: str, outcome: str, attempt: int
+) -> None:
     (measured,) = simulated(graph_of(node), decision_timeout_s=60, faults=fault)
-    assert (measured.run.outcome, measured.run.error_node) == ("failed", node.__name__)
-    assert (measured.run.error_attempt, measured.run.error_type == "KeyError") == (attempt, attempt == 0)
-
-
-def test_a_run_that_did_not_fail_has_no_attempt_that_it_failed_with() -> None:
-    (measured,) = simulated(graph_of(ask_model), decision_timeout_s=60)
-    assert (measured.run.outcome, measured.run.error_attempt) == ("answered", 0)
+    run = measured.run
+    assert (run.outcome, run.error_attempt) == (outcome, attempt)
+    assert run.error_node == (node.__name__ if outcome == "failed" else "")
+    assert (run.error_type == "KeyError") == (outcome == "failed" and attempt == 0)

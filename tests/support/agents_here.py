@@ -48,16 +48,17 @@ def lookup(query: str) -> str:
     return f"A with statement calls __enter__ and __exit__. Asked: {query}"
 
 
-def of_openai_agents() -> Any:
+async def by_openai_agents(question: str) -> Any:
     import agents
 
     # The Responses API, as by default.
     client = openai.AsyncOpenAI(base_url=HOST, api_key="none")
     model = agents.OpenAIResponsesModel(model=MODEL, openai_client=client)
-    return agents.Agent(name="researcher", model=model, tools=[agents.function_tool(lookup)])
+    agent = agents.Agent(name="researcher", model=model, tools=[agents.function_tool(lookup)])
+    return await agents.Runner.run(agent, question, run_config=agents.RunConfig(tracing_disabled=True))
 
 
-def of_pydantic_ai() -> Any:
+async def by_pydantic_ai(question: str) -> Any:
     from pydantic_ai import Agent
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -65,11 +66,8 @@ def of_pydantic_ai() -> Any:
     model = OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=HOST, api_key="none"))
     agent = Agent(model, name="researcher")
     agent.tool_plain(lookup)
-    return agent
+    return await agent.run(question)
 
 
-FRAMEWORKS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "openai-agents": ("agents", of_openai_agents),
-    "pydantic-ai": ("pydantic_ai", of_pydantic_ai),
-}
-"""Framework → its module, and what makes its agent."""
+FRAMEWORKS: dict[str, Callable[[str], Any]] = {"agents": by_openai_agents, "pydantic_ai": by_pydantic_ai}
+"""Module of a framework → a function of a question that calls its agent."""

@@ -11,7 +11,7 @@ making.py        what answers a user's code while it makes its graph
 tokenizer.py     vocabularies in place of files that tiktoken downloads
 own_requests.py  requests, from hooks below HTTP clients, and where they go
 unsimulated.py   what has no virtual time, refused by name: other connections, drivers, programs
-agents           agents that are no LangGraph graph
+agents.py        agents that are no LangGraph graph
 programs         programs in any language
 """
 

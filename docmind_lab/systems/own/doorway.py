@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -41,9 +41,9 @@ class RunDoorway:
     def stream(
         self, inner: Callable[..., Iterator[Any]], config: Any, inputs: Any, *rest: Any, **options: Any
     ) -> Iterator[Any]:
-        """Stream from the graph with the deadline in force; whole states are converted to `FreeState`."""
+        """Stream from the graph with the deadline in force, and answer its interrupts."""
         with self._deadline_in_force(config, rest, options):
-            passage = _Passage(self, inputs, options)
+            passage = _Passage(self, inputs)
             while passage.goes_on():
                 for chunk in inner(passage.input, *rest, **options):
                     yield from passage.chunks_for_caller(chunk)
@@ -53,19 +53,11 @@ class RunDoorway:
     ) -> AsyncIterator[Any]:
         """`stream`, as an async generator."""
         with self._deadline_in_force(config, rest, options):
-            passage = _Passage(self, inputs, options)
+            passage = _Passage(self, inputs)
             while passage.goes_on():
                 async for chunk in inner(passage.input, *rest, **options):
                     for each in passage.chunks_for_caller(chunk):
                         yield each
-
-    def invoke(self, inner: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Return the last state; the graph's own `invoke` calls `stream`."""
-        return free_state(inner(*arguments, **options))
-
-    async def ainvoke(self, inner: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
-        """`invoke`, as a coroutine."""
-        return free_state(await inner(*arguments, **options))
 
     def readable_state(self, state: Any) -> FreeState:
         """Convert a state of the graph to the form that alternatives read."""
@@ -120,10 +112,9 @@ class _Passage:
     input: what the graph is begun with, or goes on with.
     """
 
-    def __init__(self, doorway: RunDoorway, inputs: Any, options: Mapping[str, Any]) -> None:
+    def __init__(self, doorway: RunDoorway, inputs: Any) -> None:
         self.input = doorway.input(inputs)
         self._inputs = inputs if isinstance(inputs, Mapping) else {}
-        self._is_of_states = options.get("stream_mode") == "values"
         self._answers, self._outputs = list(doorway.resume), doorway.outputs
         self._recorder = doorway.observer.recorder
         self._has_begun = False
@@ -139,7 +130,7 @@ class _Passage:
             ids = [str(getattr(each, "id", "")) for each in content[INTERRUPT] or ()]
             self._waiting = {**(self._waiting or {}), **dict.fromkeys(ids)}
             return []
-        return [free_state(chunk) if self._is_of_states else chunk]
+        return [chunk]
 
     def goes_on(self) -> bool:
         """Whether the graph is to be run, for the first time or with an answer; at its end, record its last state."""

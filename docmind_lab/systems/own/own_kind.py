@@ -30,9 +30,7 @@ from docmind_lab.services.endpoints import EndpointTable, read_endpoints
 from docmind_lab.systems.base.observer import role_of
 from docmind_lab.systems.base.retries import own_retries
 from docmind_lab.systems.base.workload_kind import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, shown_name
-from docmind_lab.systems.own.agents import AgentGraph
-from docmind_lab.systems.own.agents.enforcing import carried_out_by, notes_on, refusal_of
-from docmind_lab.systems.own.agents.load import as_question
+from docmind_lab.systems.own.agents import AgentGraph, OnAgent, as_question, notes_on, refusal_of
 from docmind_lab.systems.own.inputs import Inputs, inputs_named, read_inputs, register, register_inputs
 from docmind_lab.systems.own.making import simulated_while_made
 from docmind_lab.systems.own.own_requests import Services, SimulatedDestinations
@@ -163,7 +161,7 @@ def own_kind(workload: str) -> WorkloadKind:
     more: dict[str, Any] = {"notes": notes_on_module(reference)}
     if isinstance(graph, AgentGraph):
         more = {"notes": notes_on(graph.agent), "refusal": functools.partial(refusal_of, graph.agent)}
-        more["carried_out_by"] = functools.partial(carried_out_by, graph.agent)
+        more["carried_out_by"] = OnAgent
     return WorkloadKind(
         name=name,
         title=name,

@@ -47,20 +47,12 @@ class NotingSaver(PassingSaver):
         super().__init__(inner)
         self._recorder = recorder
 
-    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """Pass an operation on, and record a put."""
-        self._note(operation, *arguments)
-        return super().passed(operation, *arguments, **options)
-
-    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """`passed`, of an async operation."""
-        self._note(operation, *arguments)
-        return await super().passed_async(operation, *arguments, **options)
-
-    def _note(self, operation: str, *arguments: Any) -> None:
+    def answered(self, operation: str, *arguments: Any) -> tuple[Any] | None:
+        """Record a put, and pass every operation on."""
         if operation in ("put", "aput"):
             _, _, metadata, _ = arguments
             self._recorder.event("checkpoint_put", step=metadata.get("step", 0))
+        return None
 
 
 _OF_LANGGRAPH = "langgraph.checkpoint."

@@ -48,20 +48,14 @@ class DeadlineInterceptor(ClientCallInterceptor):
     """Write the time that is left into the metadata of each message that a client of the A2A SDK sends.
 
     Outside every deadline messages are sent as they are.
-
-    Args:
-        key: The key of the metadata, which holds whole milliseconds.
     """
-
-    def __init__(self, *, key: str = METADATA_KEY) -> None:
-        self._key = key
 
     async def before(self, args: BeforeArgs) -> None:
         """Add the time left to a copy of the message, so that the caller's own can be sent again."""
         if isinstance(args.input, SendMessageRequest):
             request = SendMessageRequest()
             request.CopyFrom(args.input)
-            request.message.metadata.update(remaining_metadata(_entry(request.message, self._key), self._key))
+            request.message.metadata.update(remaining_metadata(_entry(request.message)))
             args.input = request
 
     async def after(self, args: AfterArgs) -> None:
@@ -79,7 +73,6 @@ class DeadlineExecutor(AgentExecutor):
         at_most_s: Seconds that a task may take; None for what its message says only.
         transit_s: Seconds taken off what the message says, for the way here and back.
         least_s: Seconds that a task needs at least.
-        key: The key of the metadata.
 
     Raises:
         ConfigurationError: A value cannot be used.
@@ -92,14 +85,13 @@ class DeadlineExecutor(AgentExecutor):
         at_most_s: float | None = None,
         transit_s: float = 0.0,
         least_s: float = ServerLimits.least_s,
-        key: str = METADATA_KEY,
     ) -> None:
-        self._executor, self._key = executor, key
+        self._executor = executor
         self._limits = ServerLimits(at_most_s, transit_s, least_s)
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Run the agent's executor under the deadline of the message."""
-        came_s = read_metadata_s(_entry(context.message, self._key), self._key)
+        came_s = read_metadata_s(_entry(context.message))
         label = f"task {context.task_id}"
         noted = _NotingQueue(event_queue, has_task=context.current_task is not None)
         try:
@@ -118,9 +110,11 @@ class DeadlineExecutor(AgentExecutor):
         await self._executor.cancel(context, event_queue)
 
 
-def _entry(message: Message | None, key: str) -> dict[str, object]:
-    """Return what the metadata of a message has under the key, alone."""
-    return {} if message is None or key not in message.metadata else {key: message.metadata[key]}
+def _entry(message: Message | None) -> dict[str, object]:
+    """Return what the metadata of a message has under the key of the deadline, alone."""
+    if message is None or METADATA_KEY not in message.metadata:
+        return {}
+    return {METADATA_KEY: message.metadata[METADATA_KEY]}
 
 
 async def _end(context: RequestContext, queue: _NotingQueue, state: TaskState, error: DeadlineError) -> None:

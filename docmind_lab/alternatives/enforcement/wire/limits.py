@@ -62,25 +62,25 @@ class ServerLimits:
         return left_s if self.at_most_s is None else min(left_s, self.at_most_s)
 
 
-def remaining_metadata(metadata: Mapping[str, object] | None = None, key: str = METADATA_KEY) -> dict[str, object]:
+def remaining_metadata(metadata: Mapping[str, object] | None = None) -> dict[str, object]:
     """Return the metadata of a message with the time left added; unchanged outside every deadline.
 
     If it has a smaller duration already, that one stays.
     """
     added, deadline = dict(metadata or {}), deadline_in_force()
     if deadline is not None:
-        own_s = read_metadata_s(added, key)
+        own_s = read_metadata_s(added)
         left_s = deadline.remaining()
-        added[key] = whole_milliseconds(left_s if own_s is None else min(left_s, own_s))
+        added[METADATA_KEY] = whole_milliseconds(left_s if own_s is None else min(left_s, own_s))
     return added
 
 
-def read_metadata_s(metadata: Mapping[str, object] | None, key: str = METADATA_KEY) -> float | None:
+def read_metadata_s(metadata: Mapping[str, object] | None) -> float | None:
     """Return the seconds that the sender still waits; None if the metadata does not say, or not readably.
 
     It is JSON or a protobuf Struct, whose numbers are floats.
     """
-    value = (metadata or {}).get(key)
+    value = (metadata or {}).get(METADATA_KEY)
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

@@ -22,7 +22,6 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCRequest
 
 from docmind_lab.alternatives.enforcement.wire.limits import (
-    METADATA_KEY,
     ServerLimits,
     read_metadata_s,
     remaining_metadata,
@@ -51,7 +50,6 @@ class ToolDeadline:
         at_most_s: Seconds that a request may take; None for what it says only.
         transit_s: Seconds taken off what the request says, for the way here and back.
         least_s: Seconds that a request needs at least.
-        key: The key of `_meta`, which holds whole milliseconds.
 
     Raises:
         ConfigurationError: A value cannot be used, or the package mcp is older than 2.
@@ -63,14 +61,13 @@ class ToolDeadline:
         at_most_s: float | None = None,
         transit_s: float = 0.0,
         least_s: float = ServerLimits.least_s,
-        key: str = METADATA_KEY,
     ) -> None:
         if importlib.util.find_spec("mcp.server.context") is None:
             raise ConfigurationError(
                 "ToolDeadline needs mcp 2, since servers of mcp 1 have no middleware; put "
                 "`async with dl.deadline(20):` into each tool"
             )
-        self._limits, self._key = ServerLimits(at_most_s, transit_s, least_s), key
+        self._limits = ServerLimits(at_most_s, transit_s, least_s)
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Handle one message of a client.
@@ -82,7 +79,7 @@ class ToolDeadline:
             return await call_next(ctx)
         label = f"{ctx.method} {(ctx.params or {}).get('name', '')}".strip()
         try:
-            limit_s = self._limits.admitted_s(read_metadata_s(cast(Mapping[str, object], ctx.meta), self._key), label)
+            limit_s = self._limits.admitted_s(read_metadata_s(cast(Mapping[str, object], ctx.meta)), label)
         except BudgetRefused as error:
             raise _timed_out("deadline_refused", error) from error
         try:
@@ -99,20 +96,17 @@ def _timed_out(kind: str, error: DeadlineError) -> MCPError:
     return MCPError(REQUEST_TIMEOUT, str(error), {"type": kind})
 
 
-def deadline_meta(meta: Mapping[str, object] | None = None, *, key: str = METADATA_KEY) -> RequestParamsMeta:
+def deadline_meta(meta: Mapping[str, object] | None = None) -> RequestParamsMeta:
     """Return the `_meta` of a request with the time that is left, for `call_tool(..., meta=deadline_meta())`.
 
     Args:
         meta: What else the request says.
-        key: The key of the duration.
     """
-    return cast("RequestParamsMeta", remaining_metadata(meta, key))
+    return cast("RequestParamsMeta", remaining_metadata(meta))
 
 
 @contextlib.asynccontextmanager
-async def with_deadlines(
-    transport: AbstractAsyncContextManager[Any], *, key: str = METADATA_KEY
-) -> AsyncIterator[tuple[Any, Any]]:
+async def with_deadlines(transport: AbstractAsyncContextManager[Any]) -> AsyncIterator[tuple[Any, Any]]:
     """Write the time that is left into each request that a client sends over a transport.
 
     Outside every deadline requests are sent as they are. The session outlives a deadline: a call is cut where it is
@@ -121,17 +115,16 @@ async def with_deadlines(
     Args:
         transport: A transport of the MCP SDK, such as `streamable_http_client(url)` or `stdio_client(parameters)`.
             What it gives beside its two streams, as one of mcp 1 does, is left out.
-        key: The key of `_meta`.
     """
     async with transport as (read, write, *_):
-        yield read, DeadlineStream(write, key)
+        yield read, DeadlineStream(write)
 
 
 class DeadlineStream:
     """The stream of messages to a server. Each is written by the code that waits for its answer, so under its hold."""
 
-    def __init__(self, stream: Any, key: str) -> None:
-        self._stream, self._key = stream, key
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message to the server, with the time that is left if it is a request."""
@@ -140,7 +133,7 @@ class DeadlineStream:
         request = getattr(message, "root", message)
         if isinstance(request, JSONRPCRequest) and request.method in _METHODS:
             params = request.params or {}
-            meta = remaining_metadata(params.get("_meta"), self._key)
+            meta = remaining_metadata(params.get("_meta"))
             if meta:
                 timed = request.model_copy(update={"params": {**params, "_meta": meta}})
                 item = replace(item, message=timed if request is message else type(message)(timed))

@@ -26,8 +26,7 @@ from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.retries import own_retries
 from docmind_lab.systems.base.workload_kind import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
-from docmind_lab.systems.own.agents.agent import Agent, agent_graph
-from docmind_lab.systems.own.agents.load import as_question
+from docmind_lab.systems.own.agents import Agent, agent_graph, as_question
 from docmind_lab.systems.own.inputs import (
     GraphInput,
     Inputs,
