@@ -16,6 +16,7 @@ from docmind_lab.alternatives import (
     Unguarded,
 )
 from docmind_lab.core.alternative_catalogue import letter_of
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
@@ -42,7 +43,7 @@ def measured(
     *faults: str,
     timeout_s: float = TIMEOUT_S,
     profile: LatencyProfile = PROFILE,
-    stops_on_disconnect: bool = True,
+    behaviour: ServerBehaviour = STOPS,
 ) -> list[MeasuredRun]:
     comparison = Comparison(
         decision_timeout_s=timeout_s,
@@ -51,7 +52,7 @@ def measured(
         profile=profile,
         documents=Documents("handbook"),
     )
-    options = ServiceOptions(profile, tuple(map(Fault.parse, faults)), stops_on_disconnect=stops_on_disconnect)
+    options = ServiceOptions(profile, tuple(map(Fault.parse, faults)), behaviour=behaviour)
     # The order of a comparison is drawn from what is compared; by seed, two lists stand side by side.
     orders = sorted(comparison.orders(), key=lambda order: order.facts.seed)
     return [system.measure(order, options) for order in orders]
@@ -122,7 +123,7 @@ def test_a_server_that_does_not_stop_goes_on_with_the_call_that_was_cut_and_gets
     alternative: Alternative, system: SimulatedSystem
 ) -> None:
     """Whether the server stops when its client goes away decides much of what cancellation is worth."""
-    runs = measured(system, alternative, stops_on_disconnect=False)
+    runs = measured(system, alternative, behaviour=GOES_ON)
     assert all(run.run.calls_after_deadline == 0 for run in runs)
     assert max(run.run.busy_after_deadline_s for run in runs) > 0.1
 

@@ -13,6 +13,7 @@ import docmind_lab as dl
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.randomness import run_seed
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.comparison_run import resolve
 from docmind_lab.experiments.comparison.replays import replayed_comparison
@@ -151,3 +152,11 @@ def test_a_replay_is_held_to_second_budgets(folder: Path) -> None:
         dl.docmind(budget=Budget(calls=2)), alternatives="A", world=dl.Replay(folder), workers=1
     ).runs.to_dict("records")
     assert (run["stop_reason"], run["calls_spent"]) == ("call_budget", 2)
+
+
+@pytest.mark.parametrize("name", ["stops", "goes-on", "llama-cpp-2026.10"])
+def test_the_servers_of_a_replay_do_what_those_of_the_recording_did(name: str, live: Study, tmp_path: Path) -> None:
+    design = resolve(dl.docmind(), world=dl.World(server=name))[0].design()
+    said = {each: design[each] for each in ("stops_on_disconnect", "server_behaviour") if each in design}
+    made, _ = resolve(dl.docmind(), world=dl.Replay(recording_at(tmp_path / "r", live, **said)))
+    assert made.server_behaviour == ServerBehaviour.named(name)

@@ -44,7 +44,7 @@ def design(alternative, *, queries, rate_per_s, slots, **changes):
 
 
 def options_of(made):
-    return ServiceOptions(made.profile, stops_on_disconnect=made.stops_on_disconnect, seed=made.seed)
+    return ServiceOptions(made.profile, behaviour=made.server_behaviour, seed=made.seed)
 
 
 def queries_of(made):

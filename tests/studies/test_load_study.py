@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from benchmarks import load
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.load import LoadStudy, Poisson, Trace, load_options, run_load
+from docmind_lab.experiments.load import LoadStudy, Poisson, load_options, run_load
 from docmind_lab.experiments.load import load_run as run
 from docmind_lab.experiments.load.load_run import LoadCellResult
 from docmind_lab.views.cli.app import app
@@ -98,7 +98,6 @@ def test_the_summary_has_a_row_for_each_load_and_arm(small):
         ({"decision_timeout_s": 0.0}, "decision timeout"),
         ({"alternatives": "Z"}, "Z"),
         ({"profile": "slow"}, "slow"),
-        ({"arrivals": [Trace((0.0, 9.0))]}, "2 arrivals"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_name(changes, named):

@@ -2,7 +2,6 @@
 
     Poisson(0.5).instants(200, seed=7)          # seconds, the first one after its gap
     Constant(0.5)                               # one every 2 s
-    Trace(instants_s)                           # what was recorded
 
 A closed source, which sends its next query when the last one is answered, goes easy on a system that is slow:
 Schroeder, Wierman and Harchol-Balter, "Open versus closed: a cautionary tale", NSDI 2006.
@@ -13,8 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Any, ClassVar
+from itertools import accumulate
+from typing import ClassVar
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform
@@ -61,54 +60,10 @@ class Constant(_Steady):
         return tuple(number / self.rate_per_s for number in range(count))
 
 
-@dataclass(frozen=True)
-class Trace:
-    """Recorded arrivals: two or more seconds from any start, never decreasing.
-
-    Raises: ConfigurationError for instants that are out of order, too few, or all the same.
-    """
-
-    kind: ClassVar[str] = "trace"
-    instants_s: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        # Written so that a NaN fails it: every comparison with one is false.
-        rising = all(early <= late for early, late in pairwise(self.instants_s))
-        if len(self.instants_s) < 2 or not rising or not self.instants_s[0] < self.instants_s[-1] < math.inf:
-            raise ConfigurationError(
-                "instants_s must hold two or more finite seconds that never decrease, and not all the same: sort them"
-            )
-
-    @property
-    def rate_per_s(self) -> float:
-        """Average number of queries a second over the whole trace."""
-        return (len(self.instants_s) - 1) / (self.instants_s[-1] - self.instants_s[0])
-
-    def instants(self, count: int, seed: int) -> tuple[float, ...]:
-        """Return `count` successive arrivals, from a place in the trace drawn from the seed; the first is at 0.
-
-        Raises: ConfigurationError when the trace has fewer.
-        """
-        spare = len(self.instants_s) - count
-        if spare < 0:
-            raise ConfigurationError(
-                f"the trace has {len(self.instants_s)} arrivals, and {count} are asked for: lower queries"
-            )
-        start = int(keyed_uniform(seed, "trace start") * (spare + 1))
-        first_s = self.instants_s[start]
-        return tuple(instant_s - first_s for instant_s in self.instants_s[start : start + count])
-
-
-Arrivals = Poisson | Constant | Trace
-"""An open arrival process; the three are interchangeable with each other."""
+Arrivals = Poisson | Constant
+"""An open arrival process; the two are interchangeable with each other."""
 
 
 def processes_of(arrivals: Iterable[float | Arrivals]) -> tuple[Arrivals, ...]:
     """Return the arrival processes; a rate stands for a Poisson process."""
     return tuple(Poisson(each) if isinstance(each, int | float) else each for each in arrivals)
-
-
-def as_json(arrivals: Arrivals) -> dict[str, Any]:
-    """Return the parameters of the arrivals as JSON types."""
-    parameters: dict[str, Any] = {"kind": arrivals.kind, "rate_per_s": arrivals.rate_per_s}
-    return parameters | ({"instants_s": list(arrivals.instants_s)} if isinstance(arrivals, Trace) else {})

@@ -12,7 +12,7 @@ from docmind_lab.alternatives import Alternative
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
 from docmind_lab.experiments.comparison.comparison import Comparison, study_id_of
-from docmind_lab.experiments.load.arrivals import Arrivals, as_json
+from docmind_lab.experiments.load.arrivals import Arrivals
 from docmind_lab.experiments.load.crowd import Query
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.base.questions import load_questions
@@ -77,8 +77,9 @@ class LoadDesign(Comparison):
         names += ["router_injection", "seed", "horizon_factor"]
         # Only where there are some, so that the ids of other studies stay what they were.
         names += ["fault"] if self.faults else []
+        names += ["server_behaviour"] if "server_behaviour" in of_runs else []
         return {name: of_runs[name] for name in names} | {
-            "arrivals": [as_json(each) for each in self.arrivals],
+            "arrivals": [{"kind": each.kind, "rate_per_s": each.rate_per_s} for each in self.arrivals],
             "queries": self.queries,
             "replicates": self.replicates,
             "callers": self.callers,

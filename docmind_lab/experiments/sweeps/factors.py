@@ -224,13 +224,12 @@ def _items(factors: Factors) -> list[Any]:
     return [part for item in factors.alternative for part in (item.split(",") if isinstance(item, str) else [item])]
 
 
-def behaviours_of(factors: Factors) -> list[dict[str, Any]]:
-    """Return what servers do when their client leaves: the switch, or a profile in its place, by field."""
-    switches: list[dict[str, Any]] = [{"stops_on_disconnect": stops} for stops in factors.stops_on_disconnect]
-    behaviours: list[dict[str, Any]] = []
+def behaviours_of(factors: Factors) -> list[ServerBehaviour]:
+    """Return what servers do when their client leaves: the extremes of the switch, and profiles beside them."""
+    extremes = [STOPS if stops else GOES_ON for stops in factors.stops_on_disconnect]
+    behaviours: list[ServerBehaviour] = []
     for level in factors.server_behaviour:
-        profile = [] if level == "own" else values_of("server_behaviour", [level], ServerBehaviour.named)
-        behaviours += [{"server_behaviour": each} for each in profile] or switches
+        behaviours += extremes if level == "own" else values_of("server_behaviour", [level], ServerBehaviour.named)
     return behaviours
 
 

@@ -93,7 +93,7 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
         "client_retries": [None if tries == "own" else tries for tries in factors.retries],
         "profile": values_of("latency_profile", factors.latency_profile, profile_of),
         "faults": values_of("fault", factors.fault, faults_of),
-        "servers": behaviours_of(factors),
+        "server_behaviour": behaviours_of(factors),
         "adoption": values_of("adoption", factors.adoption, checked_adoption),
         "decision_timeout_s": values_of("decision_timeout_s", factors.decision_timeout_s, _timeout_s),
         "budget": [study.budget],
@@ -116,7 +116,6 @@ def _combination(study: StudyFields, level: dict[str, Any]) -> Comparison:
         raise Impossible(f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline")
     simulation = study.simulation if level["clock"] == "virtual" else {**study.simulation, "cpu_charge": 0.0}
     return Comparison(
-        **level.pop("servers"),
         **level,
         runs=study.repeats,
         seed=study.seed,
