@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.load.arrivals import Constant, Poisson
+from docmind_lab.experiments.load.load_design import Constant, Poisson
 
 
 def test_poisson_gaps_have_the_mean_and_the_spread_of_an_exponential():

@@ -11,10 +11,9 @@ import pytest
 from docmind_lab.alternatives import AsyncCancellation, Cooperative, HardTimeout
 from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd
-from docmind_lab.experiments.load.crowd_tables import frames_of, rows_of_query
-from docmind_lab.experiments.load.load_design import LoadDesign
+from docmind_lab.experiments.load.load_design import Constant, LoadDesign
+from docmind_lab.experiments.load.load_study import frames_of, rows_of_query
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, frozen_garbage, simulate
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile

@@ -29,16 +29,15 @@ from docmind_lab.experiments.batch.cell_run import Progress, compute_cells
 from docmind_lab.experiments.batch.cells import CellOutcome
 from docmind_lab.experiments.comparison.comparison import require_propagation
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, processes_of
 from docmind_lab.experiments.load.crowd import run_crowd
-from docmind_lab.experiments.load.crowd_tables import (
+from docmind_lab.experiments.load.load_design import Arrivals, Constant, LoadCell, LoadDesign, Poisson, processes_of
+from docmind_lab.experiments.load.load_study import (
+    LoadStudy,
     concat_queries,
     concat_servings,
     frames_of,
     rows_of_query,
 )
-from docmind_lab.experiments.load.load_design import LoadCell, LoadDesign
-from docmind_lab.experiments.load.load_study import LoadStudy
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.sweeps.study_design import explain
