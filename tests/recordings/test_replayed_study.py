@@ -11,7 +11,7 @@ from recorded_runs import recorded_call, recorded_run, written
 
 import docmind_lab as dl
 from docmind_lab.core.budgets import Budget, Price
-from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.settings import Settings
@@ -110,9 +110,7 @@ def test_what_is_left_out_is_as_it_was_recorded_and_no_endpoint_is_asked(folder:
     assert settings.llm.base_url is None
 
 
-def test_a_folder_without_a_recording_and_one_of_a_users_graph_are_refused(live: Study, tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="holds no recording"):
-        dl.compare(world=dl.Replay(tmp_path / "nothing"))
+def test_a_replay_of_no_folder_and_one_of_a_users_graph_are_refused(live: Study, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="replay: must be the folder of a recording, not 3"):
         dl.Replay(3)  # type: ignore[arg-type]
     own = recording_at(tmp_path / "own", live, workload="own:my_app:graph")
