@@ -96,7 +96,7 @@ def wall_parts(comparison: Comparison) -> list[Part]:
 
 def _part(comparison: Comparison, orders: list[RunOrder]) -> Part:
     options = ServiceOptions(
-        comparison.profile, comparison.faults, comparison.stops_on_disconnect, comparison.seed, slots_of_run=True
+        comparison.profile, comparison.faults, comparison.server_behaviour, comparison.seed, slots_of_run=True
     )
     began = os.times()
     with contextlib.ExitStack() as stack:

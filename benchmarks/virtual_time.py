@@ -241,9 +241,7 @@ def _order_for(question: Question) -> RunOrder:
 
 def _timed(system: SimulatedSystem, comparison: Comparison) -> list[Timed]:
     """The comparison's runs, one after the other in this thread."""
-    options = ServiceOptions(
-        comparison.profile, comparison.faults, comparison.stops_on_disconnect, seed=comparison.seed
-    )
+    options = ServiceOptions(comparison.profile, comparison.faults, comparison.server_behaviour, seed=comparison.seed)
     timed = []
     for order in comparison.orders():
         real_s, cpu_s = time.perf_counter(), time.process_time()

@@ -51,9 +51,8 @@ if TYPE_CHECKING:
     from docmind_lab.experiments.comparison import compare
     from docmind_lab.experiments.crash_test import crash_test
     from docmind_lab.experiments.lint.lint_run import doctor
-    from docmind_lab.experiments.sweeps.recommend import recommend
     from docmind_lab.experiments.sweeps.study_design import StudyDesign
-    from docmind_lab.experiments.sweeps.sweep_run import sweep
+    from docmind_lab.experiments.sweeps.sweep_run import recommend, sweep
     from docmind_lab.experiments.system_options import (
         System,
         agent,
@@ -115,8 +114,7 @@ _HOMES = {
         "workload",
     ),
     "experiments.sweeps.study_design": ("StudyDesign",),
-    "experiments.sweeps.recommend": ("recommend",),
-    "experiments.sweeps.sweep_run": ("sweep",),
+    "experiments.sweeps.sweep_run": ("recommend", "sweep"),
     "experiments.world_options": (
         "Live",
         "Replay",

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.server_behaviour import GOES_ON
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.experiments.comparison.comparison_run import resolve
 from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
@@ -144,7 +144,7 @@ def test_options_that_do_not_go_together_are_named(options: dict[str, Any], mess
 
 def test_a_world_has_one_way_to_say_what_its_server_does() -> None:
     stops, goes_on = (resolve(dl.docmind(), world=dl.World(server=name))[0] for name in ("stops", "goes-on"))
-    assert (stops.stops_on_disconnect, goes_on.stops_on_disconnect) == (True, False)
+    assert (stops.server_behaviour, goes_on.server_behaviour) == (STOPS, GOES_ON)
     assert dl.World(server=GOES_ON).behaviour == dl.World(server="goes-on").behaviour == GOES_ON
     with pytest.raises(ConfigurationError, match="server behaviour must be one of stops, goes-on"):
         dl.World(server="nginx")

@@ -22,7 +22,7 @@ from docmind_lab.experiments.crash_test.invariants import INVARIANTS
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.lint import Evidence, Problem, Verdict
 from docmind_lab.experiments.load import LoadStudy
-from docmind_lab.experiments.load.crowd_tables import QUERY_COLUMNS, SERVING_COLUMNS, QueryRows, frames_of
+from docmind_lab.experiments.load.load_study import QUERY_COLUMNS, SERVING_COLUMNS, QueryRows, frames_of
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.findings.agreement import agreement
 from docmind_lab.statistics.answer_times import answer_times

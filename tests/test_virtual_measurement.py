@@ -16,6 +16,7 @@ from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellatio
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.errors import ConfigurationError, SimulationError
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
@@ -38,9 +39,9 @@ def system() -> Iterator[SimulatedSystem]:
     made.close()
 
 
-def options(*faults: str, stops_on_disconnect: bool = True, profile: str = "typical") -> ServiceOptions:
+def options(*faults: str, behaviour: ServerBehaviour = STOPS, profile: str = "typical") -> ServiceOptions:
     parsed = tuple(Fault.parse(fault) for fault in faults)
-    return ServiceOptions(LatencyProfile.named(profile), parsed, stops_on_disconnect=stops_on_disconnect)
+    return ServiceOptions(LatencyProfile.named(profile), parsed, behaviour)
 
 
 def orders(
@@ -56,7 +57,7 @@ def orders(
         alternatives=tuple(alternatives),
         profile=services.profile,
         faults=services.faults,
-        stops_on_disconnect=services.stops_on_disconnect,
+        server_behaviour=services.behaviour,
     )
     return sorted(comparison.orders(), key=lambda order: order.facts.run_id)
 
@@ -114,7 +115,7 @@ def test_a_hang_censors_the_work_of_those_that_do_not_cut_it(system):
 
 
 def test_a_service_that_does_not_stop_hangs_on_whoever_left(system):
-    services = options("hang", stops_on_disconnect=False)
+    services = options("hang", behaviour=GOES_ON)
     for letter, item in measured(system, services, [Cooperative(), AsyncCancellation()]).items():
         run = item.run
         assert run.returned_at_s == pytest.approx(TIMEOUT_S, abs=1e-9), letter
@@ -138,7 +139,7 @@ HARD = ("http_500@1:*:0.4", "trickle:planner:0.5", "retrieval_slow:*:0.5", "hang
 
 
 def test_the_same_order_gives_the_same_tables_whatever_was_measured_before(system):
-    for services in (options(), options(*HARD), options(*HARD, stops_on_disconnect=False)):
+    for services in (options(), options(*HARD), options(*HARD, behaviour=GOES_ON)):
         made = orders(services, runs=1)
         first = {order.facts.run_id: tables(system.measure(order, services)) for order in made}
         random.Random(1).shuffle(made)
@@ -162,7 +163,7 @@ def test_a_run_draws_from_its_own_seed_and_leaves_the_global_generator_as_it_was
 
 
 def test_a_budget_of_two_hours_costs_what_its_code_costs(system):
-    services = options("hang", stops_on_disconnect=False)
+    services = options("hang", behaviour=GOES_ON)
     (order,) = orders(services, [HardTimeout()], timeout_s=7200.0)
     system.measure(order, services)
     begun_at = time.thread_time(), time.process_time()

@@ -179,11 +179,6 @@ GOES_ON: Final = ServerBehaviour(
 )
 
 
-def behaviour_of(behaviour: ServerBehaviour | None, *, stops_on_disconnect: bool) -> ServerBehaviour:
-    """The behaviour that was given, else the extreme that the switch says."""
-    return behaviour or (STOPS if stops_on_disconnect else GOES_ON)
-
-
 def shipped_behaviours() -> tuple[ServerBehaviour, ...]:
     """The behaviours of servers that were measured, by name."""
     folder = importlib.resources.files("docmind_lab.core.data").joinpath("server_behaviours")

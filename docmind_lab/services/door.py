@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from docmind_lab.core.server_behaviour import ServerBehaviour, behaviour_of
+from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.services.dialects import asks_a_model
 from docmind_lab.services.endpoints import ENDPOINTS_PATH
 from docmind_lab.services.hop_behaviour import HopBehaviour
@@ -23,27 +23,24 @@ class Door:
     Args:
         llm: The model server.
         vectors: The vector store.
-        stops_on_disconnect: Whether a call ends when its client leaves.
         slots: Model calls worked on at once; None for no limit.
         peers: How the peer agents behave; left out, by the habits that are assumed and as fast as the model is.
         hops: How the hops behave; left out, there are none.
         endpoints: Of other services; left out, there are none.
-        behaviour: What is done with a call whose client has left; left out, what `stops_on_disconnect` says.
+        behaviour: What is done with a call whose client has left.
         log: What the services did.
     """
 
     llm: Service
     vectors: Service
-    stops_on_disconnect: bool = True
     slots: int | None = None
     peers: PeerBehaviour | None = None
     hops: HopBehaviour | None = None
     endpoints: Service | None = None
-    behaviour: ServerBehaviour | None = None
+    behaviour: ServerBehaviour = STOPS
     log: ServiceLog = field(default_factory=ServiceLog)
 
     def __post_init__(self) -> None:
-        self.on_leave = behaviour_of(self.behaviour, stops_on_disconnect=self.stops_on_disconnect)
         if self.peers is None and isinstance(self.llm, OpenAIService):
             self.peers = PeerBehaviour(self.llm.profile, default_seed=self.llm.default_seed)
 

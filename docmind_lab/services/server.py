@@ -25,7 +25,7 @@ import uvicorn
 
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.core.server_behaviour import ServerBehaviour
+from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.services.asgi_messages import BoundedConnection
 from docmind_lab.services.endpoints import EndpointService, EndpointTable
 from docmind_lab.services.faults import Fault
@@ -64,21 +64,20 @@ class ServiceOptions:
     the profile's slots to itself; off, all clients of a wall door share them. cpu_charge: CPU seconds that each request
     costs its client in virtual time; over sockets CPU takes the time it takes. model_variation: share of
     the model's decisions that go another way. model_under_pressure: what it does when its prompt says that little time
-    is left, as `UnderPressure.parse` reads it. behaviour: what is done with a call whose client has left; None for what
-    `stops_on_disconnect` says. adoption: share of hops that hold to a deadline that comes with a request. endpoints:
-    file with endpoints of other services; empty for the ready ones alone.
+    is left, as `UnderPressure.parse` reads it. behaviour: what is done with a call whose client has left.
+    adoption: share of hops that hold to a deadline that comes with a request. endpoints: file with endpoints of other
+    services; empty for the ready ones alone.
     """
 
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
     faults: tuple[Fault, ...] = ()
-    stops_on_disconnect: bool = True
+    behaviour: ServerBehaviour = STOPS
     seed: int = 0
     peers: PeerHabits = DEFAULT_HABITS
     slots_of_run: bool = False
     cpu_charge: float = 0.0
     model_variation: float = 0.0
     model_under_pressure: str = DEFAULT_UNDER_PRESSURE
-    behaviour: ServerBehaviour | None = None
     adoption: float = 0.0
     endpoints: str = ""
 
@@ -90,7 +89,6 @@ class ServiceOptions:
         return WallDoor(
             llm=self.model_service(),
             vectors=VectorService(self.profile, self.seed, faults=self.faults),
-            stops_on_disconnect=self.stops_on_disconnect,
             slots=self.profile.slots,
             slots_of_run=self.slots_of_run,
             peers=self.peer_behaviour(),
@@ -127,7 +125,7 @@ class ServiceOptions:
             "profile": self.profile.to_dict(),
             "faults": [str(fault) for fault in self.faults],
             "peers": asdict(self.peers),
-            "behaviour": None if self.behaviour is None else self.behaviour.model_dump(mode="json"),
+            "behaviour": self.behaviour.model_dump(mode="json"),
         }
         return json.dumps(vars(self) | values)
 
@@ -138,7 +136,7 @@ class ServiceOptions:
             "profile": LatencyProfile.from_dict,
             "faults": lambda written: tuple(Fault.parse(fault) for fault in written),
             "peers": lambda written: PeerHabits(**written),
-            "behaviour": lambda written: written and ServerBehaviour.of(written, "of the service options"),
+            "behaviour": lambda written: ServerBehaviour.of(written, "of the service options"),
         }
         try:
             data = json.loads(text)

@@ -121,7 +121,7 @@ class VirtualDoor(Door):
         if math.isnan(self._first_request_at):
             self._first_request_at = received_at
         row = self.log.received(request, plan, received_at)
-        playing = PlanPlayer(plan, row, connection, clock, self.on_leave, self._ended)
+        playing = PlanPlayer(plan, row, connection, clock, self.behaviour, self._ended)
         self._playing[playing] = None
         connection.attend(playing.client_left)
         if plan.takes_slot:
@@ -134,7 +134,7 @@ class VirtualDoor(Door):
         path = hosted.path
         if path not in self._hosts:
             host, port = self.addresses[0]
-            door = DoorOfHost(self.log, clock, self._tell_changed, self.on_leave, f"http://{host}:{port}{path}")
+            door = DoorOfHost(self.log, clock, self._tell_changed, self.behaviour, f"http://{host}:{port}{path}")
             self._hosts[path] = VirtualHost(HOSTS[path]()(hosted, door), clock, f"docmind-{path.strip('/')}")
         return self._hosts[path]
 

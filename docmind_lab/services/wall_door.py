@@ -9,13 +9,13 @@
     GET    /log?run_id=R           rows of the service's own log; wait_quiet_s=S waits until the run has no open request
     DELETE /log?run_id=R           the run is over: cut what is open, forget its rows, refuse its orphans
 
-A client that goes away is noticed at once. With `stops_on_disconnect` its request ends there; without, the plan is
-played to its end and nobody listens, as many real model servers do.
+A client that goes away is noticed at once. What becomes of its request is the `behaviour`: under `STOPS` it ends there,
+under `GOES_ON` the plan is played to its end and nobody listens, as many real model servers do.
 
 With `slots`, the model server works on so many requests at once and the others wait, first come first served. The wait
 counts from the receipt; a plan's own waits count from the instant its slot is had. A client that leaves the queue is
-forgotten at once with `stops_on_disconnect`; without, its request keeps its place, and takes a slot for an answer that
-nobody reads. A hang keeps its slot until its client leaves, or without `stops_on_disconnect` until its run is over.
+forgotten at once under `STOPS`; under `GOES_ON` its request keeps its place, and takes a slot for an answer that nobody
+reads. A hang keeps its slot until its client leaves, or under `GOES_ON` until its run is over.
 With `slots_of_run`, each run has that many slots and a queue to itself, as in virtual time, where it has the server to
 itself: runs that go side by side do not wait for each other.
 """
@@ -172,7 +172,7 @@ class WallDoor(Door):
         if hosted.path not in self._hosts:
             # In the planner's thread: a server may take a second to load, and the loop's timers stay exact meanwhile.
             make = await asyncio.get_running_loop().run_in_executor(self._planner, HOSTS[hosted.path])
-            door = DoorOfHost(self.log, self.clock, self._hosted_ended, self.on_leave, self.below_url)
+            door = DoorOfHost(self.log, self.clock, self._hosted_ended, self.behaviour, self.below_url)
             self._hosts.setdefault(hosted.path, make(hosted, door))
         host = self._hosts[hosted.path]
         if refusal := host.refusal_of(request):
@@ -288,8 +288,8 @@ class WallDoor(Door):
         phase = playing.plan.phase(
             has_begun=not playing.plan.takes_slot or playing.may_start.is_set(), is_generating=playing.is_generating
         )
-        delay_s = self.on_leave.delay_s(phase, now - playing.row.received_at)
-        playing.ends_at_write = self.on_leave.ends_at_next_write(phase)
+        delay_s = self.behaviour.delay_s(phase, now - playing.row.received_at)
+        playing.ends_at_write = self.behaviour.ends_at_next_write(phase)
         playing.client_gone.set()
         if delay_s > 0:
             if math.isinf(delay_s):

@@ -9,6 +9,7 @@ import pytest
 from virtual_runs import VirtualRuns
 
 from docmind_lab.core.budgets import Budget
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.tables.records import CallRecord
 
@@ -53,7 +54,7 @@ def test_without_a_hedge_the_same_run_waits_until_its_deadline(virtual_runs: Vir
 @pytest.mark.parametrize("name", ["A", "E"])
 def test_a_loser_that_its_server_does_not_stop_is_paid_for(virtual_runs: VirtualRuns, name: str) -> None:
     """The first request wins at 7.256 s; the second began a second after it, with a latency of its own."""
-    stops, goes_on = (measured(virtual_runs, f"{name}+hedge:1s", stops_on_disconnect=each) for each in (True, False))
+    stops, goes_on = (measured(virtual_runs, f"{name}+hedge:1s", behaviour=each) for each in (STOPS, GOES_ON))
     wins_at_s = BEGUN_S + TAKES_S
     stopped, paid = calls(stops, "server")[1], calls(goes_on, "server")[1]
     assert calls(stops, "client")[1].outcome == calls(goes_on, "client")[1].outcome == "cancelled"

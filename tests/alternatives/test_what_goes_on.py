@@ -8,6 +8,7 @@ import pytest
 from virtual_runs import VirtualRuns
 
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.faults import Fault
@@ -26,7 +27,7 @@ Measure = Callable[..., list[RunRecord]]
 def measured(virtual_runs: VirtualRuns) -> Measure:
     """Measures three runs of one alternative, in the order of their seeds."""
 
-    def measure(name: str, *faults: str, stops_on_disconnect: bool = True) -> list[RunRecord]:
+    def measure(name: str, *faults: str, behaviour: ServerBehaviour = STOPS) -> list[RunRecord]:
         # Latencies under which synthesis, which a fault strikes, is reached well before the end of 2 s.
         profile = LatencyProfile.named("typical/40" if faults else "typical")
         comparison = Comparison(
@@ -36,7 +37,7 @@ def measured(virtual_runs: VirtualRuns) -> Measure:
             profile=profile,
             documents=Documents("handbook"),
         )
-        options = ServiceOptions(profile, tuple(map(Fault.parse, faults)), stops_on_disconnect=stops_on_disconnect)
+        options = ServiceOptions(profile, tuple(map(Fault.parse, faults)), behaviour=behaviour)
         # The order of a comparison is drawn from what is compared; by seed, two lists stand side by side.
         orders = sorted(comparison.orders(), key=lambda order: order.facts.seed)
         return [virtual_runs.system.measure(order, options).run for order in orders]
@@ -92,7 +93,7 @@ def test_a_server_that_does_not_stop_goes_on_with_the_call_that_was_cut_and_gets
     name: str, measured: Measure
 ) -> None:
     """Whether the server stops when its client goes away decides much of what cancellation is worth."""
-    runs = measured(name, stops_on_disconnect=False)
+    runs = measured(name, behaviour=GOES_ON)
     assert all(run.calls_after_deadline == 0 for run in runs)
     assert max(run.busy_after_deadline_s for run in runs) > 0.1
 

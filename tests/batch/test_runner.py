@@ -12,9 +12,9 @@ import pytest
 from loky.process_executor import ShutdownExecutorError
 from small_studies import Scripted
 
-from docmind_lab.core.errors import ConfigurationError, SimulationError, SimulationStalled
+from docmind_lab.core.errors import SimulationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, kept_warm, run_cells
+from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, run_cells
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.services.server import ServiceOptions
 
@@ -170,8 +170,3 @@ def test_an_executor_without_processes_gives_results_and_errors_as_any_does() ->
         assert executor.submit(lambda: 3).result() == 3
         with pytest.raises(ZeroDivisionError):
             executor.submit(lambda: 1 / 0).result()
-
-
-def test_no_worker_at_all_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="workers must be 1 or more, not 0"):
-        kept_warm(0)

@@ -23,7 +23,7 @@ RUNS = 9
 
 @pytest.fixture(scope="module")
 def commands() -> Iterator[JobProgram]:
-    with job_program("interrupted_program.py") as program:
+    with job_program("study_program.py") as program:
         yield program
 
 

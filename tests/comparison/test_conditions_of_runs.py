@@ -114,19 +114,6 @@ def test_alternatives_of_one_seed_meet_the_same_decisions() -> None:
     assert by_arm[0] == by_arm[1]
 
 
-def test_a_service_in_another_process_varies_as_much() -> None:
-    options = ServiceOptions(model_variation=0.25, slots_of_run=True)
-    assert ServiceOptions.from_json(options.as_json()) == options
-    assert options.door().llm.variation == 0.25  # type: ignore[attr-defined]
-
-
-def test_what_a_workload_does_not_have_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="model_variation: the model of workload staged does not vary"):
-        compare(dl.staged(), 2.0, alternatives="A", world=dl.World(model=dl.ScriptedModel(variation=0.5)), runs=1)
-    with pytest.raises(ConfigurationError, match=r"dl\.staged has no argument 'router_injection'"):
-        dl.staged(router_injection=True)  # type: ignore[call-arg]
-
-
 # One slot of one run: waits of tenths of a second, long beside the CPU time of Python (0.1 s a run) and short enough
 # for a test.
 ONE_SLOT = replace(LatencyProfile.named("typical/8"), slots=1)

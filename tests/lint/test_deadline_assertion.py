@@ -138,22 +138,6 @@ def test_doctor_ends_with_1_and_the_findings_for_one_that_is_not(doctor: Callabl
     assert said["nodes"][0]["worst_case"]["took_s"] is None, "JSON knows no infinity"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--graph", "graphs_to_mutate:plain"), "a text fits an input with messages"),
-        (("--inputs", "INPUTS"), "--inputs is for a graph of your own"),
-        (("--graph", "graphs_to_mutate:absent", "--inputs", "INPUTS"), "has no attribute absent"),
-        (("--graph", "graphs_to_mutate:plain", *OF_A_GRAPH[:2], "--alternatives", "Z"), "unknown alternative 'Z'"),
-    ],
-)
-def test_doctor_ends_with_2_and_one_line_for_bad_usage(
-    words: tuple[str, ...], said: str, doctor: Callable[..., tuple[int, str, str]]
-) -> None:
-    code, _, errors = doctor(*words)
-    assert (code, said in errors, errors.count("\n")) == (2, True, 1)
-
-
 # ---- the command that is printed with a finding measures the same run again
 
 MODULE = """

@@ -16,17 +16,12 @@ from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.recordings.live_study import RecordingWriter, Tape
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.taps import Traffic
-from docmind_lab.tables.traces.importers.recordings import RecordedRun
 
 RUN = recorded_run(
     recorded_call("llm/planner/0.0.1", 0.01, 0.5, input_tokens=90, output_tokens=12),
     recorded_call("llm/planner/0.0.1", 0.5, 2.0, attempt=2, end="cut", status=None, first_byte_at_s=None),
     recorded_call("retrieval//1.0.1", 2.0, 2.1, end="error", status=429, retry_after=(("retry-after", "2"),)),
 )
-
-
-def test_a_run_is_read_back_as_it_was_written() -> None:
-    assert RecordedRun.from_json(RUN.to_json()) == RUN
 
 
 def test_a_line_that_a_kill_has_torn_is_left_out_and_the_runs_before_it_stay(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from recorded_runs import recorded_call, recorded_run, written
 
 import docmind_lab as dl
 from docmind_lab.core.budgets import Budget, Price
-from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import run_seed
+from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.comparison_run import resolve
 from docmind_lab.experiments.comparison.replays import replayed_comparison
@@ -109,9 +110,7 @@ def test_what_is_left_out_is_as_it_was_recorded_and_no_endpoint_is_asked(folder:
     assert settings.llm.base_url is None
 
 
-def test_a_folder_without_a_recording_and_one_of_a_users_graph_are_refused(live: Study, tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="holds no recording"):
-        dl.compare(world=dl.Replay(tmp_path / "nothing"))
+def test_a_replay_of_no_folder_and_one_of_a_users_graph_are_refused(live: Study, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="replay: must be the folder of a recording, not 3"):
         dl.Replay(3)  # type: ignore[arg-type]
     own = recording_at(tmp_path / "own", live, workload="own:my_app:graph")
@@ -151,3 +150,11 @@ def test_a_replay_is_held_to_second_budgets(folder: Path) -> None:
         dl.docmind(budget=Budget(calls=2)), alternatives="A", world=dl.Replay(folder), workers=1
     ).runs.to_dict("records")
     assert (run["stop_reason"], run["calls_spent"]) == ("call_budget", 2)
+
+
+@pytest.mark.parametrize("name", ["stops", "goes-on", "llama-cpp-2026.10"])
+def test_the_servers_of_a_replay_do_what_those_of_the_recording_did(name: str, live: Study, tmp_path: Path) -> None:
+    design = resolve(dl.docmind(), world=dl.World(server=name))[0].design()
+    said = {each: design[each] for each in ("stops_on_disconnect", "server_behaviour") if each in design}
+    made, _ = resolve(dl.docmind(), world=dl.Replay(recording_at(tmp_path / "r", live, **said)))
+    assert made.server_behaviour == ServerBehaviour.named(name)

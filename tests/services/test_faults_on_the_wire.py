@@ -14,6 +14,7 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 from service_doors import MODEL, QUESTION, Here, new_run, openai_at, streamed_text, tags
 
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.network import HttpClients
 from docmind_lab.services.faults import FAULT_KINDS, Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -92,7 +93,7 @@ SHORT = {"trickle": "=0.01", "stall": "=0.05", "slow_first_token": "=0.05"}
 @pytest.mark.parametrize("stream", often([False, True], True))
 def test_every_fault_leaves_one_closed_row_that_names_it_and_its_tokens(stream, stops, serve_here):
     each_in_its_role = [f"{kind}{SHORT.get(kind, '')}:{kind}" for kind in MODEL_KINDS]
-    here = faulty(serve_here, *each_in_its_role, stops_on_disconnect=stops)
+    here = faulty(serve_here, *each_in_its_role, behaviour=STOPS if stops else GOES_ON)
     for kind in MODEL_KINDS:
         run_id = new_run()
         # A busy machine needs some tenths of a second until the server has seen the request that is to hang.

@@ -171,7 +171,7 @@ ALIKE = {"runs": 3, "alternatives": "B,C", "decision_timeout_s": 6.0, "latencies
 def test_an_extreme_has_the_id_and_the_rows_of_the_switch_that_it_took_the_place_of() -> None:
     named = compare_by(**ALIKE, server="goes-on")
     switched, _ = resolve(dl.docmind(), 6.0, alternatives="B,C", world=dl.World(latencies="typical"), runs=3)
-    assert named.manifest["study_id"] == dataclasses.replace(switched, stops_on_disconnect=False).study_id
+    assert named.manifest["study_id"] == dataclasses.replace(switched, server_behaviour=GOES_ON).study_id
     assert set(named.runs["server_behaviour"].astype("str")) == {"goes-on"}
     assert not named.runs["stops_on_disconnect"].any()
 

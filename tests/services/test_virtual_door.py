@@ -36,6 +36,7 @@ from service_doors import (
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import SimulationError
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.network import HttpClients, LogicalCall, call_scope
 from docmind_lab.services.faults import FAULT_KINDS, Fault
 from docmind_lab.services.log import RequestRow
@@ -293,7 +294,7 @@ def test_a_client_that_leaves_the_queue_makes_room_only_where_the_service_stops(
     stops.run(crowd, 60.0, 0.5, 60.0)
     assert [row.outcome for row in stops.rows] == ["ok", "client_gone", "ok"]
     assert [row.queue_wait_s for row in stops.rows] == pytest.approx([0.0, 0.5, DURATION_S - 0.2])
-    plays_on = Virtual.of(profile=ONE_SLOT, stops_on_disconnect=False)
+    plays_on = Virtual.of(profile=ONE_SLOT, behaviour=GOES_ON)
     plays_on.run(crowd, 60.0, 0.5, 60.0)
     assert [row.outcome for row in plays_on.rows] == ["ok", "ok", "ok"]
     assert plays_on.rows[2].queue_wait_s == pytest.approx(2 * DURATION_S - 0.2)
@@ -359,7 +360,7 @@ def test_rows_that_were_read_do_not_change_any_more():
 
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_run_that_is_over_is_cut_forgotten_and_its_orphans_are_refused(stops):
-    virtual = Virtual.of("hang:router", stops_on_disconnect=stops)
+    virtual = Virtual.of("hang:router", behaviour=STOPS if stops else GOES_ON)
     replies: list[tuple[str, float]] = []
 
     def orphan() -> None:

@@ -33,6 +33,7 @@ from service_doors import (
 )
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
@@ -129,7 +130,7 @@ def leave_early(here: Here, run_id: str, stream: bool) -> None:
 @pytest.mark.wall
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_service_that_stops_ends_soon_after_its_client_left_with_fewer_tokens(stream, serve_here):
-    here, run_id = serve_here(stops_on_disconnect=True), new_run()
+    here, run_id = serve_here(), new_run()
     leave_early(here, run_id, stream)
     row = here.row(run_id)
     assert row.outcome == "client_gone"
@@ -141,7 +142,7 @@ def test_a_service_that_stops_ends_soon_after_its_client_left_with_fewer_tokens(
 @pytest.mark.wall
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_service_that_does_not_stop_plays_its_plan_to_the_end_and_generates_every_token(stream, serve_here):
-    here, run_id = serve_here(stops_on_disconnect=False), new_run()
+    here, run_id = serve_here(behaviour=GOES_ON), new_run()
     leave_early(here, run_id, stream)
     assert here.row(run_id, wait_quiet_s=0).outcome == "open"
     row = here.row(run_id)

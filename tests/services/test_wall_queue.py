@@ -20,6 +20,7 @@ from qdrant_client import QdrantClient
 from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, TOKENS, Here, always, new_run, openai_at, tags
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
@@ -158,7 +159,7 @@ def test_a_request_in_the_queue_is_open_and_its_wait_grows(crowd_at):
 @pytest.mark.wall
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_client_that_leaves_the_queue_makes_room_only_where_the_service_stops(stops, crowd_at):
-    crowd = crowd_at(stops_on_disconnect=stops)
+    crowd = crowd_at(behaviour=STOPS if stops else GOES_ON)
     crowd.comes("a")
     crowd.comes("b", leaves_after_s=0.1)
     crowd.comes("c")
@@ -181,7 +182,7 @@ def test_a_client_that_leaves_the_queue_makes_room_only_where_the_service_stops(
 @pytest.mark.wall
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_run_that_is_over_leaves_its_slot_and_the_queue(stops, crowd_at):
-    crowd, other = crowd_at(faults=(Fault("hang", "router"),), stops_on_disconnect=stops), new_run()
+    crowd, other = crowd_at(faults=(Fault("hang", "router"),), behaviour=STOPS if stops else GOES_ON), new_run()
     crowd.comes("hangs")
     crowd.comes("waits", role="supervisor")
     crowd.comes("other", role="supervisor", run_id=other)
@@ -254,7 +255,7 @@ async def asked(door: WallDoor, run_id: str, seconds: float, leaves_after_s: flo
 def test_whoever_comes_leaves_or_is_ended_all_slots_are_free_in_the_end(stops):
     async def main() -> list[RequestRow]:
         service, draws = Brief(), random.Random(7)
-        door = WallDoor(llm=service, vectors=service, stops_on_disconnect=stops, slots=3)
+        door = WallDoor(llm=service, vectors=service, behaviour=STOPS if stops else GOES_ON, slots=3)
         requests = []
         for number in range(120):
             run_id, hangs = f"run-{number % 6}", draws.random() < 0.1

@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.load.arrivals import Constant, Poisson, Trace
+from docmind_lab.experiments.load.load_design import Constant, Poisson
 
 
 def test_poisson_gaps_have_the_mean_and_the_spread_of_an_exponential():
@@ -32,22 +32,8 @@ def test_constant_arrivals_keep_their_distance():
     assert Constant(0.5).instants(4, seed=1) == (0.0, 2.0, 4.0, 6.0)
 
 
-def test_a_trace_is_played_from_a_drawn_place():
-    trace = Trace((10.0, 11.0, 13.0, 16.0, 20.0))
-    assert trace.rate_per_s == pytest.approx(0.4)
-    assert trace.instants(5, seed=1) == (0.0, 1.0, 3.0, 6.0, 10.0)
-    starts = {trace.instants(2, seed=seed) for seed in range(40)}
-    assert starts == {(0.0, 1.0), (0.0, 2.0), (0.0, 3.0), (0.0, 4.0)}
-
-
 @pytest.mark.parametrize("rate", [0, -1.0, math.nan, math.inf, "0.5", True])
 @pytest.mark.parametrize("kind", [Poisson, Constant])
 def test_a_rate_that_cannot_be_is_refused_by_name(kind, rate):
     with pytest.raises(ConfigurationError, match="rate_per_s"):
         kind(rate)
-
-
-@pytest.mark.parametrize("instants_s", [(), (1.0,), (2.0, 1.0), (1.0, 1.0), (0.0, math.nan), (0.0, math.inf)])
-def test_a_trace_that_is_none_is_refused_by_name(instants_s):
-    with pytest.raises(ConfigurationError, match="instants_s"):
-        Trace(instants_s)

@@ -11,10 +11,9 @@ import pytest
 from docmind_lab.alternatives import AsyncCancellation, Cooperative, HardTimeout
 from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.load.arrivals import Constant
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd
-from docmind_lab.experiments.load.crowd_tables import frames_of, rows_of_query
-from docmind_lab.experiments.load.load_design import LoadDesign
+from docmind_lab.experiments.load.load_design import Constant, LoadDesign
+from docmind_lab.experiments.load.load_study import frames_of, rows_of_query
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, frozen_garbage, simulate
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -44,7 +43,7 @@ def design(alternative, *, queries, rate_per_s, slots, **changes):
 
 
 def options_of(made):
-    return ServiceOptions(made.profile, stops_on_disconnect=made.stops_on_disconnect, seed=made.seed)
+    return ServiceOptions(made.profile, behaviour=made.server_behaviour, seed=made.seed)
 
 
 def queries_of(made):

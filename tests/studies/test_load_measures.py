@@ -12,8 +12,7 @@ from scipy import stats
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import NAN
 from docmind_lab.experiments.load.crowd import Query, QueryResult
-from docmind_lab.experiments.load.crowd_tables import concat_queries, concat_servings, frames_of, rows_of_query
-from docmind_lab.experiments.load.load_study import LoadStudy
+from docmind_lab.experiments.load.load_study import LoadStudy, concat_queries, concat_servings, frames_of, rows_of_query
 from docmind_lab.experiments.load.measures import goodput_differences, load_summary, mean_interval, replicate_measures
 from docmind_lab.statistics.means import bounded_mean_interval
 from docmind_lab.statistics.shares import share_interval

@@ -194,6 +194,8 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("compare --documents nope", "nope"),
         ("compare --graph nope:graph --inputs {places}/small.toml", "nope"),
         ("doctor --graph nope:graph --inputs {places}/small.toml", "nope"),
+        ("doctor --graph graphs_to_mutate:absent --inputs {places}/small.toml", "has no attribute absent"),
+        ("doctor --graph graphs_to_mutate:plain", "a text fits an input with messages"),
         ("ask question --alternative Z", "Z"),
         ("ask question --faults nope", "nope"),
         ("ask question --documents nope", "nope"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +71,7 @@ def test_every_combination_of_levels_is_there() -> None:
             {"factors": {"budget_calls": 3}},
             "factors.budget_calls: there is no such field; there are adoption, alternative, clock",
         ),
+        ({"factors": {"policies": "aware"}}, "factors.policies: there is no such field"),
         ({"repeats": 0}, "repeats: "),
         ({"horizon_factor": 1}, "horizon_factor: "),
         ({"documents": "novels"}, "documents must be handbook, not 'novels'"),
@@ -276,20 +276,3 @@ def test_a_profile_of_a_server_is_a_level_beside_the_two_extremes() -> None:
     ]
     with pytest.raises(ConfigurationError, match=r"factors\.server_behaviour: .*'vllm'"):
         _ = StudyDesign.of({"repeats": 1, "factors": {"server_behaviour": "vllm"}}).plan
-
-
-def test_policies_for_the_time_of_calls_are_a_factor_of_alternatives_that_propagate():
-    """policies.md: a factor like any other; what cannot know a deadline is left out, with the reason."""
-    made = design(alternative="A,B,E", policies=["none", "hedge:2s", "aware"])
-    options = Counter((fact.alternative, fact.alternative_options) for fact in facts(made))
-    assert set(options) == {
-        *((name, "{}") for name in ("cooperative", "hard_timeout", "hybrid")),
-        *(
-            (name, f'{{"policies": "{policy}"}}')
-            for name in ("cooperative", "hybrid")
-            for policy in ("hedge:2s", "aware")
-        ),
-    }
-    assert all("hard_timeout with policies" in reason for reason in made.plan.left_out)
-    with pytest.raises(ConfigurationError, match=r"factors\.policies: unknown policy 'hegde'"):
-        design(alternative="A", policies="hegde")

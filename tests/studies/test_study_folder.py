@@ -45,13 +45,6 @@ def finished(path: Path, executor: Scripted | None = None) -> Study:
         return sweep(DESIGN, out=path)
 
 
-def test_a_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
-    with opened(tmp_path):
-        with pytest.raises(ConfigurationError, match="another process works on this study; wait for its end"):
-            finished(tmp_path)
-    assert finished(tmp_path).manifest["complete"]
-
-
 def test_a_sweep_that_is_interrupted_before_its_first_cell_leaves_no_folder(tmp_path: Path) -> None:
     def interrupt(cell: Cell) -> CellResult:
         raise KeyboardInterrupt

@@ -20,7 +20,7 @@ from docmind_lab.tables.records import TABLES
 
 @pytest.fixture(scope="module")
 def sweeps() -> Iterator[JobProgram]:
-    with job_program("sweeping_program.py") as program:
+    with job_program("study_program.py") as program:
         yield program
 
 
@@ -39,10 +39,9 @@ def cells_in(out: Path) -> int:
     return len(list((out / "cells").glob("[!.]*.parquet")))
 
 
-def kept(out: Path) -> list[tuple[str, str]]:
-    """(process, cell) of each cell that was written."""
-    lines = Path(f"{out}.log").read_text(encoding="utf-8").splitlines()
-    return [(line.split()[0], line.split()[1]) for line in lines]
+def kept(out: Path) -> list[str]:
+    """Each cell that was written."""
+    return Path(f"{out}.log").read_text(encoding="utf-8").splitlines()
 
 
 def errors(out: Path) -> str:
@@ -62,13 +61,13 @@ def require_whole_and_tidy(out: Path, study: Study, alone: Study) -> None:
 def steps(sweeps: JobProgram, alone: Study, tmp_path_factory: pytest.TempPathFactory) -> int:
     """How many times a sweep that is left alone changes the files of its folder."""
     out = tmp_path_factory.mktemp("counted") / "out"
-    assert sweeps.ended(sweeps.start(out=str(out))) == 0, errors(out)
+    assert sweeps.ended(sweeps.start(command="study", out=str(out))) == 0, errors(out)
     require_whole_and_tidy(out, Study.load(out), alone)
     return int(Path(f"{out}.steps").read_text())
 
 
 def killed_at_step(sweeps: JobProgram, out: Path, step: int) -> None:
-    assert sweeps.ended(sweeps.start(out=str(out), kill_at_step=step)) == -signal.SIGKILL, errors(out)
+    assert sweeps.ended(sweeps.start(command="study", out=str(out), kill_at_step=step)) == -signal.SIGKILL, errors(out)
 
 
 # From the first step, which makes the folder's files, to the last, which removes the cells of a finished study.
@@ -90,7 +89,7 @@ def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
     out = tmp_path / "out"
     attempts = 0
     for step in (step for step in range(1, steps + 1) for _ in range(2)):
-        code = sweeps.ended(sweeps.start(out=str(out), kill_at_step=step))
+        code = sweeps.ended(sweeps.start(command="study", out=str(out), kill_at_step=step))
         if code == 0:
             break
         assert code == -signal.SIGKILL, errors(out)
@@ -104,7 +103,7 @@ def test_a_second_process_is_refused_until_the_first_has_ended_however_it_ends(
     sweeps: JobProgram, alone: Study, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    pid = sweeps.start(out=str(out))
+    pid = sweeps.start(command="study", out=str(out))
     eventually(lambda: cells_in(out) >= 1)
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(ConfigurationError, match="another process works on this study"):
@@ -119,7 +118,7 @@ def test_ctrl_c_ends_it_at_once_with_every_finished_cell_on_disk(
     workers: int, sweeps: JobProgram, alone: Study, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    pid = sweeps.start(out=str(out), workers=workers)
+    pid = sweeps.start(command="study", out=str(out), workers=workers)
     eventually(lambda: cells_in(out) >= 1)
     # As a terminal does: the workers hear it too.
     os.killpg(pid, signal.SIGINT)

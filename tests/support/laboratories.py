@@ -11,6 +11,7 @@ from typing import Any
 from served_here import Here
 
 from docmind_lab.alternatives import Alternative
+from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder, measure
@@ -40,7 +41,7 @@ class Laboratory:
             alternatives=(alternative,),
             profile=self.options.profile,
             faults=self.options.faults,
-            stops_on_disconnect=self.options.stops_on_disconnect,
+            server_behaviour=self.options.behaviour,
             horizon_factor=horizon_factor,
         )
         orders = comparison.orders()
@@ -76,7 +77,7 @@ class Laboratory:
 def laboratory(
     profile: str,
     *faults: str,
-    stops_on_disconnect: bool = True,
+    behaviour: ServerBehaviour = STOPS,
     own_process: bool = True,
     **surroundings: Any,
 ) -> Iterator[Laboratory]:
@@ -88,7 +89,7 @@ def laboratory(
     options = ServiceOptions(
         profile=LatencyProfile.named(profile),
         faults=tuple(Fault.parse(fault) for fault in faults),
-        stops_on_disconnect=stops_on_disconnect,
+        behaviour=behaviour,
     )
     with ServiceProcess(options) if own_process else contextlib.closing(Here(options.door())) as services:
         log = LogClient(services.addresses.log_url)

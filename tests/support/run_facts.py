@@ -26,7 +26,6 @@ def facts(**changes: Any) -> RunFacts:
         "retries": "budgeted:1",
         "latency_profile": "typical",
         "fault": "none",
-        "stops_on_disconnect": True,
         "node_mode": "sync",
         "clock": "wall",
         "gold_topics": ("with", "try"),

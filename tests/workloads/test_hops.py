@@ -21,6 +21,7 @@ from docmind_lab.alternatives.hybrid import RETURN_SLACK_S
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import STOP_REASONS, RunOutcome
 from docmind_lab.core.randomness import DrawKey
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.cells import without_state
 from docmind_lab.experiments.comparison import Comparison
@@ -77,13 +78,13 @@ def runs_of(
     alternative: Alternative,
     adoption: float,
     *,
-    stops_on_disconnect: bool = False,
+    behaviour: ServerBehaviour = GOES_ON,
     timeout_s: float = TIMEOUT_S,
     runs: int = RUNS,
     mode: Any = "own",
 ) -> list[MeasuredRun]:
-    options = ServiceOptions(PROFILE, adoption=adoption, stops_on_disconnect=stops_on_disconnect)
-    orders = orders_of(alternative, adoption, timeout_s, runs, stops_on_disconnect=stops_on_disconnect)
+    options = ServiceOptions(PROFILE, adoption=adoption, behaviour=behaviour)
+    orders = orders_of(alternative, adoption, timeout_s, runs, server_behaviour=behaviour)
     return [system.measure(order, options, node_mode=mode) for order in orders]
 
 
@@ -156,7 +157,7 @@ def test_a_caller_that_only_cancels_sends_no_deadline_so_adoption_changes_nothin
 
 def test_hops_that_stop_when_their_client_leaves_need_no_deadline_on_the_wire(system: SimulatedSystem) -> None:
     for alternative in (Cooperative(), AsyncCancellation()):
-        assert late_seconds(runs_of(system, alternative, 0.0, stops_on_disconnect=True)) == 0.0
+        assert late_seconds(runs_of(system, alternative, 0.0, behaviour=STOPS)) == 0.0
 
 
 def test_a_hop_works_past_the_deadline_exactly_if_it_or_one_above_it_has_not_adopted_it(
@@ -268,7 +269,7 @@ def check(measured: MeasuredRun, adoption: float, *, propagates: bool, schedule:
 def explore(system: SimulatedSystem, alternative: Alternative, adoption: float, schedules: int) -> int:
     """How many schedules kept the contract, and gave the caller what the run gives without one; else it fails."""
     orders = orders_of(alternative, adoption, TIMEOUT_S, RUNS)
-    options = ServiceOptions(PROFILE, adoption=adoption, stops_on_disconnect=False)
+    options = ServiceOptions(PROFILE, adoption=adoption, behaviour=GOES_ON)
     plain = [system.measure(order, options).run for order in orders]
     assert {run.outcome for run in plain} == {"answered", "timed_out"}
     for schedule in range(schedules):
@@ -302,7 +303,7 @@ def test_real_processes_an_hour_apart_stop_in_time_and_their_logs_join_with_the_
         clock="wall",
         workload="hops",
         adoption=1.0,
-        stops_on_disconnect=False,
+        server_behaviour=GOES_ON,
     )
     with wall_laboratory(comparison, Settings()) as laboratory:
         for url, level in zip((laboratory.log.log_url, *laboratory.log.others), (1, 2, 3), strict=True):

@@ -20,7 +20,7 @@ from docmind_lab.core.clock import CLOCKS, ClockName, check_charge
 from docmind_lab.core.deadlines import Deadline, require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_uniform, run_seed
-from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour, behaviour_of
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
@@ -105,9 +105,8 @@ def _deadline_key(runnable: Runnable) -> str:
 class Comparison:
     """What to compare: a system, what it meets, and the call of `compare`, as values to run with.
 
-    stops_on_disconnect, server_behaviour: what the model server does when its client leaves; a profile in place of the
-    switch. client_retries: None for the clients' defaults. horizon_factor: a run is watched until its deadline times
-    this.
+    server_behaviour: what the model server does when its client leaves. client_retries: None for the clients' defaults.
+    horizon_factor: a run is watched until its deadline times this.
     node_mode: methods that nodes are made of; "own" for those that the alternative calls. replay: id of the live study
     whose recording is replayed; empty for none.
     Raises: ConfigurationError for a value that cannot be used, by name.
@@ -133,8 +132,7 @@ class Comparison:
     budget: Budget = field(default_factory=Budget)
     enforced: bool = False
     _: KW_ONLY
-    stops_on_disconnect: bool = True
-    server_behaviour: ServerBehaviour | None = None
+    server_behaviour: ServerBehaviour = STOPS
     cpu_charge: float = 0.0
     model_variation: float = 0.0
     model_under_pressure: str = DEFAULT_UNDER_PRESSURE
@@ -211,13 +209,14 @@ class Comparison:
             replayed["enforced"] = True
         defaults = {each.name: each.default for each in fields(self)}
         changed = {name: value for name in _IF_CHANGED if (value := getattr(self, name)) != defaults[name]}
-        if self.server_behaviour is not None:
+        # The two extremes are a switch, as they were before there were profiles.
+        if self.server_behaviour not in (STOPS, GOES_ON):
             changed["server_behaviour"] = self.server_behaviour.model_dump(mode="json", exclude_defaults=True)
         return (
             replayed
             | changed
             | {
-                "stops_on_disconnect": self.stops_on_disconnect,
+                "stops_on_disconnect": self.server_behaviour != GOES_ON,
                 "decision_timeout_s": self.decision_timeout_s,
                 "runs": self.runs,
                 "seed": self.seed,
@@ -292,8 +291,7 @@ class Comparison:
             retries=self.kind.retries(alternative, self.client_retries),
             latency_profile=self.profile.level if has_server_log else "",
             fault=self.fault,
-            stops_on_disconnect=self.stops_on_disconnect and self.server_behaviour in (None, STOPS),
-            server_behaviour=behaviour_of(self.server_behaviour, stops_on_disconnect=self.stops_on_disconnect).name,
+            server_behaviour=self.server_behaviour.name,
             adoption=self.adoption,
             node_mode=node_mode_of(self.runs_by(alternative), self.node_mode),
             clock=self.clock,

@@ -14,7 +14,6 @@ from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, RecordError, SimulationStalled
 from docmind_lab.core.keywords import answers_wrong_names
-from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.experiments.comparison.cell_runner import Bench, bench_of, run_benches
@@ -150,7 +149,6 @@ def _new_comparison(
     if injection and not kind.has_router:
         raise ConfigurationError(f"router_injection: workload {workload} has no router engine; leave it out")
     parsed = parse_alternatives(alternatives, retries, budgeted_retries=settings.agents.max_retries)
-    behaviour = world.behaviour
     comparison = Comparison(
         decision_timeout_s=defaults.decision_timeout_s if named_s is None else named_s,
         runs=defaults.runs if runs is None else runs,
@@ -168,8 +166,7 @@ def _new_comparison(
         workload=workload,
         budget=budget,
         enforced=getattr(system, "enforced", False),
-        stops_on_disconnect=behaviour != GOES_ON,
-        server_behaviour=None if behaviour in (STOPS, GOES_ON) else behaviour,
+        server_behaviour=world.behaviour,
         cpu_charge=world.cpu_charge,
         model_variation=world.model.variation,
         model_under_pressure=world.model.under_pressure,

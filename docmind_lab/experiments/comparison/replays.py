@@ -19,6 +19,7 @@ from docmind_lab.core.alternative_catalogue import CATALOGUE
 from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import RECORDED
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.comparison import DEFAULT_SEED, RUN_SEEDS, Alternatives, Comparison
 from docmind_lab.experiments.comparison.documents import Documents, documents_in, kind_of
@@ -83,7 +84,7 @@ def replayed_comparison(
             of_roles={},
         ),
         faults=() if design["fault"] == "none" else tuple(Fault.parse(text) for text in design["fault"].split("+")),
-        stops_on_disconnect=design["stops_on_disconnect"],
+        server_behaviour=_recorded_behaviour(design),
         client_retries=design["client_retries"] if retries is None else retries,
         horizon_factor=design["horizon_factor"],
         side_by_side=design["side_by_side"],
@@ -102,6 +103,12 @@ def _recorded_budget(design: Mapping[str, Any]) -> Budget:
     limits = dict(design.get("budget", {}))
     price = limits.pop("price", None)
     return Budget(**limits, price=None if price is None else Price(**price))
+
+
+def _recorded_behaviour(design: Mapping[str, Any]) -> ServerBehaviour:
+    if "server_behaviour" in design:
+        return ServerBehaviour.of(design["server_behaviour"], "of the recording")
+    return STOPS if design["stops_on_disconnect"] else GOES_ON
 
 
 def _require_not_settled(design: Mapping[str, Any], system: System, own: OwnGraph | None, seed: int) -> None:

@@ -19,7 +19,6 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
     options = ServiceOptions(
         profile=comparison.profile,
         faults=comparison.faults,
-        stops_on_disconnect=comparison.stops_on_disconnect,
         behaviour=comparison.server_behaviour,
         seed=comparison.seed,
         cpu_charge=comparison.cpu_charge,

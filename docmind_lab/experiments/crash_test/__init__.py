@@ -8,7 +8,6 @@ crash_bench.py   the graph and its services, for one trial after the other
 trial.py         one trial: run, cut or kill, come to rest, go on
 cut_points.py    the instants at which an undisturbed run can be cut, and which are tried
 invariants.py    the judgements on a trial
-crash_cells.py   trials over worker processes, and the smallest trial that shows a finding
 crash_report.py  a violation with its timeline and its test, and the report
 crash_run.py     crash_test
 """

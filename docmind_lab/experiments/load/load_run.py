@@ -22,22 +22,22 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
+from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers, workers_for
 from docmind_lab.experiments.batch.cell_run import Progress, compute_cells
 from docmind_lab.experiments.batch.cells import CellOutcome
 from docmind_lab.experiments.comparison.comparison import require_propagation
 from docmind_lab.experiments.comparison.virtual import simulated
-from docmind_lab.experiments.load.arrivals import Arrivals, Constant, Poisson, processes_of
 from docmind_lab.experiments.load.crowd import run_crowd
-from docmind_lab.experiments.load.crowd_tables import (
+from docmind_lab.experiments.load.load_design import Arrivals, Constant, LoadCell, LoadDesign, Poisson, processes_of
+from docmind_lab.experiments.load.load_study import (
+    LoadStudy,
     concat_queries,
     concat_servings,
     frames_of,
     rows_of_query,
 )
-from docmind_lab.experiments.load.load_design import LoadCell, LoadDesign
-from docmind_lab.experiments.load.load_study import LoadStudy
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.sweeps.study_design import explain
@@ -70,7 +70,7 @@ def run_load(
     profile: ProfileChoice = "local_gpu",
     slots: int | None = None,
     callers: int | None = None,
-    stops_on_disconnect: bool = True,
+    server: str = STOPS.name,
     retries: int | None = None,
     router_injection: bool | None = None,
     horizon_factor: float = HORIZON_FACTOR,
@@ -88,10 +88,10 @@ def run_load(
         study.summary(counted_from="start")     # as a system counts that looks at its own clock only
         dl.plots.goodput(study)
 
-    Faults, alternatives, profiles, retries and settings are as `compare` takes them.
+    Faults, alternatives, profiles, the server, retries and settings are as `compare` takes them.
 
     Args:
-        arrivals: Loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`, `Trace`.
+        arrivals: Loads, each a rate in queries a second (Poisson) or a process: `Poisson`, `Constant`.
         decision_timeout_s: Seconds for each query, counted from when the system starts it.
         queries: Queries that arrive in each replicate.
         replicates: Repeats of each load and alternative, with other arrivals, questions and latencies; intervals are
@@ -121,7 +121,7 @@ def run_load(
         replicates=replicates,
         seed=seed,
         callers=callers,
-        stops_on_disconnect=stops_on_disconnect,
+        server_behaviour=ServerBehaviour.named(server),
         client_retries=retries,
         horizon_factor=horizon_factor,
         warm_up_s=warm_up_s,

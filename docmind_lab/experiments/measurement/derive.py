@@ -16,6 +16,7 @@ from docmind_lab.alternatives.base import Alternative, options_json
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import ENDED_UNANSWERED, NAN, CallOutcome, RunOutcome
+from docmind_lab.core.server_behaviour import STOPS
 from docmind_lab.experiments.measurement.from_events import (
     coordination_overhead,
     coverage,
@@ -61,10 +62,9 @@ class RunFacts:
     retries: str
     latency_profile: str
     fault: str
-    stops_on_disconnect: bool
     node_mode: str
     clock: str
-    server_behaviour: str = "stops"
+    server_behaviour: str = STOPS.name
     adoption: float = 0.0
     gold_topics: tuple[str, ...] = ()
     has_server_log: bool = True
@@ -279,6 +279,7 @@ def derive_run(
     fixed = {field.name: getattr(facts, field.name) for field in fields(RunRecord) if hasattr(facts, field.name)}
     return RunRecord(
         **fixed,
+        stops_on_disconnect=facts.server_behaviour == STOPS.name,
         returned_at_s=returned_at_s,
         quiescent_at_s=quiescent_at_s,
         work_censored=work_censored,

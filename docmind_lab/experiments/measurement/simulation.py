@@ -154,7 +154,6 @@ class SimulatedSystem:
             vectors=dataclasses.replace(
                 self._store, profile=options.profile, default_seed=options.seed, faults=options.faults
             ),
-            stops_on_disconnect=options.stops_on_disconnect,
             slots=options.profile.slots,
             peers=options.peer_behaviour(),
             hops=options.hop_behaviour(),

@@ -56,9 +56,8 @@ class Factors(BaseModel):
     deadline_propagation: "own" leaves it to the alternative; true and false set it. node_mode: "own", or what an
     async alternative finds: "sync" or "blocking" nodes. retries: tries after the first, by client or lab;
     "own" leaves the clients their defaults. server_behaviour: "own" is what `stops_on_disconnect` says, else as
-    `compare` takes one. adoption: share of the services of workload hops that hold to a deadline on the wire. policies:
-    for the time of model calls, as `TimePolicies.parse` reads them, "none" for what the alternative has; only for
-    alternatives that propagate. fault: as `compare` takes one; several together are joined by "+".
+    `compare` takes one. adoption: share of the services of workload hops that hold to a deadline on the wire. fault: as
+    `compare` takes one; several together are joined by "+".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
@@ -66,7 +65,6 @@ class Factors(BaseModel):
     alternative: Levels[Any] = Field(default_factory=lambda: tuple(ALTERNATIVES))
     decision_timeout_s: Numbers[float] = (20.0,)
     deadline_propagation: Levels[bool | Literal["own"]] = ("own",)
-    policies: Levels[str] = ("none",)
     router_injection: Levels[bool] = (False,)
     latency_profile: Levels[Any] = (_PROFILE,)
     fault: Levels[str] = ("none",)
@@ -224,13 +222,12 @@ def _items(factors: Factors) -> list[Any]:
     return [part for item in factors.alternative for part in (item.split(",") if isinstance(item, str) else [item])]
 
 
-def behaviours_of(factors: Factors) -> list[dict[str, Any]]:
-    """Return what servers do when their client leaves: the switch, or a profile in its place, by field."""
-    switches: list[dict[str, Any]] = [{"stops_on_disconnect": stops} for stops in factors.stops_on_disconnect]
-    behaviours: list[dict[str, Any]] = []
+def behaviours_of(factors: Factors) -> list[ServerBehaviour]:
+    """Return what servers do when their client leaves: the extremes of the switch, and profiles beside them."""
+    extremes = [STOPS if stops else GOES_ON for stops in factors.stops_on_disconnect]
+    behaviours: list[ServerBehaviour] = []
     for level in factors.server_behaviour:
-        profile = [] if level == "own" else values_of("server_behaviour", [level], ServerBehaviour.named)
-        behaviours += [{"server_behaviour": each} for each in profile] or switches
+        behaviours += extremes if level == "own" else values_of("server_behaviour", [level], ServerBehaviour.named)
     return behaviours
 
 

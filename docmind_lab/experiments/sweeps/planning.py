@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_policies
+from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
 from docmind_lab.experiments.sweeps.factors import (
@@ -93,12 +92,11 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
         "client_retries": [None if tries == "own" else tries for tries in factors.retries],
         "profile": values_of("latency_profile", factors.latency_profile, profile_of),
         "faults": values_of("fault", factors.fault, faults_of),
-        "servers": behaviours_of(factors),
+        "server_behaviour": behaviours_of(factors),
         "adoption": values_of("adoption", factors.adoption, checked_adoption),
         "decision_timeout_s": values_of("decision_timeout_s", factors.decision_timeout_s, _timeout_s),
         "budget": [study.budget],
         "propagation": factors.deadline_propagation,
-        "policies": values_of("policies", factors.policies, TimePolicies.parse),
         "alternative": alternatives,
     }
 
@@ -109,14 +107,13 @@ def _timeout_s(level: float) -> float:
 
 def _combination(study: StudyFields, level: dict[str, Any]) -> Comparison:
     """Return the combination of these levels, as `_levels` has them. Raises: Impossible."""
-    arm = _with_policies(_with_propagation(level.pop("alternative"), level.pop("propagation")), level.pop("policies"))
+    arm = _with_propagation(level.pop("alternative"), level.pop("propagation"))
     level["node_mode"] = _node_mode(arm, level["node_mode"])
     workload, adoption, tries = level["workload"], level["adoption"], level["client_retries"]
     if adoption and not workload_kind(workload).has_hops:
         raise Impossible(f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline")
     simulation = study.simulation if level["clock"] == "virtual" else {**study.simulation, "cpu_charge": 0.0}
     return Comparison(
-        **level.pop("servers"),
         **level,
         runs=study.repeats,
         seed=study.seed,
@@ -136,15 +133,6 @@ def _with_propagation(alternative: Alternative, level: bool | Literal["own"]) ->
     dataclass_of_it: Any = alternative
     changed: Alternative = dataclasses.replace(dataclass_of_it, propagate=level)
     return changed
-
-
-def _with_policies(alternative: Alternative, policies: TimePolicies) -> Alternative:
-    if not policies.text:
-        return alternative
-    try:
-        return with_policies(alternative, policies)
-    except ConfigurationError as error:
-        raise Impossible(str(error)) from error
 
 
 def _node_mode(alternative: Alternative, level: str) -> NodeMode:

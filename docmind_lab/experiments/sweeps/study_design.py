@@ -120,6 +120,8 @@ class StudyDesign(StudyFields):
         changed |= {"budget": budget} if (budget := self.budget.second_as_json()) else {}
         values = self.model_dump(mode="python", exclude={"factors", "system", "world"}) | changed
         factors = self.factors.model_dump(mode="python", exclude={"alternative", "latency_profile", *unsaid})
+        # Once a factor; ids of studies stay what they were.
+        factors["policies"] = ["none"]
         factors["alternative"] = alternatives_json(alternatives_of(self.factors))
         factors["latency_profile"] = [profile_of(item).to_dict() for item in self.factors.latency_profile]
         values |= self.library.design() | {"run_seeds": RUN_SEEDS}

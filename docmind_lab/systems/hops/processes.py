@@ -54,7 +54,6 @@ class HopServices:
         return WallDoor(
             llm=_NothingElse(),
             vectors=_NothingElse(),
-            stops_on_disconnect=self.options.stops_on_disconnect,
             behaviour=self.options.behaviour,
             hops=self.options.hop_behaviour(),
             below_url=self.below_url,

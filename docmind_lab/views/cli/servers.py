@@ -65,7 +65,7 @@ def serve(
 ) -> None:
     """Serve the simulated model and vector store on loopback; print their addresses as one JSON line when ready."""
     import docmind_lab.systems.kinds  # noqa: F401 - it adds the systems' roles and servers to the services
-    from docmind_lab.core.server_behaviour import ServerBehaviour
+    from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
     from docmind_lab.services.faults import Fault
     from docmind_lab.services.server import ServiceOptions
     from docmind_lab.services.server import serve as serve_forever
@@ -75,6 +75,6 @@ def serve(
         profile=latency_profile(options.get("latencies", ())),
         faults=tuple(Fault.parse(text) for text in options.get("faults", ())),
         seed=seed,
-        behaviour=ServerBehaviour.named(options["server"]) if "server" in options else None,
+        behaviour=ServerBehaviour.named(options.get("server", STOPS.name)),
     )
     serve_forever(services, port)

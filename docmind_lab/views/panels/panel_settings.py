@@ -72,7 +72,7 @@ class PanelChoice:
             ),
             profile=LatencyProfile.named(self.latency_profile),
             faults=(Fault.parse(self.fault),),
-            stops_on_disconnect=self.stops_on_disconnect,
+            server_behaviour=STOPS if self.stops_on_disconnect else GOES_ON,
             router_injection=self.router_injection,
             clock=self.clock,
             documents=Documents(self.corpus),

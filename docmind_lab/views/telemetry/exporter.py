@@ -170,7 +170,6 @@ def measured_query(query: EndedQuery, settings: Settings, study_id: str) -> Meas
         retries="",
         latency_profile="",
         fault="",
-        stops_on_disconnect=True,
         clock="wall",
         has_server_log=False,
         # Others may be answered at the same time.
