@@ -269,7 +269,7 @@ def test_whoever_comes_leaves_or_is_ended_all_slots_are_free_in_the_end(stops):
             over = {"type": "http", "method": "DELETE", "path": "/log", "headers": []}
             await door({**over, "query_string": f"run_id=run-{number}".encode()}, nothing, nothing)
         await asyncio.wait_for(asyncio.gather(*requests, return_exceptions=True), 10)
-        assert (door._queue_of("").served, door._queue_of("").waiting, door._playing) == (frozenset(), (), set())
+        assert (door._queue_of("").served, door._queue_of("").waiting, door._playing) == (frozenset(), (), {})
         await asyncio.gather(*(asked(door, "", 0.02, None) for _ in range(3)))
         fresh = door.log.rows("")
         assert [row.outcome for row in fresh] == ["ok"] * 3
