@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import openai
@@ -17,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from qdrant_client import QdrantClient
-from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, TOKENS, Here, always, new_run, openai_at, tags
+from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, Here, always, new_run, openai_at, tags
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.faults import Fault
@@ -111,35 +110,6 @@ def test_runs_with_slots_of_their_own_do_not_wait_for_each_other_and_calls_of_on
 
 
 @pytest.mark.wall
-def test_one_slot_serves_in_order_of_arrival_and_a_wait_counts_from_the_receipt(crowd_at):
-    crowd = crowd_at()
-    for name in "abc":
-        crowd.comes(name)
-    rows = crowd.rows()
-    assert list(rows) == ["a", "b", "c"]
-    assert rows["a"].queue_wait_s == 0.0
-    for before, after in pairwise(rows.values()):
-        assert before.ended_at <= started_at(after) <= before.ended_at + NOTICED_S
-    for row in rows.values():
-        assert (row.outcome, row.status, row.output_tokens) == ("ok", 200, TOKENS)
-        assert SERVICE_S <= served_s(row) <= SERVICE_S + NOTICED_S
-        (span,) = row.token_spans
-        assert span[0] - started_at(row) == pytest.approx(0.06), "the plan's waits count from the slot"
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_behind_sockets_too_tokens_slow_down_beside_others(crowd_at):
-    crowd = crowd_at(profile=replace(ONE_SLOT, slots=None, slowdown=1.0))
-    for name in "ab":
-        crowd.comes(name)
-    rows = crowd.rows()
-    # The first starts alone, the second beside one other: 0.06 + 9 × 0.12 s.
-    assert SERVICE_S <= served_s(rows["a"]) <= SERVICE_S + NOTICED_S
-    assert 1.14 <= served_s(rows["b"]) <= 1.14 + NOTICED_S
-
-
-@pytest.mark.wall
 def test_a_request_in_the_queue_is_open_and_its_wait_grows(crowd_at):
     crowd = crowd_at(faults=(Fault("hang", "router"),))
     crowd.comes("hangs")
@@ -153,47 +123,6 @@ def test_a_request_in_the_queue_is_open_and_its_wait_grows(crowd_at):
 
 
 # ---- leaving the queue
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("stops", [True, False])
-def test_a_client_that_leaves_the_queue_makes_room_only_where_the_service_stops(stops, crowd_at):
-    crowd = crowd_at(stops_on_disconnect=stops)
-    crowd.comes("a")
-    crowd.comes("b", leaves_after_s=0.1)
-    crowd.comes("c")
-    rows = crowd.rows()
-    left, before_c = rows["b"], rows["a"] if stops else rows["b"]
-    assert before_c.ended_at <= started_at(rows["c"]) <= before_c.ended_at + NOTICED_S
-    assert isinstance(crowd.errors["b"], openai.APITimeoutError)
-    if stops:
-        assert (left.outcome, left.status, left.output_tokens, left.token_spans) == ("client_gone", None, 0, [])
-        # To the last digit: whoever adds up slot seconds sees that it never had a slot.
-        assert left.queue_wait_s == left.ended_at - left.received_at
-        assert left.ended_at <= left.client_gone_at + NOTICED_S
-        assert left.ended_at < rows["a"].ended_at, "it did not wait for its turn"
-    else:
-        assert (left.outcome, left.output_tokens) == ("ok", TOKENS)
-        assert left.client_gone_at < started_at(left), "it was gone before its turn came"
-        assert SERVICE_S <= served_s(left) <= SERVICE_S + NOTICED_S
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("stops", [True, False])
-def test_a_run_that_is_over_leaves_its_slot_and_the_queue(stops, crowd_at):
-    crowd, other = crowd_at(faults=(Fault("hang", "router"),), stops_on_disconnect=stops), new_run()
-    crowd.comes("hangs")
-    crowd.comes("waits", role="supervisor")
-    crowd.comes("other", role="supervisor", run_id=other)
-    crowd.here.log.forget(crowd.run_id)
-    over_at = time.monotonic()
-    crowd.gone()
-    for name in ("hangs", "waits"):
-        assert isinstance(crowd.errors[name], openai.InternalServerError)
-        assert crowd.errors[name].code == "run_over"
-    row = crowd.here.row(other)
-    assert (row.outcome, row.output_tokens) == ("ok", TOKENS)
-    assert started_at(row) <= over_at
 
 
 # ---- what needs no slot
