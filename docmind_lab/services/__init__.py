@@ -22,10 +22,11 @@ hop_behaviour.py   how long a service that calls services works, and whether it 
 slots.py           the queue of the model server
 log.py             the service's own log
 asgi_messages.py   HTTP as an ASGI application sees it; connections on which nothing happens are closed
-door.py            what both doors share: the services, and which of them a request is for
+plan_player.py     plays one plan, over sockets and in virtual time
+door.py            what both doors share: the services, which of them a request is for, slots and queues
 wall_door.py       plays plans over sockets
 virtual_door.py    plays plans in virtual time, for clients in the same process
-virtual_http.py    the server's end of a connection there, and a plan played over it
+virtual_http.py    the server's end of a connection there
 virtual_host.py    an asyncio server there: the peers' and the hops'
 server.py          the services as a process of their own
 """

@@ -7,18 +7,15 @@
 Requests come over a network without sockets (network/virtual_network.py), so clients, pools, timeouts and retries are
 the real ones. A request's plan is written at the instant it is received, and takes no virtual time; its steps are
 played without a thread. Requests for a peer agent go to the A2A SDK's own server instead, and those for a hop to the
-server of the hops; each runs on an event loop of the run (`virtual_host.py`). What is said of clients that leave,
-slots, queues and runs that are over is what the wall door's module says, except that here nothing needs time to be
-noticed.
+server of the hops; each runs on an event loop of the run (`virtual_host.py`). A client that leaves is noticed at once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
-import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from docmind_lab.core.errors import SimulationError
@@ -29,9 +26,8 @@ from docmind_lab.services.hosts import DoorOfHost, Hosted
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Headers, ServiceRequest
 from docmind_lab.services.registry import HOSTS
-from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_host import VirtualHost
-from docmind_lab.services.virtual_http import HttpConnection, PlanPlayer, fail_run
+from docmind_lab.services.virtual_http import HttpConnection, fail_run
 from docmind_lab.virtual_time import VirtualClock
 
 # Loopback, so that requests carry the tags of their call. Nothing listens at port 1 of any ordinary machine: a client
@@ -54,16 +50,12 @@ class VirtualDoor(Door):
     connect_s: float = 0.0
     cpu_charge: float = 0.0
     on_send: Callable[[Headers | Chunk], object] | None = None
-    _first_request_at: float = field(default=math.nan, init=False, repr=False)
     _clock: VirtualClock | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
-    # In order of arrival, so that whatever is done to all of them has one order.
-    _playing: dict[PlanPlayer, None] = field(default_factory=dict, init=False, repr=False)
     _over: set[str] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._queue: SlotQueue[PlanPlayer] = SlotQueue(self.slots)
         self._changed = threading.Condition()
         # By the path of their requests, each from its first request on.
         self._hosts: dict[str, VirtualHost] = {}
@@ -82,17 +74,15 @@ class VirtualDoor(Door):
                     "this door serves another run; give each clock that runs at once its own services"
                 )
             self._clock = clock
-        self._queue, self._changed = SlotQueue(self.slots), threading.Condition()
-        self._first_request_at = math.nan
+        self._changed = threading.Condition()
         address = Address(self._accepted, self.connect_s)
         try:
             with virtual_network(clock, dict.fromkeys(self.addresses, address)):
                 yield
         finally:
-            self._playing.clear()
-            self._over.clear()
-            self._hosts.clear()
-            self._queue, self._clock = SlotQueue(self.slots), None
+            for of_run in (self._playing, self._queues, self._first_request_at, self._over, self._hosts):
+                of_run.clear()
+            self._clock = None
 
     def _accepted(self, wire: Wire) -> HttpConnection:
         return HttpConnection(wire, self._serve, self.on_send)
@@ -117,17 +107,9 @@ class VirtualDoor(Door):
             connection.drop()
             fail_run(clock, error)
             return
-        received_at = clock.now()
-        if math.isnan(self._first_request_at):
-            self._first_request_at = received_at
-        row = self.log.received(request, plan, received_at)
-        playing = PlanPlayer(plan, row, connection, clock, self.behaviour, self._ended)
-        self._playing[playing] = None
-        connection.attend(playing.client_left)
-        if plan.takes_slot:
-            self._let_start(self._queue.arrive(playing, received_at))
-        else:
-            playing.begin(received_at)
+        player = self._receive(request, plan, clock.now(), connection, clock)
+        connection.attend(player.client_left)
+        self._start(player)
 
     def _host_of(self, hosted: Hosted, clock: VirtualClock) -> VirtualHost:
         """Return the server that behaves so, made at its first request."""
@@ -138,28 +120,9 @@ class VirtualDoor(Door):
             self._hosts[path] = VirtualHost(HOSTS[path]()(hosted, door), clock, f"docmind-{path.strip('/')}")
         return self._hosts[path]
 
-    def _let_start(self, turns: Iterable[Turn[PlanPlayer]]) -> None:
-        for turn in turns:
-            turn.request.row.queue_wait_s = turn.starts_at - turn.request.row.received_at
-            since_s = turn.starts_at - self._first_request_at
-            turn.request.begin(turn.starts_at, others=len(self._queue.served) - 1, since_s=since_s)
-
-    def _ended(self, playing: PlanPlayer) -> None:
-        clock = self._clock
-        assert clock is not None, "what is played is played in a run"
-        self._note_queue_wait(playing, clock)
-        del self._playing[playing]
-        self._let_start(self._queue.leave(playing, clock.now()))
-        self._tell_changed()
-
     def _tell_changed(self) -> None:
         with self._changed:
             self._changed.notify_all()
-
-    def _note_queue_wait(self, playing: PlanPlayer, clock: VirtualClock) -> None:
-        """What a request has waited so far, if it still does."""
-        if playing in self._queue.waiting:
-            playing.row.queue_wait_s = clock.now() - playing.row.received_at
 
     # ---- the log, as `measurement.RequestLog`
 
@@ -169,17 +132,14 @@ class VirtualDoor(Door):
         if clock is not None:
             with self._changed:
                 self._changed.wait_for(lambda: self.log.open_rows(run_id) == 0, wait_quiet_s)
-            for playing in self._queue.waiting:
-                self._note_queue_wait(playing, clock)
+            self._note_queue_waits(run_id, clock.now())
         return [replace(row, token_spans=list(row.token_spans)) for row in self.log.rows(run_id)]
 
     def forget(self, run_id: str) -> None:
         """The run is over: cut what is open, forget its rows, refuse its orphans."""
         if self._clock is not None:
             self._over.add(run_id)
-            for playing in list(self._playing):
-                if playing.row.run_id == run_id:
-                    playing.cut()
+            self._cut(run_id)
             for host in self._hosts.values():
                 host.end_run(run_id)
         self.log.forget(run_id)

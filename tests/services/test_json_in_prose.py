@@ -52,6 +52,8 @@ def types_of(value: Any) -> Any:
         ),
         ('Return ONLY valid JSON:\n{"skills": string[], "years": number[],}', {"skills": ["str"], "years": ["float"]}),
         ('Reply in JSON format: {"risk": <float between 0 and 1>, "why": "<text>"}', {"risk": "float", "why": "str"}),
+        ('Return JSON: [{"a": str}, ...]', [{"a": "str"}]),
+        ('Return JSON: {"why": "a short list of reasons", "ok": true|false}', {"why": "str", "ok": "bool"}),
     ],
 )
 def test_json_is_answered_that_fits_what_is_shown(prompt: str, types: Any) -> None:
@@ -89,7 +91,7 @@ def test_a_choice_is_one_of_the_options_and_a_number_in_the_range(prompt: str, k
         ("Answer the question.", False),
         ('Reply with JSON that has "score" and "reason".', True),
         ("Reply in JSON.", True),
-        ("Reply with one word: Researcher, Writer, or DONE", True),
+        ("Reply with one word: Researcher, Writer, or DONE", False),
     ],
 )
 def test_a_reply_says_whether_its_shape_is_a_guess(prompt: str, is_guess: bool) -> None:

@@ -20,12 +20,9 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 from service_doors import (
     DURATION_S,
-    LEAVES_AFTER_S,
     MODEL,
-    NOTICED_S,
     QUESTION,
     SLOW,
-    TOKENS,
     Here,
     new_run,
     openai_at,
@@ -33,7 +30,6 @@ from service_doors import (
 )
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
@@ -110,46 +106,6 @@ def test_a_log_that_cannot_be_read_is_a_service_error():
 
 
 # ---- a client that leaves
-
-
-def leave_early(here: Here, run_id: str, stream: bool) -> None:
-    """Ask, and go away after LEAVES_AFTER_S."""
-    with openai_at(here.addresses, timeout=LEAVES_AFTER_S if not stream else None) as client:
-        if not stream:
-            with pytest.raises(openai.APITimeoutError):
-                client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
-            return
-        options = {"model": MODEL, "messages": QUESTION, "stream": True}
-        left_at = time.monotonic() + LEAVES_AFTER_S
-        with client.chat.completions.create(**options, extra_headers=tags(run_id)) as chunks:
-            for _ in chunks:
-                if time.monotonic() >= left_at:
-                    break
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_service_that_stops_ends_soon_after_its_client_left_with_fewer_tokens(stream, serve_here):
-    here, run_id = serve_here(), new_run()
-    leave_early(here, run_id, stream)
-    row = here.row(run_id)
-    assert row.outcome == "client_gone"
-    assert 0 < row.output_tokens < TOKENS
-    assert LEAVES_AFTER_S - 0.15 < row.client_gone_at - row.received_at < LEAVES_AFTER_S + 0.1 + NOTICED_S
-    assert row.client_gone_at <= row.ended_at <= row.client_gone_at + NOTICED_S
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_service_that_does_not_stop_plays_its_plan_to_the_end_and_generates_every_token(stream, serve_here):
-    here, run_id = serve_here(behaviour=GOES_ON), new_run()
-    leave_early(here, run_id, stream)
-    assert here.row(run_id, wait_quiet_s=0).outcome == "open"
-    row = here.row(run_id)
-    assert (row.outcome, row.output_tokens) == ("ok", TOKENS)
-    assert row.client_gone_at is not None
-    assert DURATION_S <= row.ended_at - row.received_at <= DURATION_S + NOTICED_S
-    assert row.last_byte_at is None or row.last_byte_at <= row.client_gone_at + NOTICED_S
 
 
 def test_a_request_whose_client_left_before_it_was_all_sent_was_never_asked(serve_here):

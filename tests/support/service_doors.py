@@ -35,7 +35,7 @@ def always(seconds: float) -> QuantileTable:
 
 # The scripted model has nine tokens to say when it has no documents: 0.05 + 9 × 0.1 = 0.95 s.
 SLOW = LatencyProfile("slow", "Nine tokens in 0.95 s.", "a test", always(0.05), always(0.1), always(0.05))
-TOKENS, DURATION_S, LEAVES_AFTER_S = 9, 0.95, 0.4
+TOKENS, DURATION_S = 9, 0.95
 # A service notices in milliseconds that its client has gone; shared cores pause for tens of them.
 NOTICED_S = 0.25
 

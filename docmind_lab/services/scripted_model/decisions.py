@@ -34,16 +34,6 @@ _GOES_ON = re.compile(
 _QUOTED = re.compile(r"['\"`“‘]([A-Za-z_][\w -]{0,40}?)['\"`”’]")
 _LISTED = re.compile(r"['\"`][\w -]{1,40}['\"`](?:\s*,\s*(?:or |and )?['\"`][\w -]{1,40}['\"`])+")
 _ALTERNATIVES = re.compile(r"\(?\b([A-Za-z_]+(?:\s*[|/]\s*[A-Za-z_]+)+)\b\)?")
-_WORD: Final = r"[A-Za-z_][\w-]{0,40}"
-# "Reply with one word: Researcher, Writer, or DONE", "Answer only yes or no", "Classify it as billing or technical".
-_SAY: Final = r"\b(?:reply|respond|answer|return|output|say|write|print|choose|select|pick)\b"
-_ONE_OF = re.compile(
-    rf"(?:{_SAY}[^:.\n]{{0,60}}\b(?:one|single|only|exactly|just|of)\b[^:.\n]{{0,40}}:|"
-    rf"{_SAY}(?: only| just| simply| exactly)?(?: with)?(?: only| just| exactly| either)?:?|"
-    r"\b(?:classify|categori[sz]e|route|label)\b[^:.\n]{0,60}\b(?:as|into|to)(?: either| one of)?:?)\s+"
-    rf"(?P<options>{_WORD}(?:\s*,\s*{_WORD})*,?\s+or\s+{_WORD}|{_WORD}(?:\s*,\s*{_WORD})+)\s*(?:[.!?)]|$)",
-    re.IGNORECASE | re.MULTILINE,
-)
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 # At the start of a line, as in "**researcher**: …". Bounded, so that no text takes long to read.
 _SPEAKER = re.compile(r"^[ \t*#\[<>-]{0,8}([\w][\w -]{0,40})[*\]> \t]{0,8}:", re.MULTILINE)
@@ -61,12 +51,6 @@ def options_in(description: str) -> tuple[str, ...]:
     match = _ALTERNATIVES.search(description) if "|" in description else None
     parts = tuple(part.strip() for part in re.split(r"[|/]", match[1])) if match else ()
     return parts if len(parts) > 1 else ()
-
-
-def options_in_words(prompt: str) -> tuple[str, ...]:
-    """Return the options that a line of a prompt names without quotes; else none."""
-    match = _ONE_OF.search(prompt)
-    return tuple(dict.fromkeys(re.split(r"\s*,\s*(?:or\s+)?|\s+or\s+", match["options"]))) if match else ()
 
 
 def listed_in(description: str) -> tuple[str, ...]:

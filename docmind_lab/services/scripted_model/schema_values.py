@@ -190,31 +190,9 @@ class _Values:
             part = fixed[place] if place < len(fixed) else items
             one = self.value(part, name.removesuffix("s"), f"{path}/{place}", depth + 1)
             one = self.another(one, part, result, place) if schema.get("uniqueItems") and one in result else one
-            one = self.distinct(one, part, result, place)
             if not schema.get("uniqueItems") or one not in result:
                 result.append(one)
         return result
-
-    def distinct(self, value: Any, schema: Any, items: Sequence[Any], place: int) -> Any:
-        """Return an item of a list, with another text where an earlier item has the same one in its place."""
-        resolved = self.resolve(schema)
-        if isinstance(value, str):
-            is_free = not resolved.keys() & {"enum", "const", "anyOf", "oneOf"}
-            return self.another(value, resolved, items, place) if is_free and value in items else value
-        if not isinstance(value, dict):
-            return value
-        branches = [resolved, *(resolved.get("anyOf") or ()), *(resolved.get("oneOf") or ())]
-        object_fields = [properties for branch in branches if (properties := self.resolve(branch).get("properties"))]
-        earlier = [each for each in items if isinstance(each, dict)]
-        fields = dict(value)
-        for name, each in value.items():
-            if isinstance(each, str):
-                texts = [one.get(name) for one in earlier]
-                schemas = [properties[name] for properties in object_fields if name in properties] or [{}]
-                others = {self.distinct(each, schema, texts, place) for schema in schemas}
-                # Where branches want different texts, nobody says which of them this one is of.
-                fields[name] = others.pop() if len(others) == 1 else each
-        return fields
 
     def another(self, value: Any, schema: Any, items: Sequence[Any], place: int) -> Any:
         """Return another value where one like it is there already."""

@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+import json_repair
+
 from docmind_lab.services.scripted_model.decisions import options_in
 
 Schema = dict[str, Any]
@@ -32,13 +34,13 @@ _KINDS: Final = (
 )
 _ITEMS = re.compile(r"\W*(?P<kind>\w+)\s*\[\]\W*")
 """What TypeScript calls a list: "string[]"."""
-_CHOICE = re.compile(r"[\w' \"-]{1,30}")
-# Up to the next comma or end of a bracket that is not inside quotes or a bracket of its own.
-_SCALAR = re.compile(r"(?:\"(?:[^\"\\\n]|\\.)*\"|<(?:[^>\n]|>(?==))*>|\[[^\]\n]*\]|\([^)\n]*\)|[^,}\]\n\"])+")
+# A value in quotes: what is nearly JSON has types and choices without, which are read as texts too.
+_QUOTED_VALUE = re.compile(r"(?<=[:,\[])(\s*)\"([^\"\n]*)\"(?=\s*[,}\]])")
+_MARK: Final = "\x01"
+_MORE = re.compile(r",?\s*(\.\.\.|…)(?=\s*[\]}])")
+_BETWEEN_OPTIONS = re.compile(r"\s*\|\s*|\s+or\s+|(?<=[\"'])\s*/\s*(?=[\"'])")
 _ONE_OF = re.compile(r"\bone of:?\s+(?P<options>[\w-]+(?:,\s*(?:or\s+)?[\w-]+)*(?:,?\s+or\s+[\w-]+|,\s*[\w-]+))\W*$")
 """At the end of an example's text: "<one of: low, medium, high>"."""
-_SPACE = re.compile(r"\s+|//[^\n]*|#[^\n]*")
-_BETWEEN = re.compile(rf"{_SPACE.pattern}|,|\.\.\.|…")
 _DEEPEST = 20
 _MOST_ITEMS = 20
 _MOST_STARTS = 100
@@ -86,12 +88,13 @@ def _list_of(items: Schema) -> Schema:
     return items if items.get("type") == "array" else {"type": "array", "items": items, "minItems": 1}
 
 
-def schema_of(example: Any) -> Schema:
-    """Return a schema of values like an example's."""
+def schema_of(example: Any, *, is_near: bool = False) -> Schema:
+    """Return a schema of values like an example's. is_near: whether texts without a mark may be types in words."""
     if isinstance(example, dict):
-        return _object({name: schema_of(value) for name, value in example.items()})
+        return _object({name: schema_of(value, is_near=is_near) for name, value in example.items()})
     if isinstance(example, list):
-        return {"type": "array", "items": schema_of(example[0]) if example else {"type": "string"}}
+        items = schema_of(example[0], is_near=is_near) if example else {"type": "string"}
+        return {"type": "array", "items": items}
     if isinstance(example, bool):
         return {"type": "boolean"}
     if isinstance(example, int | float):
@@ -100,13 +103,20 @@ def schema_of(example: Any) -> Schema:
         is_share = isinstance(example, float) and 0 <= example <= 1
         kind = "integer" if isinstance(example, int) else "number"
         return {"type": kind, "minimum": low, "maximum": 1 if is_share else high}
-    listed = _ONE_OF.search(example) if isinstance(example, str) else None
-    options = re.split(r"\s*\|\s*|\s+or\s+", example) if isinstance(example, str) else []
-    if listed:
+    if not isinstance(example, str):
+        return {"type": "string"}
+    text = example.removeprefix(_MARK)
+    if listed := _ONE_OF.search(text):
         return {"enum": re.split(r",?\s+or\s+|,\s*", listed["options"])}
+    is_in_words = is_near and text == example
     # "yes or no", not a sentence with an "or" in it.
-    is_choice = len(options) > 1 and all(re.fullmatch(r"[\w'\"-]{1,30}", option) for option in options)
-    return {"enum": [option.strip("'\"") for option in options]} if is_choice else {"type": "string"}
+    word = re.compile(r"[\w' -]{1,30}" if is_in_words else r"[\w'-]{1,30}")
+    options = [option.strip(" \"'`") for option in _BETWEEN_OPTIONS.split(text)]
+    if len(options) < 2 or not all(map(word.fullmatch, options)):
+        return described(text) if is_in_words else {"type": "string"}
+    if {option.lower() for option in options} <= {"true", "false"}:
+        return {"type": "boolean"}
+    return {"type": "string"} if {"null", "none", "None"} & set(options) else {"enum": options}
 
 
 def _object(fields: dict[str, Schema]) -> Schema:
@@ -123,17 +133,37 @@ def _examples(prompt: str, *, plain: bool = False) -> Iterator[Schema]:
             value, end = json.JSONDecoder().raw_decode(prompt, start)
             schema = schema_of(value)
         except (ValueError, RecursionError):
-            reader = _Reader(prompt[: start + _LONGEST], start)
-            try:
-                schema = reader.value()
-            except (ValueError, IndexError, RecursionError):
+            text = _bracketed(prompt[start : start + _LONGEST])
+            if not text:
                 continue
-            end = reader.at
+            schema, end = schema_of(_nearly_json(text), is_near=True), start + len(text)
         inner = schema.get("items", schema)
         if inner.get("properties") or (
             plain and schema["type"] == "array" and prompt[start + 1 :].lstrip()[:1] in "\"'"
         ):
             yield schema
+
+
+def _bracketed(text: str) -> str:
+    """Return a text up to the bracket that closes its first one; empty if none does, or if it goes too deep."""
+    depth = 0
+    for bracket in re.finditer(r"[][{}]", text):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > _DEEPEST:
+            return ""
+        if depth == 0:
+            return text[: bracket.end()]
+    return ""
+
+
+def _nearly_json(text: str) -> Any:
+    """Return a value of an example that is nearly JSON: types and choices in it become texts."""
+    # In a template of Python's, each brace is there twice. Dots say that there may be more.
+    single = text.replace("{{", "{").replace("}}", "}") if text.startswith("{{") else text
+    try:
+        return json_repair.loads(_QUOTED_VALUE.sub(rf'\1"{_MARK}\2"', _MORE.sub("", single)))
+    except (ValueError, RecursionError):
+        return None
 
 
 def described(words: str) -> Schema:
@@ -159,70 +189,3 @@ def _bounds(words: str) -> Schema:
         return {}
     low, high = (float(part) if "." in part else int(part) for part in match.groups())
     return {"minimum": low, "maximum": high}
-
-
-class _Reader:
-    """Reads an example that is nearly JSON. Its methods raise ValueError or IndexError where it is not."""
-
-    def __init__(self, text: str, at: int) -> None:
-        self.text, self.at, self.depth = text, at, 0
-
-    def value(self) -> Schema:
-        """Read a value, and return its schema."""
-        self._skip(_SPACE)
-        sign = self.text[self.at]
-        if sign not in "{[":
-            return self._scalar()
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise ValueError("too deep")
-        schema = self._fields() if sign == "{" else self._items()
-        self.depth -= 1
-        return schema
-
-    def _skip(self, what: re.Pattern[str]) -> None:
-        while match := what.match(self.text, self.at):
-            self.at = match.end()
-
-    def _fields(self) -> Schema:
-        # In a template of Python's, each brace is there twice.
-        self.at += 2 if self.text[self.at : self.at + 2] == "{{" else 1
-        fields: dict[str, Schema] = {}
-        while True:
-            self._skip(_BETWEEN)
-            if self.text[self.at] == "}":
-                self.at += 2 if self.text[self.at : self.at + 2] == "}}" else 1
-                return _object(fields)
-            key = re.compile(r"[\"'`]?(?P<key>[A-Za-z_][\w -]{0,60}?)[\"'`]?\s*:(?!//)").match(self.text, self.at)
-            if key is None:
-                raise ValueError("no key")
-            self.at = key.end()
-            fields[key["key"]] = self.value()
-
-    def _items(self) -> Schema:
-        self.at += 1
-        items: list[Schema] = []
-        while True:
-            self._skip(_BETWEEN)
-            if self.text[self.at] == "]":
-                self.at += 1
-                return {"type": "array", "items": items[0] if items else {"type": "string"}, "minItems": 1}
-            items.append(self.value())
-
-    def _scalar(self) -> Schema:
-        match = _SCALAR.match(self.text, self.at)
-        if match is None:
-            raise ValueError("no value")
-        self.at = match.end()
-        text = re.split(r"\s(?://|#)", match[0])[0].strip()
-        try:
-            return schema_of(json.loads(text))
-        except ValueError:
-            pass
-        parts = [part.strip(" \"'`") for part in re.split(r"\s*\|\s*|\s+or\s+|(?<=[\"'])\s*/\s*(?=[\"'])", text)]
-        is_choice = len(parts) > 1 and all(_CHOICE.fullmatch(part) for part in parts)
-        if is_choice and {part.lower() for part in parts} <= {"true", "false"}:
-            return {"type": "boolean"}
-        if is_choice and not {"null", "none", "None"} & set(parts):
-            return {"enum": parts}
-        return described(text)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, message_text
-from docmind_lab.services.scripted_model.decisions import decide, options_in, options_in_words
+from docmind_lab.services.scripted_model.decisions import decide, options_in
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
 from docmind_lab.services.scripted_model.schema_values import value_for
 from docmind_lab.services.scripted_model.shown_json import WANTS_JSON, example_shown, guessed_schema
@@ -39,10 +39,8 @@ def reply_in_words(conversation: Conversation) -> Reply | None:
     if _schema_in(prompt) is not None or WANTS_JSON.search(prompt):
         return json_in_words(conversation)
     lines = (line for line in prompt.splitlines() if _WANTS_WORD.search(line))
-    if options := next((choices for line in lines if (choices := options_in(line))), ()):
-        return Reply(str(decide(conversation, "word", options)))
-    options = options_in_words(prompt)
-    return Reply(str(decide(conversation, "word", options)), is_guess=True) if options else None
+    options = next((choices for line in lines if (choices := options_in(line))), ())
+    return Reply(str(decide(conversation, "word", options))) if options else None
 
 
 def json_in_words(conversation: Conversation, *, is_object: bool = False) -> Reply:

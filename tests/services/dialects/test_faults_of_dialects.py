@@ -86,15 +86,6 @@ def test_a_stream_has_one_wait_for_each_token_and_is_made_of_json(dialect: str) 
     assert len(parts_of(plan)) > plan.output_tokens
 
 
-@pytest.mark.parametrize(("kind", "status"), [("rate_limit=7", 429), ("http_500", 500)])
-@DIALECTS
-def test_a_refusal_takes_no_slot_and_says_when_to_come_again(dialect: str, kind: str, status: int) -> None:
-    plan = plan_of(dialect, False, kind)
-    headers = head_of(plan)
-    assert (headers.status, plan.takes_slot, plan.output_tokens) == (status, False, 0)
-    assert dict(headers.headers).get("retry-after") == ("7" if status == 429 else None)
-
-
 def test_embeddings_take_as_long_as_a_search_and_a_hundredth_more_for_each_further_text() -> None:
     service = OpenAIService(PROFILE)
 

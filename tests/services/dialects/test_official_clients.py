@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +31,22 @@ def root(services: ServiceProcess) -> str:
     return services.addresses.openai_base_url.removesuffix("/v1")
 
 
-@STREAMS
-@DIALECTS
-def test_a_tool_is_called_with_arguments_of_its_schema(root: str, dialect: str, stream: bool) -> None:
-    said = CLIENTS[dialect].sync(root, Asked(has_tool=True, stream=stream))
-    assert (said.text, said.calls) == ("", [(TOOL, {"query": QUESTION})])
+CALLS, ANSWERS, SHAPED = Asked(has_tool=True), Asked(has_tool=True, has_result=True), Asked(shape=SHAPE)
 
 
+@pytest.mark.parametrize("asked", [CALLS, ANSWERS, SHAPED], ids=["tool", "answer", "schema"])
 @STREAMS
 @DIALECTS
-def test_the_answer_is_from_what_the_tool_returned(root: str, dialect: str, stream: bool) -> None:
-    said = CLIENTS[dialect].sync(root, Asked(has_tool=True, has_result=True, stream=stream))
-    assert (said.text, said.calls) == (ANSWER, [])
+def test_one_conversation_has_one_reply_and_as_many_tokens_in_every_dialect(
+    root: str, dialect: str, stream: bool, asked: Asked
+) -> None:
+    said = CLIENTS[dialect].sync(root, replace(asked, stream=stream))
+    assert said == CLIENTS["chat"].sync(root, asked)
+    assert all(said.tokens)
+    if asked is SHAPED:
+        require_of_shape(json.loads(said.text))
+    else:
+        assert (said.text, said.calls) == ((ANSWER, []) if asked is ANSWERS else ("", [(TOOL, {"query": QUESTION})]))
 
 
 # Google's client makes a class of aiohttp's session.
@@ -49,7 +54,7 @@ def test_the_answer_is_from_what_the_tool_returned(root: str, dialect: str, stre
 @STREAMS
 @DIALECTS
 def test_an_async_client_gets_what_a_sync_one_gets(root: str, dialect: str, stream: bool) -> None:
-    asked = Asked(has_tool=True, has_result=True, stream=stream)
+    asked = replace(ANSWERS, stream=stream)
     assert CLIENTS[dialect].on_a_loop(root, asked) == CLIENTS[dialect].sync(root, asked)
 
 
@@ -57,20 +62,6 @@ def require_of_shape(value: Any) -> None:
     import jsonschema  # takes two seconds in each process that only collects the tests
 
     jsonschema.validate(value, SHAPE)
-
-
-@STREAMS
-@DIALECTS
-def test_an_answer_has_the_schema_asked_for(root: str, dialect: str, stream: bool) -> None:
-    said = CLIENTS[dialect].sync(root, Asked(shape=SHAPE, stream=stream))
-    require_of_shape(json.loads(said.text))
-
-
-@pytest.mark.parametrize("asked", [Asked(has_tool=True), Asked(has_tool=True, has_result=True), Asked(shape=SHAPE)])
-def test_one_conversation_has_one_reply_and_as_many_tokens_in_every_dialect(root: str, asked: Asked) -> None:
-    said = {dialect: client.sync(root, asked) for dialect, client in CLIENTS.items()}
-    assert all(each == said["chat"] for each in said.values()), said
-    assert all(said["chat"].tokens)
 
 
 @pytest.mark.parametrize(("status", "fault"), [(429, "rate_limit=7"), (500, "http_500")])

@@ -11,7 +11,7 @@ import pytest
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
-from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, options_in, options_in_words
+from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, options_in
 from docmind_lab.services.scripted_model.patterns import text_matching
 
 QUESTION = "What is 12 times 3?"
@@ -157,26 +157,6 @@ def test_a_judge_sends_back_at_one_step_of_a_run_at_the_most() -> None:
         ]
         # Each judge could send back once, were it asked at every step.
         assert verdicts.count(False) == 1
-
-
-CHOICES = [
-    ("Which worker next?\nReply with ONLY one word: Researcher, Writer, or DONE.", ("Researcher", "Writer", "DONE")),
-    ("Is the answer grounded? Answer only yes or no.", ("yes", "no")),
-    ("Respond with exactly one of: billing, technical, general", ("billing", "technical", "general")),
-    ("Classify the message as complaint, question or praise.", ("complaint", "question", "praise")),
-    ("Write a short text, or say that you do not know.", ()),
-    ("Answer in two sentences, with a source or two.", ()),
-    ("Follow these options:\n- Be short.\n- Be kind to all who read.\nReturn only the text.", ()),
-]
-
-
-@pytest.mark.parametrize(("prompt", "options"), CHOICES, ids=[prompt[:30] for prompt, _ in CHOICES])
-def test_a_prompt_that_names_its_options_without_quotes_is_answered_with_one_of_them(
-    prompt: str, options: tuple[str, ...]
-) -> None:
-    assert options_in_words(prompt) == options
-    said = reply(text=prompt).text
-    assert said in options if options else said.startswith("Scripted reply: ")
 
 
 @pytest.mark.parametrize(
