@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands_here import said
 from golden import assert_golden
 from timed_runs import timed_run
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.tables.traces.trace_tables import Span, TracedRun, Traces
-from docmind_lab.views.cli import main
 from docmind_lab.views.plots.what_ifs import what_if_frontier
 
 
@@ -116,25 +116,17 @@ def test_without_timeouts_a_dozen_are_looked_at_up_to_the_longest_run() -> None:
     assert timeouts.max() >= 97
 
 
-def command(*words: str) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    assert ended.value.code == 0
-
-
 def test_the_command_answers_from_a_file_of_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = runs_of_one_call(100).write(tmp_path / "traces.jsonl")
-    command("what-if", str(source), "--timeouts", "50,99", "--plot", str(tmp_path / "w.png"))
-    text = capsys.readouterr().out
-    assert "100 runs of 100 sessions, 100 spans; 0 cut" in text
+    code, text, _ = said(capsys, "what-if", source, "--timeouts", "50,99", "--plot", tmp_path / "w.png")
+    assert (code, "100 runs of 100 sessions, 100 spans; 0 cut" in text) == (0, True)
     assert (tmp_path / "w.png").stat().st_size > 10_000
-    command("what-if", str(source), "--timeouts", "50,99", "--alternatives", "A,B", "--json")
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    assert [row["in_time"] for row in rows] == [50, 99, 50, 99]
+    _, text, _ = said(capsys, "what-if", source, "--timeouts", "50,99", "--alternatives", "A,B", "--json")
+    assert [row["in_time"] for row in json.loads(text)["rows"]] == [50, 99, 50, 99]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "named"),
     [
         (("--timeouts", "soon"), "--timeouts must be seconds, as in 30,60,120"),
         (("--plot", "w.pdf"), "--plot must end in .png"),
@@ -143,12 +135,8 @@ def test_the_command_answers_from_a_file_of_traces(tmp_path: Path, capsys: pytes
     ],
 )
 def test_bad_options_are_refused_in_one_line(
-    options: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: tuple[str, ...], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = runs_of_one_call(3).write(tmp_path / "traces.jsonl")
-    with pytest.raises(SystemExit) as ended:
-        main(["what-if", str(source), *options])
-    assert ended.value.code == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert len(error.strip().splitlines()) == 1
+    code, _, error = said(capsys, "what-if", source, *options)
+    assert (code, len(error.strip().splitlines()), named in error) == (2, 1, True)
